@@ -1,0 +1,149 @@
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+const nestCommon = '@nestjs/common';
+
+const dtoReason =
+  'Import DTO classes as values: with `import type` the compiler writes no metadata, and the validation pipe silently checks nothing.';
+
+/** Syntax that is banned wherever TypeScript is written. */
+const bannedSyntax = [
+  {
+    selector:
+      'ImportDeclaration[importKind="type"]:matches([source.value=/\\.dto\\.js$/], :has(ImportSpecifier[imported.name=/Dto$/]))',
+    message: dtoReason,
+  },
+  { selector: 'ImportSpecifier[importKind="type"][imported.name=/Dto$/]', message: dtoReason },
+  {
+    selector: 'ExportAllDeclaration',
+    message: 'No barrels: import from the file that defines the thing, so that boundaries can be checked.',
+  },
+];
+
+const noForwardRef = {
+  name: nestCommon,
+  importNames: ['forwardRef'],
+  message: 'No forwardRef: it hides a cycle. Pass in a listener or use a queue.',
+};
+const noProcessEnvImport = ['node:process', 'process'].map((name) => ({
+  name,
+  importNames: ['env'],
+  message: 'Settings come from Env (src/config), validated once at start.',
+}));
+const noHttpException = {
+  group: [nestCommon],
+  importNamePattern: 'Exception$',
+  message: 'Throw a DomainError: the error filter decides status and body in one place.',
+};
+
+const noProcessEnv = {
+  object: 'process',
+  property: 'env',
+  message: 'Settings come from Env (src/config), validated once at start.',
+};
+const noModuleMocks = ['mock', 'doMock', 'setMock', 'unstable_mockModule'].map((property) => ({
+  object: 'jest',
+  property,
+  message: 'No module mocks: pass a fake to the constructor or use overrideProvider.',
+}));
+
+const nodeGlobals = Object.fromEntries(
+  [
+    ...['AbortController', 'AbortSignal', 'Atomics', 'Buffer', 'SharedArrayBuffer', 'URL', 'URLSearchParams'],
+    ...['TextDecoder', 'TextEncoder', 'clearInterval', 'clearTimeout', 'console', 'fetch', 'performance', 'process'],
+    ...['queueMicrotask', 'setImmediate', 'setInterval', 'setTimeout', 'structuredClone'],
+  ].map((name) => [name, 'readonly']),
+);
+
+export default tseslint.config(
+  { ignores: ['dist/', 'node_modules/', 'coverage/', '.data/'] },
+  { linterOptions: { reportUnusedDisableDirectives: 'error' } },
+  js.configs.recommended,
+
+  // TypeScript, with types.
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.recommendedTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/no-explicit-any': 'error',
+      // Without a default every case must be written; writing a default is a decision.
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      // A handler is async by contract, not because it waits.
+      '@typescript-eslint/require-await': 'off',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', ignoreRestSiblings: true }],
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      // Passing on what was caught is not throwing something odd.
+      '@typescript-eslint/prefer-promise-reject-errors': [
+        'error',
+        { allowThrowingAny: true, allowThrowingUnknown: true },
+      ],
+      // Nest modules are empty classes that carry a decorator.
+      '@typescript-eslint/no-extraneous-class': 'off',
+      'no-console': 'error',
+      'no-restricted-syntax': ['error', ...bannedSyntax],
+      'no-restricted-imports': ['error', { paths: [noForwardRef, ...noProcessEnvImport] }],
+      'no-restricted-properties': ['error', noProcessEnv, ...noModuleMocks],
+    },
+  },
+  {
+    files: ['src/modules/**/*.ts', 'src/mcp/**/*.ts'],
+    rules: {
+      'no-restricted-imports': ['error', { paths: [noForwardRef, ...noProcessEnvImport], patterns: [noHttpException] }],
+    },
+  },
+  {
+    files: ['src/config/**/*.ts'],
+    rules: {
+      'no-restricted-imports': ['error', { paths: [noForwardRef] }],
+      'no-restricted-properties': ['error', ...noModuleMocks],
+    },
+  },
+  {
+    files: ['**/index.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        { selector: 'Program', message: 'No barrels: name the file after what it holds.' },
+      ],
+    },
+  },
+
+  // Tests read bodies that are `any` by nature and pass methods around.
+  {
+    files: ['test/**/*.ts', '**/*.spec.ts', 'bench/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-call': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+      '@typescript-eslint/no-base-to-string': 'off',
+      '@typescript-eslint/unbound-method': 'off',
+    },
+  },
+  {
+    files: ['test/**/*.ts', 'bench/**/*.ts'],
+    rules: {
+      'no-restricted-imports': ['error', { paths: [noForwardRef] }],
+      'no-restricted-properties': ['error', ...noModuleMocks],
+    },
+  },
+  { files: ['bench/**/*.ts'], rules: { 'no-console': 'off' } },
+
+  // Plain JavaScript: scripts and configuration, without types.
+  {
+    files: ['**/*.{js,mjs,cjs}'],
+    languageOptions: { globals: nodeGlobals },
+    rules: { 'no-unused-vars': ['error', { argsIgnorePattern: '^_', ignoreRestSiblings: true }] },
+  },
+  {
+    files: ['**/*.cjs'],
+    languageOptions: {
+      sourceType: 'commonjs',
+      globals: { module: 'writable', require: 'readonly', __dirname: 'readonly' },
+    },
+  },
+);

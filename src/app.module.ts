@@ -1,0 +1,37 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { ConfigModule } from './config/config.module.js';
+import type { Env } from './config/env.js';
+import { AuthModule } from './modules/auth/auth.module.js';
+import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
+import { ConnectionsModule } from './modules/connections/connections.module.js';
+import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
+import { ServersModule } from './modules/servers/servers.module.js';
+import { DatabaseModule } from './platform/database/database.module.js';
+import { EgressModule } from './platform/egress/egress.module.js';
+import { QueueModule } from './platform/queue/queue.module.js';
+import { TelemetryModule } from './platform/telemetry/telemetry.module.js';
+import { VaultModule } from './platform/vault/vault.module.js';
+
+const platform = [DatabaseModule, QueueModule, VaultModule, EgressModule, TelemetryModule];
+
+/** What `api` processes serve. A process without that role still answers health checks. */
+const api = [AuthModule, NamespacesModule, ServersModule, ConnectionsModule];
+
+/** What `worker` processes run. */
+const worker = [AuthWorkerModule];
+
+/** One line per module; the roles of the process say which are loaded. */
+@Module({})
+export class AppModule {
+  static forRoot(env: Env): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [
+        ConfigModule.forRoot(env),
+        ...platform,
+        ...(env.roles.includes('api') ? api : []),
+        ...(env.roles.includes('worker') ? worker : []),
+      ],
+    };
+  }
+}

@@ -1,0 +1,60 @@
+import type { INestApplication, LoggerService } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
+import express, { type Request, type Response } from 'express';
+import { AppModule } from './app.module.js';
+import type { Env } from './config/env.js';
+import { AccessService } from './modules/auth/access.service.js';
+import { checkRoutes } from './modules/auth/access.check.js';
+import { DirectDoor } from './modules/auth/direct-door.js';
+import { ErrorFilter } from './platform/errors/error.filter.js';
+import { SlipwayAdapter } from './platform/http/adapter.js';
+import { InputPipe } from './platform/http/input.pipe.js';
+import { createOpenApi } from './platform/http/openapi.js';
+import { routeTable } from './platform/http/route-table.js';
+
+/** The largest JSON body of an ordinary route; tool calls and MCP messages have their own limit. */
+const BODY_BYTES_MAX = 1024 * 1024;
+
+/** Creates the app with everything that main, the tests and the OpenAPI generator share. */
+export async function createApp(env: Env, options: { preview?: boolean; logger?: LoggerService } = {}): Promise<NestExpressApplication> {
+  const adapter = new SlipwayAdapter();
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env), adapter, {
+    bodyParser: false,
+    abortOnError: false,
+    logger: options.preview ? false : options.logger,
+    preview: options.preview,
+  });
+  const routes = routeTable(app);
+  checkRoutes(routes);
+  app.disable('x-powered-by');
+  app.set('etag', false);
+  app.enable('case sensitive routing');
+  app.use(express.json({ limit: BODY_BYTES_MAX }));
+  app.useGlobalPipes(new InputPipe());
+  app.useGlobalFilters(new ErrorFilter());
+  if (options.preview) return app;
+  if (env.roles.includes('api')) {
+    const door = new DirectDoor(routes, app.get(AccessService, { strict: false }));
+    adapter.useDoor((request, response) => door.take(request, response));
+  }
+  serveDocs(app);
+  return app;
+}
+
+/** Swagger UI at `/docs`, the document at `/openapi.json`, and `/` leading a browser there. */
+function serveDocs(app: INestApplication & NestExpressApplication): void {
+  let document: OpenAPIObject | undefined;
+  SwaggerModule.setup('docs', app, () => (document ??= createOpenApi(app)), {
+    jsonDocumentUrl: 'openapi.json',
+    yamlDocumentUrl: 'openapi.yaml',
+    customSiteTitle: 'Slipway API',
+    swaggerOptions: { persistAuthorization: true, displayRequestDuration: true, tryItOutEnabled: true, operationsSorter: null },
+  });
+  app.use((request: Request, response: Response, next: () => void) => {
+    if (request.path !== '/' || request.method !== 'GET') return next();
+    if (request.accepts(['html', 'json']) === 'html') response.redirect('/docs');
+    else response.json({ name: 'Slipway', docs: '/docs', openapi: '/openapi.json', health: '/health' });
+  });
+}

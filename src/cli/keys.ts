@@ -1,0 +1,46 @@
+import { parseArgs } from 'node:util';
+import { DataSource } from 'typeorm';
+import { loadEnv } from '../config/env.js';
+import { startInfrastructure } from '../infrastructure.js';
+import { addKey, OPERATOR } from '../modules/auth/bootstrap.js';
+import { dataSourceOptions } from '../platform/database/data-source-options.js';
+
+const USAGE = 'Usage: npm run keys [-- --account NAME --name LABEL]\n';
+
+/** `npm run keys`: makes an API key, the operator's unless another account is named, and prints it. */
+async function run(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      account: { type: 'string', default: OPERATOR },
+      name: { type: 'string', default: 'made on the command line' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  const { env, stop } = await startInfrastructure(loadEnv(), () => undefined);
+  const source = new DataSource(dataSourceOptions(env.databaseUrl ?? '', 1));
+  try {
+    await source.initialize();
+    const key = await addKey(source, values.account, values.name);
+    if (key === null) {
+      process.stderr.write(`There is no account named "${values.account}".\n`);
+      return 1;
+    }
+    process.stdout.write(`API key of ${values.account}, shown this once:\n${key}\n`);
+    return 0;
+  } finally {
+    if (source.isInitialized) await source.destroy();
+    await stop();
+  }
+}
+
+run().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    process.stderr.write(`No key was made: ${(error as Error).message}\n`);
+    process.exit(1);
+  },
+);

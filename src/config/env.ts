@@ -1,0 +1,225 @@
+import path from 'node:path';
+import { parseUrl } from './parse-url.js';
+
+/** How one setting is read: from its text to its value, or an Error whose message finishes "NAME …". */
+type Parse<T> = (text: string) => T;
+
+/** What the README's table says about a setting. */
+export interface SettingDoc {
+  name: string;
+  /** The default as text; null when the setting is unset by default. */
+  fallback: string | null;
+  doc: string;
+}
+
+interface SettingEntry extends SettingDoc {
+  property: string;
+  parse: Parse<unknown>;
+}
+
+const entries: SettingEntry[] = [];
+
+/** Declares one environment variable on the property that holds its value. */
+function Setting<T>(name: string, parse: Parse<T>, fallback: string | null, doc: string): PropertyDecorator {
+  return (_target, property) => {
+    entries.push({ name, property: String(property), parse, fallback, doc });
+  };
+}
+
+const text: Parse<string> = (value) => value;
+
+function integer(min: number, max: number): Parse<number> {
+  return (value) => {
+    const number = Number(value);
+    if (!Number.isInteger(number) || number < min || number > max) {
+      throw new Error(`must be a whole number from ${min} to ${max}`);
+    }
+    return number;
+  };
+}
+
+function oneOf<T extends string>(...allowed: T[]): Parse<T> {
+  return (value) => {
+    if (!allowed.includes(value as T)) throw new Error(`must be one of ${allowed.join(', ')}`);
+    return value as T;
+  };
+}
+
+function listOf<T>(parse: Parse<T>): Parse<T[]> {
+  return (value) => value.split(',').map((part) => parse(part.trim()));
+}
+
+function url(...protocols: string[]): Parse<string> {
+  return (value) => {
+    const protocol = parseUrl(value)?.protocol ?? '';
+    if (!protocols.includes(protocol)) throw new Error(`must be a URL that starts with ${protocols.join(' or ')}//`);
+    return value;
+  };
+}
+
+/** A base URL of ours: no trailing slash, so that paths can be appended. */
+const publicUrl: Parse<string> = (value) => {
+  const { search, hash } = new URL(url('http:', 'https:')(value));
+  if (search || hash) throw new Error('must be a URL without query and fragment');
+  return value.replace(/\/+$/, '');
+};
+
+/** One key of the vault: `id:base64` with 32 bytes behind the base64. */
+export interface EncryptionKey {
+  id: string;
+  secret: Buffer;
+}
+
+const encryptionKey: Parse<EncryptionKey> = (value) => {
+  const [, id, base64] = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/=_-]+)$/.exec(value) ?? [];
+  const secret = Buffer.from(base64 ?? '', 'base64');
+  if (!id || secret.length !== 32) throw new Error('must be a list of id:key where key is 32 bytes in base64');
+  return { id, secret };
+};
+
+const bootstrapKey: Parse<string> = (value) => {
+  if (!/^slipway_[A-Za-z0-9_-]{43}$/.test(value)) {
+    throw new Error('must be "slipway_" and 32 random bytes in base64url (43 characters)');
+  }
+  return value;
+};
+
+export type Role = 'api' | 'worker';
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
+
+/** Every setting of a process, read once at start by {@link loadEnv}. All are optional. */
+export class Env {
+  @Setting('HOST', text, '127.0.0.1', 'Address to listen on. `0.0.0.0` opens the service to the network.')
+  readonly host: string;
+
+  @Setting('PORT', integer(0, 65_535), '3000', 'Port to listen on; 0 picks a free one.')
+  readonly port: number;
+
+  @Setting('PUBLIC_URL', publicUrl, null, 'The URL people reach the service by. Default: `http://HOST:PORT`.')
+  readonly publicUrl: string | null;
+
+  @Setting('DATA_DIR', (value) => path.resolve(value), '.data', 'Folder of the embedded database and generated keys.')
+  readonly dataDir: string;
+
+  @Setting(
+    'DATABASE_URL',
+    url('postgres:', 'postgresql:'),
+    null,
+    'Postgres 14 or newer to use. Default: the embedded one.',
+  )
+  readonly databaseUrl: string | null;
+
+  @Setting('DATABASE_POOL_MAX', integer(1, 500), '16', 'Database connections one process may hold for queries.')
+  readonly databasePoolMax: number;
+
+  @Setting(
+    'REDIS_URL',
+    url('redis:', 'rediss:'),
+    null,
+    'Redis 6.2 or newer for the queue (`noeviction`). Default: the queue lives in Postgres.',
+  )
+  readonly redisUrl: string | null;
+
+  @Setting('QUEUE_PREFIX', text, 'slipway', 'Prefix of queue keys and messages, for several services on one Redis.')
+  readonly queuePrefix: string;
+
+  @Setting('ROLES', listOf(oneOf<Role>('api', 'worker')), 'api,worker', 'What this process does.')
+  readonly roles: Role[];
+
+  @Setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.')
+  readonly migrate: 'auto' | 'off';
+
+  @Setting('BOOTSTRAP_API_KEY', bootstrapKey, null, "The operator's first key, instead of a generated one.")
+  readonly bootstrapApiKey: string | null;
+
+  @Setting(
+    'ENCRYPTION_KEYS',
+    listOf(encryptionKey),
+    null,
+    'Keys that seal stored secrets: `id:base64,…`, 32 bytes each; the first one writes. ' +
+      'Required with `DATABASE_URL`, generated into `DATA_DIR` otherwise.',
+  )
+  readonly encryptionKeys: EncryptionKey[] | null;
+
+  @Setting(
+    'EGRESS_ALLOW',
+    text,
+    null,
+    'Private addresses that may be dialled: CIDRs, hosts, or `loopback`, comma-separated. ' +
+      'Default: `loopback` while `HOST` is a loopback address, nothing otherwise.',
+  )
+  readonly egressAllow: string | null;
+
+  @Setting(
+    'UPSTREAM_CONNECT_TIMEOUT_MS',
+    integer(100, 54_000),
+    '15000',
+    'How long opening a session with an MCP server may take.',
+  )
+  readonly upstreamConnectTimeoutMs: number;
+
+  @Setting(
+    'UPSTREAM_CALL_TIMEOUT_MS',
+    integer(100, 54_000),
+    '50000',
+    'How long one call to an MCP server may take. Published clients repeat a call after 60 s, hence the maximum.',
+  )
+  readonly upstreamCallTimeoutMs: number;
+
+  @Setting(
+    'LOG_LEVEL',
+    oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
+    'info',
+    'Least level that is logged; requests are logged at `debug`.',
+  )
+  readonly logLevel: LogLevel;
+
+  @Setting('LOG_FORMAT', oneOf('pretty', 'json'), null, 'Default: `pretty` in a terminal, `json` otherwise.')
+  readonly logFormat: 'pretty' | 'json' | null;
+
+  /** A copy with some settings filled in, for what is found out at start. */
+  with(changes: Partial<Pick<Env, 'databaseUrl' | 'encryptionKeys' | 'migrate' | 'port'>>): Env {
+    return Object.assign(new Env(), this, changes);
+  }
+
+  /** The base of every URL we hand out, without a trailing slash. */
+  get baseUrl(): string {
+    return this.publicUrl ?? `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
+  }
+
+  /** True while nobody but this machine can reach the service. */
+  get isLocalOnly(): boolean {
+    return this.host === 'localhost' || this.host === '::1' || /^127\./.test(this.host);
+  }
+}
+
+/** One or more settings are wrong; `message` names each of them on a line of its own. */
+export class SettingsError extends Error {}
+
+/** The settings in the order of the README's table. */
+export function settingDocs(): SettingDoc[] {
+  return entries.map(({ name, fallback, doc }) => ({ name, fallback, doc }));
+}
+
+/**
+ * Reads and checks every setting together; an empty value counts as unset.
+ *
+ * @throws SettingsError with all faults at once. Values are not repeated: some are secrets.
+ */
+export function loadEnv(source: NodeJS.ProcessEnv = process.env): Env {
+  const env = new Env();
+  const faults: string[] = [];
+  for (const { name, property, parse, fallback } of entries) {
+    const given = source[name]?.trim() || fallback;
+    try {
+      Object.assign(env, { [property]: given === null ? null : parse(given) });
+    } catch (error) {
+      faults.push(`${name} ${(error as Error).message}.`);
+    }
+  }
+  if (source.DATABASE_URL?.trim() && !source.ENCRYPTION_KEYS?.trim()) {
+    faults.push('ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.');
+  }
+  if (faults.length > 0) throw new SettingsError(faults.join('\n'));
+  return env;
+}

@@ -1,0 +1,54 @@
+import type { DataSource } from 'typeorm';
+import type { Env } from './config/env.js';
+import { ensureOperator } from './modules/auth/bootstrap.js';
+import { migrate, pendingMigrations } from './platform/database/migrate.js';
+import { startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
+import { migrateQueue } from './platform/queue/queue-backend.js';
+import { keysFromFile } from './platform/vault/key-file.js';
+
+/** The database is of another version than this code. */
+export class SchemaVersionError extends Error {}
+
+/** What the app stands on, running. */
+export interface Infrastructure {
+  /** The settings, with the database and the keys filled in. */
+  env: Env;
+  /** The operator's first key, made just now; null when there was one. */
+  firstKey: string | null;
+  /** Stops what was started here. Call it after the app has closed. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the embedded Postgres unless `DATABASE_URL` names another, and brings the database to this version unless
+ * `MIGRATE=off`.
+ *
+ * @throws EmbeddedPostgresError, SchemaVersionError, or what Postgres says
+ */
+export async function startInfrastructure(env: Env, log: (line: string) => void): Promise<Infrastructure> {
+  const embedded = env.databaseUrl === null ? await startEmbeddedPostgres({ dataDir: env.dataDir, log }) : null;
+  const stop = async () => embedded?.stop();
+  try {
+    const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
+    const complete = env.with({ databaseUrl, encryptionKeys: env.encryptionKeys ?? (await keysFromFile(env.dataDir)) });
+    return { env: complete, firstKey: await prepareDatabase(complete), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Tables of ours and of the queue, and the operator. @returns the first key, if it was made just now */
+async function prepareDatabase({ databaseUrl, migrate: mode, bootstrapApiKey }: Env): Promise<string | null> {
+  const url = databaseUrl ?? '';
+  if (mode === 'off') {
+    if (!(await pendingMigrations(url))) return null;
+    throw new SchemaVersionError('The database is older than this version: run `npm run migrate` first.');
+  }
+  let firstKey: string | null = null;
+  await migrate(url, async (source: DataSource) => {
+    await migrateQueue(url);
+    firstKey = await ensureOperator(source, bootstrapApiKey);
+  });
+  return firstKey;
+}

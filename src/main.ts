@@ -1,0 +1,88 @@
+import { createServer } from 'node:net';
+import { createApp } from './app.setup.js';
+import { Env, loadEnv, SettingsError } from './config/env.js';
+import { SchemaVersionError, startInfrastructure } from './infrastructure.js';
+import { EmbeddedPostgresError } from './platform/embedded/embedded-postgres.js';
+import { chooseQueueBackend } from './platform/queue/queue-backend.js';
+import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
+
+/** A reason not to start that the person at the keyboard can mend. */
+class StartError extends Error {}
+
+/** Fails before anything is started when somebody else listens already. */
+async function requireFreePort({ host, port }: Env): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') {
+        reject(new StartError(`Port ${port} on ${host} is in use: stop what listens there, or set PORT.`));
+      } else reject(new StartError(`Cannot listen on ${host}:${port} (${error.code}): check HOST and PORT.`));
+    });
+    probe.listen(port, host, () => probe.close(() => resolve()));
+  });
+}
+
+function greet(env: Env, firstKey: string | null): void {
+  const lines = [`Slipway listens on  ${env.baseUrl}`, `Try it at           ${env.baseUrl}/docs`];
+  if (firstKey !== null) {
+    lines.push(`Operator API key    ${firstKey}`, '                    Shown this once. Another: npm run keys');
+  }
+  process.stdout.write(`\n${lines.map((line) => `  ${line}\n`).join('')}\n`);
+}
+
+/** Starts the service: infrastructure, migrations, the app for this process' roles, and its ears. */
+async function start(): Promise<void> {
+  const settings = loadEnv();
+  const pino = createPino(settings);
+  const logger = new PinoLoggerService(pino);
+  await requireFreePort(settings);
+  const { env, firstKey, stop } = await startInfrastructure(settings, (line) => pino.info({ context: 'postgres' }, line));
+  try {
+    chooseQueueBackend(env);
+    const app = await createApp(env, { logger });
+    const end = stopOnce(async (signal) => {
+      pino.info(`${signal}: finishing what runs`);
+      await app.close();
+      await stop();
+      pino.flush();
+    });
+    process.once('SIGTERM', end);
+    process.once('SIGINT', end);
+    await app.listen(env.port, env.host);
+    const { port } = app.getHttpServer().address() as { port: number };
+    greet(env.with({ port }), firstKey);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** The first signal ends the service in order, a second one at once. */
+function stopOnce(end: (signal: string) => Promise<void>): (signal: string) => void {
+  return (signal) => {
+    process.once(signal, () => process.exit(1));
+    end(signal).then(
+      () => process.exit(0),
+      (error: unknown) => {
+        process.stderr.write(`Stopping failed: ${String(error)}\n`);
+        process.exit(1);
+      },
+    );
+  };
+}
+
+/** What a person can mend is said in a sentence; anything else is a bug or a broken part, with its stack. */
+function explain(error: unknown): string {
+  const expected = [StartError, SettingsError, SchemaVersionError, EmbeddedPostgresError];
+  if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
+  const { code, message, stack } = error as NodeJS.ErrnoException;
+  if (code !== undefined && /^(ECONN|ENOTFOUND|EAI_|28|3D|57)/.test(code)) {
+    return `The database cannot be used (${message || code}): check DATABASE_URL.`;
+  }
+  return stack ?? String(error);
+}
+
+start().catch((error: unknown) => {
+  process.stderr.write(`Slipway did not start.\n${explain(error)}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,142 @@
+import { DomainError } from '../platform/errors/domain-error.js';
+
+/**
+ * What can go wrong between us and an upstream. Each message is a sentence for the person who made the connection: what
+ * happened, and what to do. None of it repeats the upstream's words beyond a status or a code.
+ */
+export abstract class UpstreamFailure extends DomainError {
+  /** False when the request certainly did not run, so that repeating it is safe. */
+  readonly outcomeUnknown: boolean = false;
+}
+
+/** The upstream is unreachable, refuses us, or does not speak MCP. */
+export class UpstreamError extends UpstreamFailure {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+
+  constructor(
+    message: string,
+    detail?: unknown,
+    override readonly outcomeUnknown = false,
+  ) {
+    super(message, detail);
+  }
+}
+
+/** The upstream answered 401. */
+export class UpstreamAuthRequiredError extends UpstreamFailure {
+  readonly kind = 'conflict';
+  readonly code = 'auth_required';
+
+  constructor(hasHeaders: boolean) {
+    super(
+      hasHeaders
+        ? 'The MCP server answered 401: it does not accept the headers of this connection. ' +
+            'PUT the connection again with headers it accepts.'
+        : 'The MCP server answered 401: it wants authorization. ' +
+            'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.',
+    );
+  }
+}
+
+/** The upstream did not answer in time. */
+export class UpstreamTimeoutError extends UpstreamFailure {
+  readonly kind = 'timeout';
+  readonly code = 'timeout';
+
+  constructor(
+    message: string,
+    override readonly outcomeUnknown: boolean,
+  ) {
+    super(message);
+  }
+}
+
+/** The caller left before the answer came. Nobody reads this. */
+export class CallerLeftError extends UpstreamFailure {
+  readonly kind = 'timeout';
+  readonly code = 'timeout';
+  override readonly outcomeUnknown = true;
+
+  constructor() {
+    super('The caller left before the answer came.');
+  }
+}
+
+const TLS_CODES =
+  /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_|EPROTO$)/;
+
+/** A failure of the socket, in a sentence. `written`: the request may have reached the upstream. */
+export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
+  if (error instanceof UpstreamFailure) return error;
+  if (error instanceof DomainError) return new UpstreamError(error.message, error.detail);
+  const { code = '', message } = error as { code?: string; message: string };
+  const host = url.hostname;
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN' || code === 'EAI_NODATA') {
+    return new UpstreamError(`The host "${host}" has no address in DNS: is its name spelled right?`, error);
+  }
+  if (code === 'ECONNREFUSED') {
+    return new UpstreamError(`Nothing listens on ${url.host}: is the server running, and is the port right?`, error);
+  }
+  if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' || code === 'ENETUNREACH') {
+    return new UpstreamError(`The host "${host}" cannot be reached: it does not answer on its address.`, error);
+  }
+  if (TLS_CODES.test(code)) {
+    return new UpstreamError(
+      `The TLS connection to "${host}" failed (${code}): its certificate must be valid and its URL must start with the right scheme.`,
+      error,
+    );
+  }
+  if (code.startsWith('HPE_')) {
+    return new UpstreamError(`${url.host} does not speak HTTP: is the port right?`, error);
+  }
+  const lost = written ? ' Whether the call was carried out is unknown; it was not repeated.' : '';
+  return new UpstreamError(
+    `The connection to ${url.host} broke before the answer was complete.${lost}`,
+    message,
+    written,
+  );
+}
+
+/** An HTTP status that is no MCP answer, in a sentence. */
+export function fromHttpStatus(status: number, url: URL, location: string | undefined): UpstreamFailure {
+  const where = `${url.origin}${url.pathname}`;
+  if (status >= 300 && status < 400) {
+    return new UpstreamError(
+      location === undefined
+        ? `${where} answered ${status}, a redirect to nowhere.`
+        : `${where} redirects to ${location}: connect to that address instead.`,
+    );
+  }
+  if (status === 404) {
+    return new UpstreamError(`${where} answered 404: is the path right? MCP servers often answer at ${triedPath(url)}.`);
+  }
+  if (status === 403) {
+    return new UpstreamError(`${where} answered 403: the headers of this connection do not give access.`);
+  }
+  if (status === 405) {
+    return new UpstreamError(`${where} answered 405: it does not take POST, so it is no MCP endpoint.`);
+  }
+  if (status === 429) {
+    return new UpstreamError(`${where} answered 429: it receives too many requests. Try again later.`);
+  }
+  if (status >= 500) {
+    return new UpstreamError(`${where} answered ${status}: the MCP server failed or is down.`, undefined, status !== 503);
+  }
+  return new UpstreamError(`${where} answered ${status}, which is no MCP answer.`);
+}
+
+function triedPath(url: URL): string {
+  return url.pathname.endsWith('/mcp') ? '/ or /sse' : '/mcp';
+}
+
+/** A 2xx answer that is not MCP, in a sentence. */
+export function notMcp(url: URL, contentType: string): UpstreamError {
+  const where = `${url.origin}${url.pathname}`;
+  if (contentType.includes('html')) {
+    return new UpstreamError(
+      `${where} is a web page, not an MCP endpoint: is the path right? MCP servers often answer at ${triedPath(url)}.`,
+    );
+  }
+  return new UpstreamError(`${where} answered with something that is not MCP: is the URL right?`);
+}

@@ -1,0 +1,89 @@
+import type { McpReply, RpcError } from './channel.js';
+import { members, slice, splice, type Span } from './json-text.js';
+import { CLIENT_INFO, envelope } from './protocol.js';
+
+/** A JSON-RPC message as far as routing it needs. */
+export interface RpcHead {
+  id?: unknown;
+  method?: unknown;
+  params?: unknown;
+  result?: unknown;
+  error?: unknown;
+}
+
+/** The message a text holds; null when it is not a JSON object. */
+export function parseMessage(text: string): RpcHead | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A JSON-RPC request or, without an id, a notification; `params` is JSON text. */
+export function requestText(id: number | null, method: string, params: string | undefined): string {
+  const idPart = id === null ? '' : `"id":${id},`;
+  const paramsPart = params === undefined ? '' : `,"params":${params}`;
+  return `{"jsonrpc":"2.0",${idPart}"method":${JSON.stringify(method)}${paramsPart}}`;
+}
+
+/**
+ * The answer in `text` if it is one to request `id`. An error without an id counts too: servers answer so when they
+ * could not read the request, and the HTTP exchange it came on says whose it is.
+ */
+export function replyTo(id: number, text: string, head: RpcHead): McpReply | null {
+  if ('method' in head) return null;
+  if ('result' in head && head.id === id) {
+    const parts = members(text);
+    return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null };
+  }
+  if ('error' in head && (head.id === id || head.id === null || head.id === undefined)) {
+    return { text, id: members(text).get('id') ?? null, result: null, error: toRpcError(head.error) };
+  }
+  return null;
+}
+
+function toRpcError(value: unknown): RpcError {
+  const { code, message, data } = (typeof value === 'object' && value !== null ? value : {}) as Partial<RpcError>;
+  return {
+    code: typeof code === 'number' ? code : -32603,
+    message: typeof message === 'string' ? message : 'The MCP server sent an error without a message.',
+    ...(data === undefined ? {} : { data }),
+  };
+}
+
+/** `params` with the envelope of a modern request in front of whatever `_meta` it has. */
+export function withEnvelope(params: string | undefined, protocolVersion: string): string {
+  const own = JSON.stringify({
+    [envelope.version]: protocolVersion,
+    [envelope.clientInfo]: CLIENT_INFO,
+    [envelope.capabilities]: {},
+  }).slice(1, -1);
+  if (params === undefined) return `{"_meta":{${own}}}`;
+  const parts = members(params);
+  const meta = parts.get('_meta');
+  if (meta) {
+    const isEmpty = members(params, meta[0]).size === 0;
+    return splice(params, meta, `{${own}${isEmpty ? '' : ','}${slice(params, meta).trim().slice(1)}`);
+  }
+  return `{"_meta":{${own}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
+}
+
+/** The value of an `Mcp-Name` header: plain where HTTP allows it, else the base64 form of MCP 2026-07-28. */
+export function headerValue(text: string): string {
+  const isPlain = /^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text);
+  return isPlain ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
+}
+
+/** Which member of a method's params goes into the `Mcp-Name` header. */
+export const namedBy: ReadonlyMap<string, 'name' | 'uri'> = new Map([
+  ['tools/call', 'name'],
+  ['prompts/get', 'name'],
+  ['resources/read', 'uri'],
+]);
+
+/** The text of a reply's result. */
+export function resultText(reply: McpReply & { result: Span }): string {
+  return slice(reply.text, reply.result);
+}

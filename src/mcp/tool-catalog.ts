@@ -1,0 +1,97 @@
+import type { Channel } from './channel.js';
+import { elements, members, slice } from './json-text.js';
+import { UpstreamError } from './mcp-errors.js';
+import { rpcCode } from './protocol.js';
+
+/** How long a list is believed. Legacy servers announce changes on a stream we do not hold open. */
+const FRESH_MS = 30_000;
+
+/** Not asked again sooner, however many callers name tools that do not exist. */
+const REFRESH_MS_MIN = 1_000;
+
+/** What is read of an endless list: pages as the official SDK caps them, and tools. */
+const PAGES_MAX = 64;
+const TOOLS_MAX = 10_000;
+
+/** One tool as its server describes it. */
+export interface ToolText {
+  name: string;
+  /** The whole description as JSON text, unknown fields included. */
+  text: string;
+}
+
+/** What a tool path means: one tool, the tools of a category, or nothing. */
+export type ToolMatch = { tool: ToolText } | { category: ToolText[] } | null;
+
+/** The tools of one upstream, listed once for all callers and remembered for half a minute. */
+export class ToolCatalog {
+  private known: { tools: ToolText[]; at: number } | null = null;
+  private listing: Promise<ToolText[]> | null = null;
+
+  constructor(private readonly channel: Channel) {}
+
+  /** Every tool, at most {@link FRESH_MS} old. */
+  async list(timeoutMs: number): Promise<ToolText[]> {
+    if (this.known && Date.now() - this.known.at < FRESH_MS) return this.known.tools;
+    return this.refresh(timeoutMs);
+  }
+
+  /**
+   * What `path` means. The exact name wins; then the name whose dots the path spells as slashes; then all names below
+   * `path.`. A list that does not know the path is read anew before that is believed.
+   */
+  async find(path: string, timeoutMs: number): Promise<ToolMatch> {
+    const found = matchTool(await this.list(timeoutMs), path);
+    if (found || (this.known && Date.now() - this.known.at < REFRESH_MS_MIN)) return found;
+    return matchTool(await this.refresh(timeoutMs), path);
+  }
+
+  private refresh(timeoutMs: number): Promise<ToolText[]> {
+    this.listing ??= readAll(this.channel, timeoutMs)
+      .then((tools) => {
+        this.known = { tools, at: Date.now() };
+        return tools;
+      })
+      .finally(() => (this.listing = null));
+    return this.listing;
+  }
+}
+
+/** See {@link ToolCatalog.find}. */
+export function matchTool(tools: ToolText[], path: string): ToolMatch {
+  const dotted = path.replaceAll('/', '.');
+  const tool =
+    tools.find(({ name }) => name === path) ?? tools.find(({ name }) => name.replaceAll('/', '.') === dotted);
+  if (tool) return { tool };
+  const category = tools.filter(({ name }) => name.replaceAll('/', '.').startsWith(`${dotted}.`));
+  return category.length > 0 ? { category } : null;
+}
+
+async function readAll(channel: Channel, timeoutMs: number): Promise<ToolText[]> {
+  const until = performance.now() + timeoutMs;
+  const tools: ToolText[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
+    const { text, result, error } = await channel.request({
+      method: 'tools/list',
+      params: cursor === undefined ? undefined : JSON.stringify({ cursor }),
+      timeoutMs: Math.max(1, until - performance.now()),
+    });
+    if (error?.code === rpcCode.methodNotFound) return tools;
+    if (error || !result) {
+      throw new UpstreamError(`The MCP server refused to list its tools: ${error?.message.slice(0, 300) ?? ''}`, error);
+    }
+    const parts = members(text, result[0]);
+    const list = parts.get('tools');
+    if (!list || text[list[0]] !== '[') throw new UpstreamError('The MCP server listed its tools in a form that is not MCP.');
+    for (const span of elements(text, list[0])) {
+      const { name } = JSON.parse(slice(text, span)) as { name?: unknown };
+      if (typeof name === 'string') tools.push({ name, text: slice(text, span) });
+    }
+    const next = parts.get('nextCursor');
+    const value: unknown = next ? JSON.parse(slice(text, next)) : null;
+    if (typeof value !== 'string') return tools;
+    cursor = value;
+  }
+  return tools.slice(0, TOOLS_MAX);
+}

@@ -1,0 +1,60 @@
+import { Injectable } from '@nestjs/common';
+import type { AccessRule, AccessTarget, Caller, Grant, NamespaceOwners } from './access.types.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { AccountNotFoundError, ForbiddenError, UnauthenticatedError } from './auth.errors.js';
+
+const BEARER = /^Bearer +(\S+) *$/i;
+
+/** Where access is decided, for every door: the HTTP guard, the MCP endpoints, command lines. */
+@Injectable()
+export class AccessService {
+  private owners: NamespaceOwners | null = null;
+
+  constructor(private readonly keys: ApiKeysService) {}
+
+  /** Called once at start by the module that knows who owns a namespace. */
+  useNamespaceOwners(owners: NamespaceOwners): void {
+    this.owners = owners;
+  }
+
+  /**
+   * The caller behind an Authorization header. An empty bearer counts as none (published clients send it).
+   *
+   * @throws UnauthenticatedError
+   */
+  async authenticate(header: string | undefined): Promise<Caller> {
+    if (header === undefined || /^Bearer *$/i.test(header)) throw UnauthenticatedError.missing();
+    const key = BEARER.exec(header)?.[1];
+    if (key === undefined) throw UnauthenticatedError.invalid();
+    return this.keys.verify(key);
+  }
+
+  /**
+   * Whether `caller` may do what `rule` says to `target`.
+   *
+   * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route
+   */
+  async authorize(caller: Caller, rule: AccessRule, target: AccessTarget): Promise<Grant> {
+    if (rule.operator && !caller.isOperator) {
+      throw new ForbiddenError('Forbidden: only the operator manages accounts');
+    }
+    if (rule.account !== undefined) return { caller, accountId: ownAccount(caller, target.account ?? '') };
+    if (rule.owner !== undefined) return { caller, namespace: await this.ownNamespace(caller, rule, target.owner ?? '') };
+    return { caller };
+  }
+
+  private async ownNamespace(caller: Caller, rule: AccessRule, target: string): Promise<Grant['namespace']> {
+    const [name = ''] = target.split('/');
+    const found = await this.owners?.find(name);
+    const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
+    if (!found) throw missing();
+    if (found.accountId !== caller.accountId) throw (rule.foreign ?? missing)();
+    return { id: found.id, name };
+  }
+}
+
+function ownAccount(caller: Caller, id: string): string {
+  if (id === 'me' || id === caller.accountId) return caller.accountId;
+  if (!caller.isOperator) throw new AccountNotFoundError();
+  return id;
+}

@@ -1,0 +1,59 @@
+import type { DomainError } from '../../platform/errors/domain-error.js';
+
+/** Who is asking: the account behind a key. */
+export interface Caller {
+  accountId: string;
+  keyId: string;
+  isOperator: boolean;
+}
+
+/** What a route lets people do, as `resource:operation`. */
+export type Scope =
+  | `${'accounts' | 'namespaces' | 'servers' | 'skills'}:${'read' | 'write'}`
+  | `connections:${'read' | 'write' | 'execute'}`;
+
+/** A namespace the caller was found to own. */
+export interface OwnedNamespace {
+  id: string;
+  name: string;
+}
+
+/**
+ * Who may use a route beyond holding a valid key. One of:
+ * - nothing more: any key;
+ * - `owner`: the route parameter that holds a namespace or a qualified name, whose namespace the caller must own;
+ * - `account`: the route parameter that holds an account id (or `me`), which must be the caller's, or the caller the
+ *   operator;
+ * - `operator`: the operator only.
+ */
+export interface AccessRule {
+  scope: Scope;
+  owner?: string;
+  account?: string;
+  operator?: true;
+  /** The answer when the owned thing does not exist. */
+  missing?: () => DomainError;
+  /** The answer when it belongs to somebody else. Default: the same as `missing`, so the two look alike. */
+  foreign?: () => DomainError;
+}
+
+/** What a rule is applied to: the values of the route parameters the rule names. */
+export interface AccessTarget {
+  owner?: string;
+  account?: string;
+}
+
+/** What {@link AccessRule} allowed. */
+export interface Grant {
+  caller: Caller;
+  /** Set for `owner` rules. */
+  namespace?: OwnedNamespace;
+  /** Set for `account` rules, with `me` resolved. */
+  accountId?: string;
+}
+
+/** Tells who owns a namespace; the namespaces module hands its implementation to {@link AccessService}. */
+export interface NamespaceOwners {
+  /** @returns null when there is no such namespace. At most 5 s old. */
+  find(name: string): Promise<{ id: string; accountId: string } | null>;
+}

@@ -1,0 +1,84 @@
+import { IsIn, IsISO8601, IsOptional, IsString, Length, Matches } from 'class-validator';
+import { PaginationDto } from '../../platform/http/pagination.dto.js';
+import { accountKinds } from './account.entity.js';
+import type { AccountKind } from './account.entity.js';
+
+/** A user or an organization: owns namespaces and API keys. */
+export class AccountDto {
+  /** @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11' */
+  id: string;
+  /** @example 'acme' */
+  name: string;
+  kind: AccountKind;
+  /** True for the account that manages accounts and keys. */
+  isOperator: boolean;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+}
+
+export class AccountListDto {
+  accounts: AccountDto[];
+  pagination: PaginationDto;
+}
+
+export class CreateAccountDto {
+  /**
+   * A unique name, 1 to 255 characters.
+   * @example 'acme'
+   */
+  @IsString()
+  @Length(1, 255)
+  @Matches(/^\P{Cc}*$/u, { message: 'name must not hold control characters' })
+  name: string;
+
+  @IsIn(accountKinds)
+  kind: AccountKind;
+}
+
+/** An API key as it may be shown again. */
+export class ApiKeyDto {
+  id: string;
+  /** @example 'laptop' */
+  name: string;
+  /**
+   * The key's first characters.
+   * @example 'slipway_Qw3x'
+   */
+  prefix: string;
+  createdAt: string;
+  /** When it was last used, up to a second behind; null when never. */
+  lastUsedAt: string | null;
+  /** When it stops working; null when never. */
+  expiresAt: string | null;
+}
+
+export class CreatedApiKeyDto extends ApiKeyDto {
+  /**
+   * The key itself: shown here and never again.
+   * @example 'slipway_Qw3xZ0mJb6v1cT8r2yKqL5nD9sF4hG7jA0eWuXoPiR1'
+   */
+  key: string;
+}
+
+export class ApiKeyListDto {
+  apiKeys: ApiKeyDto[];
+}
+
+export class CreateApiKeyDto {
+  /**
+   * What the key is for, 1 to 255 characters.
+   * @example 'laptop'
+   */
+  @IsString()
+  @Length(1, 255)
+  @Matches(/^\P{Cc}*$/u, { message: 'name must not hold control characters' })
+  name: string;
+
+  /**
+   * When the key stops working, in the future. Omitted: never.
+   * @example '2027-11-20T00:00:00.000Z'
+   */
+  @IsOptional()
+  @IsISO8601({ strict: true })
+  expiresAt?: string;
+}

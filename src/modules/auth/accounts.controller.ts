@@ -1,0 +1,90 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
+import { PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { SuccessDto } from '../../platform/http/success.dto.js';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { UuidOr404 } from '../../platform/http/uuid.pipe.js';
+import { Access, CurrentAccountId, CurrentCaller } from './access.decorator.js';
+import type { Caller } from './access.types.js';
+import {
+  AccountDto,
+  AccountListDto,
+  ApiKeyListDto,
+  CreateAccountDto,
+  CreateApiKeyDto,
+  CreatedApiKeyDto,
+} from './account.dto.js';
+import { AccountsService } from './accounts.service.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { AccountNotFoundError, ApiKeyNotFoundError } from './auth.errors.js';
+
+/** Accounts and their API keys: the operator manages all of them, an account its own keys. */
+@ApiTags('Accounts and API keys')
+@Controller('accounts')
+export class AccountsController {
+  constructor(
+    private readonly accounts: AccountsService,
+    private readonly keys: ApiKeysService,
+  ) {}
+
+  /** The account behind the key that asks. */
+  @Get('me')
+  @Access('accounts:read')
+  @ApiErrors()
+  me(@CurrentCaller() caller: Caller): Promise<AccountDto> {
+    return this.accounts.get(caller.accountId);
+  }
+
+  /** Create an account (operator). */
+  @Post()
+  @Access('accounts:write', { operator: true })
+  @ApiErrors(400, 403, 409)
+  create(@Body() body: CreateAccountDto): Promise<AccountDto> {
+    return this.accounts.create(body);
+  }
+
+  /** List the accounts, newest first (operator). */
+  @Get()
+  @Access('accounts:read', { operator: true })
+  @ApiErrors(400, 403)
+  list(@Query() query: PageQueryDto): Promise<AccountListDto> {
+    return this.accounts.list(query);
+  }
+
+  /** Make an API key for an account. The key is shown in this answer and never again. */
+  @Post(':accountId/api-keys')
+  @Access('accounts:write', { account: 'accountId' })
+  @ApiErrors(400, { status: 404, message: 'Account not found' })
+  createKey(
+    @Param('accountId') _id: string,
+    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @Body() body: CreateApiKeyDto,
+  ): Promise<CreatedApiKeyDto> {
+    return this.keys.create(id, body);
+  }
+
+  /** List an account's API keys, newest first, without the keys themselves. */
+  @Get(':accountId/api-keys')
+  @Access('accounts:read', { account: 'accountId' })
+  @ApiErrors({ status: 404, message: 'Account not found' })
+  listKeys(
+    @Param('accountId') _id: string,
+    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+  ): Promise<ApiKeyListDto> {
+    return this.keys.list(id);
+  }
+
+  /** Revoke an API key: it stops working everywhere within 5 seconds. */
+  @Delete(':accountId/api-keys/:keyId')
+  @HttpCode(200)
+  @Access('accounts:write', { account: 'accountId' })
+  @ApiErrors({ status: 404, message: 'Account not found' })
+  async revokeKey(
+    @Param('accountId') _id: string,
+    @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,
+    @Param('keyId', UuidOr404(ApiKeyNotFoundError)) keyId: string,
+  ): Promise<SuccessDto> {
+    await this.keys.revoke(id, keyId);
+    return { success: true };
+  }
+}

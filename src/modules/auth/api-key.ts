@@ -1,0 +1,25 @@
+import { hash, randomBytes } from 'node:crypto';
+
+/** Makes a leaked key recognisable to people and to secret scanners. */
+const PREFIX = 'slipway_';
+const KEY = /^slipway_[A-Za-z0-9_-]{43}$/;
+
+/** A new key: the prefix and 32 random bytes. */
+export function generateApiKey(): string {
+  return PREFIX + randomBytes(32).toString('base64url');
+}
+
+/** True when the text has the form of a key; says nothing about whether it exists. */
+export function isApiKey(text: string): boolean {
+  return KEY.test(text);
+}
+
+/** What is stored of a key. Plain SHA-256: a key has 256 random bits, so there is nothing to stretch against. */
+export function hashApiKey(key: string): Buffer {
+  return hash('sha256', key, 'buffer');
+}
+
+/** The part of a key that may be shown again. */
+export function prefixOf(key: string): string {
+  return key.slice(0, PREFIX.length + 4);
+}

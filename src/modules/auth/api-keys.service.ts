@@ -1,0 +1,142 @@
+import { timingSafeEqual } from 'node:crypto';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { LRUCache } from 'lru-cache';
+import { LessThan, type EntityManager, Repository } from 'typeorm';
+import { WriteBehind } from '../../platform/database/write-behind.js';
+import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { RelayService } from '../../platform/queue/relay.service.js';
+import type { Caller } from './access.types.js';
+import { ApiKey } from './api-key.entity.js';
+import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
+import { toApiKeyDto, toCreatedApiKeyDto } from './account.mapper.js';
+import type { ApiKeyDto, ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from './account.dto.js';
+import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
+
+/** A revoked key must stop working everywhere within 5 s, also where the relay's message is lost. */
+const CACHE_MS = 5_000;
+const CACHED_KEYS_MAX = 10_000;
+
+/** Expired keys stay listed this long, so that people see why something stopped. */
+const EXPIRED_KEPT_DAYS = 30;
+
+const REVOKED_TOPIC = 'auth.key-revoked';
+
+interface KnownKey {
+  hash: Buffer;
+  caller: Caller;
+  expiresAt: Date | null;
+}
+
+/** Issues, checks and revokes API keys. */
+@Injectable()
+export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
+  private readonly known = new LRUCache<string, KnownKey, Buffer>({
+    max: CACHED_KEYS_MAX,
+    ttl: CACHE_MS,
+    fetchMethod: (_id, _stale, { context }) => this.load(context),
+  });
+  private readonly used = new WriteBehind<string, Date>('api-keys', (batch) => this.writeUsed(batch));
+
+  constructor(
+    @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
+    private readonly relay: RelayService,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    await this.relay.subscribe<{ keyId: string }>(REVOKED_TOPIC, ({ keyId }) => this.forget(keyId));
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.used.onApplicationShutdown();
+  }
+
+  /**
+   * The caller behind a key. No query while the key was seen in the last 5 s.
+   *
+   * @throws UnauthenticatedError
+   */
+  async verify(key: string): Promise<Caller> {
+    if (!isApiKey(key)) throw UnauthenticatedError.invalid();
+    const hash = hashApiKey(key);
+    const known = await this.known.fetch(hash.toString('latin1'), { context: hash });
+    if (!known || !timingSafeEqual(known.hash, hash)) throw UnauthenticatedError.invalid();
+    if (known.expiresAt && known.expiresAt.getTime() <= Date.now()) throw UnauthenticatedError.expired();
+    this.used.set(known.caller.keyId, new Date());
+    return known.caller;
+  }
+
+  /**
+   * Makes a key and returns it in clear text, this once.
+   *
+   * @param key given only for the operator's bootstrap key
+   * @throws AccountNotFoundError
+   */
+  async create(
+    accountId: string,
+    { name, expiresAt }: CreateApiKeyDto,
+    key = generateApiKey(),
+    tx: EntityManager = this.keys.manager,
+  ): Promise<CreatedApiKeyDto> {
+    const row = tx.create(ApiKey, {
+      accountId,
+      name,
+      prefix: prefixOf(key),
+      hash: hashApiKey(key),
+      expiresAt: expiresAt === undefined ? null : new Date(expiresAt),
+    });
+    try {
+      await tx.insert(ApiKey, row);
+    } catch (error) {
+      if (isForeignKeyViolation(error)) throw new AccountNotFoundError();
+      throw error;
+    }
+    return toCreatedApiKeyDto(row, key);
+  }
+
+  /** The account's keys, newest first, without their secrets. */
+  async list(accountId: string): Promise<ApiKeyListDto> {
+    const rows = await this.keys.find({ where: { accountId }, order: { createdAt: 'DESC', id: 'DESC' } });
+    return { apiKeys: rows.map((row): ApiKeyDto => toApiKeyDto(row)) };
+  }
+
+  /**
+   * Ends a key: at once in this process, within 5 s in every other.
+   *
+   * @throws ApiKeyNotFoundError
+   */
+  async revoke(accountId: string, keyId: string): Promise<void> {
+    const { affected } = await this.keys.delete({ id: keyId, accountId });
+    if (!affected) throw new ApiKeyNotFoundError();
+    this.forget(keyId);
+    this.relay.publish(REVOKED_TOPIC, { keyId });
+  }
+
+  /** Removes keys that expired more than 30 days ago. Returns how many. */
+  async purgeExpired(): Promise<number> {
+    const before = new Date(Date.now() - EXPIRED_KEPT_DAYS * 24 * 60 * 60 * 1000);
+    const { affected } = await this.keys.delete({ expiresAt: LessThan(before) });
+    return affected ?? 0;
+  }
+
+  private async load(hash: Buffer): Promise<KnownKey | undefined> {
+    const [row] = await this.keys.find({ where: { hash }, relations: { account: true } });
+    if (!row) return undefined;
+    const caller = { accountId: row.accountId, keyId: row.id, isOperator: row.account.isOperator };
+    return { hash: row.hash, caller, expiresAt: row.expiresAt };
+  }
+
+  private forget(keyId: string): void {
+    for (const [id, { caller }] of this.known.entries()) if (caller.keyId === keyId) this.known.delete(id);
+    this.used.delete(keyId);
+  }
+
+  private async writeUsed(batch: Map<string, Date>): Promise<void> {
+    await this.keys.query(
+      `UPDATE api_keys SET last_used_at = used.at
+         FROM unnest($1::uuid[], $2::timestamptz[]) AS used(id, at)
+        WHERE api_keys.id = used.id`,
+      [[...batch.keys()], [...batch.values()]],
+    );
+  }
+}

@@ -1,0 +1,32 @@
+import { InjectQueue, Processor, WorkerHost } from '@nestjs/bullmq';
+import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { Queue } from 'bullmq';
+import { jobOptions } from '../../platform/queue/job-options.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { AUTH_QUEUE, PURGE_EXPIRED_KEYS, PURGE_INTERVAL_MS } from './auth.queue.js';
+
+/** Runs the daily clean-up of API keys; however many workers there are, it runs once a day. */
+@Processor(AUTH_QUEUE)
+export class AuthProcessor extends WorkerHost implements OnApplicationBootstrap {
+  private readonly logger = new Logger('auth');
+
+  constructor(
+    private readonly keys: ApiKeysService,
+    @InjectQueue(AUTH_QUEUE) private readonly queue: Queue,
+  ) {
+    super();
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    this.worker.on('error', (error) => this.logger.warn({ msg: 'the queue does not answer', err: error }));
+    await this.queue.upsertJobScheduler(
+      PURGE_EXPIRED_KEYS,
+      { every: PURGE_INTERVAL_MS },
+      { name: PURGE_EXPIRED_KEYS, opts: jobOptions },
+    );
+  }
+
+  async process(): Promise<number> {
+    return this.keys.purgeExpired();
+  }
+}

@@ -1,0 +1,92 @@
+import type { ServerResponse } from 'node:http';
+import { Controller, Delete, Get, Header, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { Env } from '../../config/env.js';
+import { McpFront } from '../../mcp/front/mcp-front.js';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { readBody } from '../../platform/http/request-body.js';
+import { Access } from '../auth/access.decorator.js';
+import type { OwnedNamespace } from '../auth/access.types.js';
+import { Direct } from '../auth/direct-door.js';
+import type { DirectRequest } from '../auth/direct-door.js';
+import { whileConnected } from './client-gone.js';
+import { ConnectionLinks } from './connection-links.js';
+import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
+import { McpMethodNotAllowedError, OriginRefusedError } from './connections.errors.js';
+import { isTrustedOrigin } from './origin.js';
+import { ResponseSink } from './response-sink.js';
+
+/** The largest JSON-RPC message taken from a client. */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+@ApiTags('MCP')
+@Controller('connect/:namespace/:connectionId/mcp')
+@ApiParam(namespaceParam)
+@ApiParam(connectionIdParam)
+export class ConnectionMcpController {
+  private readonly front: McpFront;
+
+  constructor(
+    private readonly links: ConnectionLinks,
+    private readonly env: Env,
+  ) {
+    this.front = new McpFront({ callTimeoutMs: env.upstreamCallTimeoutMs });
+  }
+
+  /**
+   * The connection as an MCP server: streamable HTTP, stateless. Any MCP client works with this URL and the API key as
+   * bearer; no handshake and no session are needed.
+   */
+  @Post()
+  @HttpCode(200)
+  @Direct()
+  @Access('connections:execute', ownConnections)
+  @ApiBody({
+    schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
+    description: 'One JSON-RPC message.',
+  })
+  @ApiOkResponse({
+    description: 'The JSON-RPC response; as an event stream when notifications precede it.',
+    schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } },
+  })
+  @ApiResponse({ status: 202, description: 'A notification was taken.' })
+  @ApiErrors(400, 403, 404, 413)
+  async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    const { headers, grant, params } = request;
+    if (!isTrustedOrigin(headers.origin, this.env)) throw new OriginRefusedError();
+    const link = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
+    const text = await readBody(request, MESSAGE_BYTES_MAX);
+    const session = headers['mcp-session-id'];
+    await whileConnected(response, (signal) =>
+      this.front.serve(
+        link,
+        {
+          text,
+          acceptsStream: headers.accept?.includes('text/event-stream') ?? false,
+          protocolVersion: headers['mcp-protocol-version'] as string | undefined,
+          caller: `${grant.caller.keyId} ${link.id} ${typeof session === 'string' ? session : ''}`,
+          signal,
+        },
+        new ResponseSink(response),
+      ),
+    );
+  }
+
+  /** There is no stream to open: everything is answered on the POST that asked. */
+  @Get()
+  @Header('allow', 'POST')
+  @ApiExcludeEndpoint()
+  @Access('connections:execute', ownConnections)
+  stream(): never {
+    throw new McpMethodNotAllowedError();
+  }
+
+  /** There is no session to end. */
+  @Delete()
+  @Header('allow', 'POST')
+  @ApiExcludeEndpoint()
+  @Access('connections:execute', ownConnections)
+  end(): never {
+    throw new McpMethodNotAllowedError();
+  }
+}

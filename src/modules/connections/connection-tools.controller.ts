@@ -1,0 +1,107 @@
+import type { ServerResponse } from 'node:http';
+import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
+import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { readBody } from '../../platform/http/request-body.js';
+import { Access, CurrentNamespace } from '../auth/access.decorator.js';
+import type { OwnedNamespace } from '../auth/access.types.js';
+import { Direct } from '../auth/direct-door.js';
+import type { DirectRequest } from '../auth/direct-door.js';
+import { CallToolResultDto, NamespaceToolsDto, ToolDto, ToolListDto } from './connection-tools.dto.js';
+import { ConnectionToolsService } from './connection-tools.service.js';
+import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
+import { whileConnected } from './client-gone.js';
+
+/** The largest body of arguments. */
+const ARGUMENTS_BYTES_MAX = 16 * 1024 * 1024;
+
+const toolPathParam = {
+  name: 'toolPath',
+  description: "The tool's name. `repo/search`, `repo%2Fsearch` and `repo.search` mean the same tool.",
+  example: 'echo',
+  schema: { type: 'string' },
+};
+
+const json = 'application/json; charset=utf-8';
+
+const failures = [
+  400,
+  404,
+  { status: 409, text: 'The MCP server wants authorization (`auth_required`).' },
+  { status: 502, text: 'The MCP server is down or does not speak MCP (`upstream_error`).' },
+  { status: 504, text: 'The MCP server did not answer in time (`timeout`).' },
+];
+
+@ApiTags('Tools')
+@ApiExtraModels(NamespaceToolsDto)
+@Controller('connect/:namespace')
+@ApiParam(namespaceParam)
+export class ConnectionToolsController {
+  constructor(private readonly tools: ConnectionToolsService) {}
+
+  /** List the tools of a connection. */
+  @Get(':connectionId/.tools')
+  @Header('content-type', json)
+  @ApiParam(connectionIdParam)
+  @Access('connections:read', ownConnections)
+  @ApiOkResponse({ type: ToolListDto })
+  @ApiErrors(...failures.slice(1))
+  list(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<string> {
+    return this.tools.list(namespace, id);
+  }
+
+  /** Get one tool, or list the tools under a category: `repo` lists `repo.search` and `repo.issues.create`. Spec 4.5. */
+  @Get(':connectionId/.tools/*toolPath')
+  @Header('content-type', json)
+  @ApiParam(connectionIdParam)
+  @ApiParam(toolPathParam)
+  @Access('connections:read', ownConnections)
+  @ApiOkResponse({ type: ToolDto, description: 'The tool, or `{tools: […]}` for a category.' })
+  @ApiErrors(...failures.slice(1))
+  get(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') id: string,
+    @Param('toolPath') path: string[],
+  ): Promise<string> {
+    return this.tools.get(namespace, id, path.join('/'));
+  }
+
+  /**
+   * Call a tool. The body is the arguments object itself; the answer is the tool's result as the server gave it, also
+   * one that says `isError`.
+   */
+  @Post(':connectionId/.tools/*toolPath')
+  @HttpCode(200)
+  @Direct()
+  @ApiParam(connectionIdParam)
+  @ApiParam(toolPathParam)
+  @ApiBody({ schema: { type: 'object', additionalProperties: true, example: { message: 'Hello' } } })
+  @Access('connections:execute', ownConnections)
+  @ApiOkResponse({ type: CallToolResultDto })
+  @ApiErrors(...failures, { status: 422, text: 'The MCP server rejected the call (`tool_error`).' })
+  async call(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
+    const body = await readBody(request, ARGUMENTS_BYTES_MAX);
+    const namespace = request.grant.namespace as OwnedNamespace;
+    const result = await whileConnected(response, (signal) =>
+      this.tools.call(namespace, connectionId, toolPath.join('/'), body, signal),
+    );
+    response.writeHead(200, { 'content-type': json, 'content-length': Buffer.byteLength(result) }).end(result);
+  }
+
+  /**
+   * List the tools of all connections of a namespace (the newest 100), keyed by connection id. A failing MCP server is
+   * listed with its error and does not fail the rest.
+   */
+  @Get('.tools')
+  @Header('content-type', json)
+  @Access('connections:read', ownConnections)
+  @ApiOkResponse({
+    schema: { type: 'object', additionalProperties: { $ref: '#/components/schemas/NamespaceToolsDto' } },
+  })
+  @ApiErrors(404)
+  listNamespace(@CurrentNamespace() namespace: OwnedNamespace): Promise<string> {
+    return this.tools.listNamespace(namespace);
+  }
+}
+

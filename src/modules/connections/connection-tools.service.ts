@@ -1,0 +1,134 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { Env } from '../../config/env.js';
+import type { McpReply } from '../../mcp/channel.js';
+import { UpstreamFailure } from '../../mcp/mcp-errors.js';
+import { slice } from '../../mcp/json-text.js';
+import type { ToolText } from '../../mcp/tool-catalog.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import type { OwnedNamespace } from '../auth/access.types.js';
+import type { ConnectionLink } from './connection-link.js';
+import { ConnectionLinks } from './connection-links.js';
+import { Connection } from './connection.entity.js';
+import { ResourceNotFoundError, ToolError } from './connections.errors.js';
+
+/** Connections whose tools one answer holds at most, and how many upstreams are asked at once for it. */
+const NAMESPACE_CONNECTIONS_MAX = 100;
+const NAMESPACE_PARALLEL = 8;
+
+/** The tools of connections. Everything an upstream said passes as the JSON text it came in. */
+@Injectable()
+export class ConnectionToolsService {
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly links: ConnectionLinks,
+    private readonly env: Env,
+  ) {}
+
+  /** `{"tools": […]}` as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
+  async list(namespace: OwnedNamespace, connectionId: string): Promise<string> {
+    const link = await this.links.find(namespace, connectionId);
+    return toolsText(await link.catalog.list(this.env.upstreamCallTimeoutMs));
+  }
+
+  /** One tool, or `{"tools": […]}` of a category, as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
+  async get(namespace: OwnedNamespace, connectionId: string, path: string): Promise<string> {
+    const link = await this.links.find(namespace, connectionId);
+    const match = await link.catalog.find(path, this.env.upstreamCallTimeoutMs);
+    if (!match) throw new ResourceNotFoundError();
+    return 'tool' in match ? match.tool.text : toolsText(match.category);
+  }
+
+  /**
+   * Calls a tool and returns its `CallToolResult` as JSON text, `isError` results included.
+   *
+   * @param body the arguments as JSON text; empty counts as `{}`
+   * @throws ResourceNotFoundError, InvalidInputError, ToolError, UpstreamFailure
+   */
+  async call(
+    namespace: OwnedNamespace,
+    connectionId: string,
+    path: string,
+    body: string,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const link = await this.links.find(namespace, connectionId);
+    const args = argumentsText(body);
+    // A name without separators needs no list: the upstream knows its tools. The list is asked only about failures.
+    const name = /[./]/.test(path) ? await this.nameOf(link, path) : path;
+    const reply = await link.request({
+      method: 'tools/call',
+      params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
+      timeoutMs: this.env.upstreamCallTimeoutMs,
+      signal,
+    });
+    if (failed(reply)) await this.nameOf(link, name);
+    if (reply.error) throw new ToolError(reply.error.message, reply.error);
+    return reply.result ? slice(reply.text, reply.result) : '{}';
+  }
+
+  /**
+   * The tools of every connection of a namespace, newest 100, as JSON text: an object keyed by connection id. One failing
+   * upstream never fails the rest, and one that wants authorization is not asked.
+   */
+  async listNamespace(namespace: OwnedNamespace): Promise<string> {
+    const rows = await this.connections.find({
+      where: { namespaceId: namespace.id },
+      order: { seq: 'DESC' },
+      take: NAMESPACE_CONNECTIONS_MAX,
+    });
+    const entries: string[] = [];
+    const queue = rows.entries();
+    const worker = async () => {
+      for (const [i, row] of queue) entries[i] = `${JSON.stringify(row.connectionId)}:${await this.entry(namespace, row)}`;
+    };
+    await Promise.all(Array.from({ length: NAMESPACE_PARALLEL }, worker));
+    return `{${entries.join(',')}}`;
+  }
+
+  private async entry(namespace: OwnedNamespace, row: Connection): Promise<string> {
+    const { connectionId, name } = row;
+    const head = (state: string) => JSON.stringify({ connectionId, name, status: { state } }).slice(0, -1);
+    if (row.statusState === 'auth_required') return `${head(row.statusState)},"tools":[],"error":${JSON.stringify(row.statusMessage)}}`;
+    try {
+      const link = await this.links.find(namespace, connectionId);
+      const tools = await link.catalog.list(this.env.upstreamConnectTimeoutMs);
+      return `${head('connected')},"tools":[${tools.map(({ text }) => text).join(',')}]}`;
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure) && !(error instanceof ResourceNotFoundError)) throw error;
+      return `${head('error')},"tools":[],"error":${JSON.stringify(error.message)}}`;
+    }
+  }
+
+  /** @throws ResourceNotFoundError when the upstream lists no such tool */
+  private async nameOf(link: ConnectionLink, path: string): Promise<string> {
+    const match = await link.catalog.find(path, this.env.upstreamCallTimeoutMs);
+    if (!match || !('tool' in match)) throw new ResourceNotFoundError({ tool: path });
+    return match.tool.name;
+  }
+}
+
+function toolsText(tools: ToolText[]): string {
+  return `{"tools":[${tools.map(({ text }) => text).join(',')}]}`;
+}
+
+function argumentsText(body: string): string {
+  if (body.trim() === '') return '{}';
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch (error) {
+    throw new InvalidInputError(`The body is not valid JSON: ${(error as Error).message}`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new InvalidInputError("The body must be the tool's arguments: a JSON object");
+  }
+  return body;
+}
+
+/** An unknown tool may come back as an error or, from some servers, as an `isError` result. */
+function failed({ text, error, result }: McpReply): boolean {
+  if (error) return true;
+  return result !== null && text.includes('"isError"') && (JSON.parse(slice(text, result)) as { isError?: unknown }).isError === true;
+}

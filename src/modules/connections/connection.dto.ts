@@ -1,0 +1,185 @@
+import { Type } from 'class-transformer';
+import {
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsObject,
+  IsOptional,
+  IsString,
+  Length,
+  Matches,
+  Max,
+  MaxLength,
+  Min,
+  ValidateNested,
+} from 'class-validator';
+import { ClosedBody } from '../../platform/http/input.pipe.js';
+import { IsHeaders, IsMcpUrl, IsMetadata } from './connection.validators.js';
+
+const SERVER = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
+
+/** Simulated tool calls that never reach the upstream server. */
+export class MockDto {
+  @IsBoolean()
+  enabled: boolean;
+
+  /** The starting state, in free text. */
+  @IsOptional()
+  @IsString()
+  @MaxLength(10_000)
+  scenario?: string;
+}
+
+/** What to connect to, and how. Exactly one of `mcpUrl`, `server` and `source` for `http`; none for `uplink`. */
+@ClosedBody()
+export class SetConnectionDto {
+  /** `http` (default), or `uplink` for a local server paired over the command line tool. */
+  @IsOptional()
+  @IsIn(['http', 'uplink'])
+  transport?: 'http' | 'uplink';
+
+  /**
+   * URL of the MCP server.
+   * @example 'http://127.0.0.1:3001/mcp'
+   */
+  @IsOptional()
+  @IsMcpUrl()
+  mcpUrl?: string;
+
+  /** Qualified name of a registry server. Not available yet. */
+  @IsOptional()
+  @IsString()
+  @Length(1, 255)
+  @Matches(SERVER, { message: 'server must be a qualified name such as acme/weather' })
+  server?: string;
+
+  /** A server module to run. Not available yet. */
+  @IsOptional()
+  @IsObject()
+  source?: Record<string, unknown>;
+
+  /**
+   * Shown to people, 1 to 255 characters. Default: the connection id.
+   * @example 'My first connection'
+   */
+  @IsOptional()
+  @IsString()
+  @Length(1, 255)
+  @Matches(/^\P{Cc}*$/u, { message: 'name must not hold control characters' })
+  name?: string;
+
+  /**
+   * Your own data, for filtering lists: at most 16 KB of JSON.
+   * @example { "userId": "u-1" }
+   */
+  @IsOptional()
+  @IsMetadata()
+  metadata?: Record<string, unknown>;
+
+  /**
+   * Headers sent to the MCP server with every request. Stored encrypted, never returned.
+   * @example { "X-Api-Key": "the key the MCP server wants" }
+   */
+  @IsOptional()
+  @IsHeaders()
+  headers?: Record<string, string>;
+
+  /** Simulate the server. Registry servers only. Not available yet. */
+  @IsOptional()
+  @IsObject()
+  @ValidateNested()
+  @Type(() => MockDto)
+  mock?: MockDto;
+}
+
+/** The last known state of a connection. */
+export class ConnectionStatusDto {
+  /**
+   * `connected`, `disconnected`, `auth_required` or `error`.
+   * @example 'connected'
+   */
+  state: string;
+  /** What happened and what to do. Absent while connected. */
+  message?: string;
+  /**
+   * When this state began.
+   * @example '2026-11-20T10:15:00.000Z'
+   */
+  since: string;
+  /** The last good round trip. Absent before the first. */
+  lastOkAt?: string;
+}
+
+export class ServerIconDto {
+  src: string;
+  mimeType?: string;
+  sizes?: string[];
+}
+
+/** What the MCP server says of itself. */
+export class ServerInfoDto {
+  /** @example 'echo-server' */
+  name: string;
+  /** @example '1.0.0' */
+  version: string;
+  title?: string;
+  icons?: ServerIconDto[];
+  websiteUrl?: string;
+  description?: string;
+}
+
+/** A stored link to an MCP server. Headers are never part of it. Spec 2.1. */
+export class ConnectionDto {
+  /** @example 'my-first' */
+  connectionId: string;
+  /** @example 'My first connection' */
+  name: string;
+  /**
+   * URL of the MCP server.
+   * @example 'http://127.0.0.1:3001/mcp'
+   */
+  mcpUrl: string | null;
+  /** @example { "userId": "u-1" } */
+  metadata: Record<string, unknown>;
+  /** @example 'http' */
+  transport: string;
+  iconUrl: string | null;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+  status: ConnectionStatusDto;
+  /** Absent before the first round trip. */
+  serverInfo?: ServerInfoDto;
+}
+
+export class ConnectionListDto {
+  connections: ConnectionDto[];
+  /** Give it as `cursor` to read on; null at the end. */
+  nextCursor: string | null;
+}
+
+export class ConnectionQueryDto {
+  /** Connections per page. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt()
+  @Min(1)
+  @Max(100)
+  limit?: number = 100;
+
+  /** The `nextCursor` of the page before. */
+  @IsOptional()
+  @IsString()
+  cursor?: string;
+
+  /** Only connections with exactly this name. */
+  @IsOptional()
+  @IsString()
+  @MaxLength(255)
+  name?: string;
+
+  /** Only connections to exactly this URL. */
+  @IsOptional()
+  @IsString()
+  @MaxLength(2048)
+  mcpUrl?: string;
+}

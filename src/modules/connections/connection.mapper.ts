@@ -1,0 +1,37 @@
+import type { ServerInfo } from '../../mcp/protocol.js';
+import type { ConnectionDto, ConnectionStatusDto, ServerInfoDto } from './connection.dto.js';
+import type { Connection } from './connection.entity.js';
+
+function toStatusDto(row: Connection): ConnectionStatusDto {
+  return {
+    state: row.statusState,
+    ...(row.statusMessage === null ? {} : { message: row.statusMessage }),
+    since: row.statusSince.toISOString(),
+    ...(row.lastOkAt === null ? {} : { lastOkAt: row.lastOkAt.toISOString() }),
+  };
+}
+
+function toServerInfoDto({ name, version, title, icons, websiteUrl, description }: ServerInfo): ServerInfoDto {
+  return { name, version, title, icons, websiteUrl, description };
+}
+
+/** The first icon a browser can load by itself. */
+function iconUrlOf(info: ServerInfo | null): string | null {
+  const icons = Array.isArray(info?.icons) ? info.icons : [];
+  return icons.find(({ src }) => typeof src === 'string' && /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null;
+}
+
+/** Lists every field that may leave the service; headers are none of them. */
+export function toConnectionDto(row: Connection): ConnectionDto {
+  return {
+    connectionId: row.connectionId,
+    name: row.name,
+    mcpUrl: row.mcpUrl,
+    metadata: row.metadata,
+    transport: 'http',
+    iconUrl: iconUrlOf(row.serverInfo),
+    createdAt: row.createdAt.toISOString(),
+    status: toStatusDto(row),
+    ...(row.serverInfo === null ? {} : { serverInfo: toServerInfoDto(row.serverInfo) }),
+  };
+}

@@ -1,0 +1,20 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuthModule } from '../auth/auth.module.js';
+import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { ConnectionLinks } from './connection-links.js';
+import { ConnectionMcpController } from './connection-mcp.controller.js';
+import { ConnectionToolsController } from './connection-tools.controller.js';
+import { ConnectionToolsService } from './connection-tools.service.js';
+import { Connection } from './connection.entity.js';
+import { ConnectionsController } from './connections.controller.js';
+import { ConnectionsService } from './connections.service.js';
+import { StatusRecorder } from './status-recorder.js';
+
+/** Connections to MCP servers, their tools, and each as an MCP endpoint. */
+@Module({
+  imports: [TypeOrmModule.forFeature([Connection]), AuthModule, NamespacesModule],
+  controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionsController],
+  providers: [ConnectionsService, ConnectionToolsService, ConnectionLinks, StatusRecorder],
+})
+export class ConnectionsModule {}

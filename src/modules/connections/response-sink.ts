@@ -1,0 +1,46 @@
+import type { ServerResponse } from 'node:http';
+import type { FrontSink } from '../../mcp/front/mcp-front.js';
+
+/** Comment lines keep proxies from closing a stream whose tool takes its time. */
+const KEEP_ALIVE_MS = 15_000;
+
+/** Writes an MCP answer: JSON, or an event stream once something precedes the answer. */
+export class ResponseSink implements FrontSink {
+  private keepAlive: NodeJS.Timeout | null = null;
+
+  constructor(private readonly response: ServerResponse) {}
+
+  reply(status: number, text: string | null): void {
+    if (this.keepAlive) {
+      clearInterval(this.keepAlive);
+      this.response.end(text === null ? undefined : frame(text));
+    } else if (text === null) {
+      this.response.writeHead(status).end();
+    } else {
+      this.response
+        .writeHead(status, {
+          'content-type': 'application/json; charset=utf-8',
+          'content-length': Buffer.byteLength(text),
+        })
+        .end(text);
+    }
+  }
+
+  event(text: string): void {
+    if (!this.keepAlive) {
+      this.response.writeHead(200, {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-cache',
+        'x-accel-buffering': 'no',
+      });
+      this.keepAlive = setInterval(() => this.response.write(': keep-alive\n\n'), KEEP_ALIVE_MS).unref();
+      this.response.on('close', () => clearInterval(this.keepAlive ?? undefined));
+    }
+    this.response.write(frame(text));
+  }
+}
+
+/** JSON holds no raw line breaks unless it is pretty-printed; each line of it gets its own field. */
+function frame(text: string): string {
+  return `event: message\n${text.split(/\r?\n/).map((line) => `data: ${line}\n`).join('')}\n`;
+}

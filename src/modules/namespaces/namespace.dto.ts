@@ -1,0 +1,68 @@
+import { Transform, Type } from 'class-transformer';
+import { IsIn, IsInt, IsOptional, IsString, IsUUID, Max, MaxLength, Min } from 'class-validator';
+import { PaginationDto } from '../../platform/http/pagination.dto.js';
+
+/** A globally unique name that holds servers, skills and connections. */
+export class NamespaceDto {
+  /** @example 'acme' */
+  name: string;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+}
+
+export class NamespaceListDto {
+  namespaces: NamespaceDto[];
+  pagination: PaginationDto;
+}
+
+export class DeletedNamespaceDto {
+  /** Always true. */
+  success: boolean;
+  /** @example 'acme' */
+  name: string;
+}
+
+const flags = new Map<unknown, boolean>([
+  ['1', true],
+  ['true', true],
+  ['0', false],
+  ['false', false],
+]);
+
+export class NamespaceQueryDto {
+  /**
+   * Search all namespaces for names that begin like this.
+   * @example 'ac'
+   */
+  @IsOptional()
+  @IsString()
+  @MaxLength(39)
+  q?: string;
+
+  /** Search all namespaces of this account. */
+  @IsOptional()
+  @IsUUID()
+  ownerId?: string;
+
+  /** Search all namespaces that hold servers, or none: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @Transform(({ value }: { value: unknown }) => flags.get(value) ?? value)
+  @IsIn([true, false], { message: 'hasServers must be 1, 0, true or false' })
+  hasServers?: boolean;
+
+  /** Page to show, from 1. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt()
+  @Min(1)
+  @Max(Number.MAX_SAFE_INTEGER)
+  page?: number = 1;
+
+  /** Namespaces per page. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt()
+  @Min(1)
+  @Max(50)
+  pageSize?: number = 50;
+}

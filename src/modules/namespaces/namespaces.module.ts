@@ -1,0 +1,15 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuthModule } from '../auth/auth.module.js';
+import { Namespace } from './namespace.entity.js';
+import { NamespacesController } from './namespaces.controller.js';
+import { NamespacesService } from './namespaces.service.js';
+
+/** Namespaces and who owns them. */
+@Module({
+  imports: [TypeOrmModule.forFeature([Namespace]), AuthModule],
+  controllers: [NamespacesController],
+  providers: [NamespacesService],
+  exports: [NamespacesService],
+})
+export class NamespacesModule {}

@@ -1,0 +1,121 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { LRUCache } from 'lru-cache';
+import { Repository } from 'typeorm';
+import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { generateName } from '../../platform/http/generated-name.js';
+import { pageOf } from '../../platform/http/pagination.dto.js';
+import { RelayService } from '../../platform/queue/relay.service.js';
+import { AccessService } from '../auth/access.service.js';
+import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
+import { requireNamespaceName } from './namespace-name.js';
+import type { DeletedNamespaceDto, NamespaceDto, NamespaceListDto, NamespaceQueryDto } from './namespace.dto.js';
+import { Namespace } from './namespace.entity.js';
+import { toNamespaceDto } from './namespace.mapper.js';
+import { NamespaceHoldsServersError, NamespaceTakenError } from './namespaces.errors.js';
+
+const OWNERS_CACHED_MS = 5_000;
+const OWNERS_CACHED_MAX = 10_000;
+
+/** Told to every process when a namespace is gone, with its id. */
+export const NAMESPACE_DELETED_TOPIC = 'namespaces.deleted';
+
+/** Namespaces: claimed, listed, deleted, and asked for by the access guard. */
+@Injectable()
+export class NamespacesService implements NamespaceOwners, OnModuleInit {
+  private readonly owners = new LRUCache<string, { id: string; accountId: string }>({
+    max: OWNERS_CACHED_MAX,
+    ttl: OWNERS_CACHED_MS,
+    fetchMethod: async (name) => {
+      const row = await this.namespaces.findOneBy({ name });
+      return row ? { id: row.id, accountId: row.accountId } : undefined;
+    },
+  });
+
+  constructor(
+    @InjectRepository(Namespace) private readonly namespaces: Repository<Namespace>,
+    private readonly access: AccessService,
+    private readonly relay: RelayService,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    this.access.useNamespaceOwners(this);
+    await this.relay.subscribe<{ name: string }>(NAMESPACE_DELETED_TOPIC, ({ name }) => this.owners.delete(name));
+  }
+
+  async find(name: string): Promise<{ id: string; accountId: string } | null> {
+    return (await this.owners.fetch(name)) ?? null;
+  }
+
+  /** The caller's namespaces, newest first; with a search filter those of everybody, by name. */
+  async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
+    const { q, ownerId, hasServers } = query;
+    const isSearch = q !== undefined || ownerId !== undefined || hasServers !== undefined;
+    const rows = this.namespaces.createQueryBuilder('namespace');
+    if (!isSearch) rows.where('namespace.accountId = :account', { account: caller.accountId });
+    if (q !== undefined) rows.andWhere('starts_with(namespace.name, :q)', { q: q.toLowerCase() });
+    if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
+    if (hasServers !== undefined) {
+      const exists = 'EXISTS (SELECT 1 FROM servers WHERE servers.namespace_id = namespace.id)';
+      rows.andWhere(hasServers ? exists : `NOT ${exists}`);
+    }
+    const { offset, pagination } = pageOf(query, await rows.getCount());
+    if (offset === null) return { namespaces: [], pagination };
+    rows.orderBy(isSearch ? 'namespace.name' : 'namespace.createdAt', isSearch ? 'ASC' : 'DESC');
+    rows.addOrderBy('namespace.id').offset(offset).limit(pagination.pageSize);
+    return { namespaces: (await rows.getMany()).map(toNamespaceDto), pagination };
+  }
+
+  /** A new namespace under a generated name. */
+  async create(caller: Caller): Promise<NamespaceDto> {
+    for (;;) {
+      const created = await this.insert(generateName(4), caller);
+      if (created) return created;
+    }
+  }
+
+  /**
+   * Claims a name. Claiming one's own again changes nothing.
+   *
+   * @throws InvalidInputError, NamespaceTakenError
+   */
+  async claim(name: string, caller: Caller): Promise<NamespaceDto> {
+    const created = await this.insert(requireNamespaceName(name), caller);
+    if (created) return created;
+    const row = await this.namespaces.findOneBy({ name });
+    if (row?.accountId !== caller.accountId) throw new NamespaceTakenError(name);
+    return toNamespaceDto(row);
+  }
+
+  /**
+   * Deletes a namespace with its skills and connections. The foreign key from servers refuses it while one exists, also
+   * one that is created in the same instant.
+   *
+   * @throws NamespaceHoldsServersError
+   */
+  async remove({ id, name }: OwnedNamespace): Promise<DeletedNamespaceDto> {
+    try {
+      await this.namespaces.delete({ id });
+    } catch (error) {
+      if (isForeignKeyViolation(error)) throw new NamespaceHoldsServersError(name);
+      throw error;
+    }
+    this.owners.delete(name);
+    this.relay.publish(NAMESPACE_DELETED_TOPIC, { id, name });
+    return { success: true, name };
+  }
+
+  private async insert(name: string, { accountId }: Caller): Promise<NamespaceDto | null> {
+    const { raw } = (await this.namespaces
+      .createQueryBuilder()
+      .insert()
+      .values({ name, accountId })
+      .orIgnore()
+      .returning(['name', 'createdAt'])
+      .execute()) as { raw: { name: string; created_at: Date }[] };
+    const [row] = raw;
+    // Nobody owned the name a moment ago, and this process may have remembered that.
+    this.owners.delete(name);
+    return row ? toNamespaceDto({ name: row.name, createdAt: row.created_at }) : null;
+  }
+}

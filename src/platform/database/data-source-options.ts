@@ -1,0 +1,24 @@
+import { fileURLToPath } from 'node:url';
+import type { DataSourceOptions } from 'typeorm';
+
+const here = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
+
+/** How every part of the service reaches Postgres: the app, the migrations and TypeORM's command line. */
+export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSourceOptions {
+  return {
+    type: 'postgres',
+    url: databaseUrl,
+    migrations: [here('../../../migrations/*.js')],
+    migrationsTransactionMode: 'each',
+    uuidExtension: 'pgcrypto',
+    installExtensions: false,
+    poolSize: poolMax,
+    applicationName: 'slipway',
+    // A connection attempt that hangs must not hang a request; a database that is up answers in milliseconds.
+    connectTimeoutMS: 5_000,
+    extra: { idleTimeoutMillis: 30_000, statement_timeout: 30_000 },
+  };
+}
+
+/** Where TypeORM finds the tables, for processes that do not start Nest. */
+export const entityFiles = [here('../../modules/**/*.entity.js')];

@@ -1,0 +1,19 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { Env } from '../../config/env.js';
+import { dataSourceOptions } from './data-source-options.js';
+
+/** The process' connection pool; each module names its own entities. */
+@Module({
+  imports: [
+    TypeOrmModule.forRootAsync({
+      inject: [Env],
+      useFactory: (env: Env) => ({
+        ...dataSourceOptions(env.databaseUrl ?? '', env.databasePoolMax),
+        autoLoadEntities: true,
+        retryAttempts: 0,
+      }),
+    }),
+  ],
+})
+export class DatabaseModule {}

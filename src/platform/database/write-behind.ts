@@ -1,0 +1,74 @@
+import { Logger, type OnApplicationShutdown } from '@nestjs/common';
+
+/** How long a change may wait for its row. Everything kept here is bookkeeping that may be a second old. */
+const FLUSH_INTERVAL_MS = 1_000;
+
+/** Rows waiting at most; one entry is some hundred bytes. Beyond it new rows are dropped and counted. */
+const WAITING_MAX = 50_000;
+
+/**
+ * Bookkeeping that must not cost the call a database round trip: the latest value per key, written in one statement a
+ * second later. When the database is away the values wait for it, bounded.
+ */
+export class WriteBehind<Key, Value> implements OnApplicationShutdown {
+  private waiting = new Map<Key, Value>();
+  private timer: NodeJS.Timeout | null = null;
+  private flushing: Promise<void> = Promise.resolve();
+  private dropped = 0;
+  private readonly logger: Logger;
+
+  constructor(
+    private readonly name: string,
+    private readonly write: (batch: Map<Key, Value>) => Promise<void>,
+  ) {
+    this.logger = new Logger(name);
+  }
+
+  /** Remembers `value` for the next flush, in place of an earlier one with the same key. */
+  set(key: Key, value: Value): void {
+    if (this.waiting.size >= WAITING_MAX && !this.waiting.has(key)) {
+      this.dropped += 1;
+      return;
+    }
+    this.waiting.set(key, value);
+    this.timer ??= setTimeout(() => void this.flush(), FLUSH_INTERVAL_MS).unref();
+  }
+
+  /** The value that waits for this key, if any. */
+  get(key: Key): Value | undefined {
+    return this.waiting.get(key);
+  }
+
+  /** Forgets what waits for this key: its row is gone, or was written by other means. */
+  delete(key: Key): void {
+    this.waiting.delete(key);
+  }
+
+  /** Writes what waits. Never rejects: a failed batch is put back under newer values and tried again. */
+  flush(): Promise<void> {
+    if (this.timer) clearTimeout(this.timer);
+    this.timer = null;
+    this.flushing = this.flushing.then(() => this.writeBatch());
+    return this.flushing;
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.flush();
+  }
+
+  private async writeBatch(): Promise<void> {
+    if (this.waiting.size === 0) return;
+    const batch = this.waiting;
+    this.waiting = new Map();
+    try {
+      await this.write(batch);
+    } catch (error) {
+      this.logger.warn({ msg: `${batch.size} updates wait for the database`, err: error as Error });
+      for (const [key, value] of batch) if (!this.waiting.has(key)) this.set(key, value);
+    }
+    if (this.dropped > 0) {
+      this.logger.warn(`${this.dropped} updates were dropped: more than ${WAITING_MAX} were waiting`);
+      this.dropped = 0;
+    }
+  }
+}

@@ -1,0 +1,224 @@
+import { isIP } from 'node:net';
+import { domainToASCII } from 'node:url';
+import ipaddr from 'ipaddr.js';
+
+/** What an address is, in words fit for a message. Only `public` may be dialled without a rule. */
+export type AddressKind =
+  | 'public'
+  | 'loopback'
+  | 'private'
+  | 'unique local'
+  | 'carrier-grade NAT'
+  | 'link-local'
+  | 'multicast'
+  | 'broadcast'
+  | 'unspecified'
+  | 'cloud metadata'
+  | 'NAT64'
+  | '6to4'
+  | 'Teredo'
+  | 'reserved';
+
+/** Opens every address of a range; `prefixBits` is 0–32 (IPv4) or 0–128 (IPv6), the full width for one address. */
+export interface RangeRule {
+  kind: 'range';
+  network: ipaddr.IPv4 | ipaddr.IPv6;
+  prefixBits: number;
+}
+
+/** Lets a name resolve to internal addresses. `name` is lower-case ASCII; with `isWildcard` it stands for names below it. */
+export interface HostRule {
+  kind: 'host';
+  name: string;
+  isWildcard: boolean;
+}
+
+/** One entry of EGRESS_ALLOW. */
+export type AllowRule = RangeRule | HostRule;
+
+/**
+ * Where clouds hand out the machine's own credentials: AWS, Google, Azure and Oracle (169.254.169.254), AWS container
+ * and pod roles (169.254.170.2, .23), Azure's wire server (a public-looking address), Alibaba (inside 100.64/10), AWS
+ * and Google over IPv6.
+ */
+const METADATA_ADDRESSES = new Set(
+  [
+    ...['169.254.169.254', '169.254.170.2', '169.254.170.23', '168.63.129.16', '100.100.100.200'],
+    ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254'],
+  ].map((address) => ipaddr.parse(address).toString()),
+);
+
+/** The ranges of `ipaddr.js` that have a word of their own; any other name it knows, now or later, is `reserved`. */
+const KIND_OF_RANGE = new Map<string, AddressKind>([
+  ['unicast', 'public'],
+  ['loopback', 'loopback'],
+  ['private', 'private'],
+  ['uniqueLocal', 'unique local'],
+  ['carrierGradeNat', 'carrier-grade NAT'],
+  ['linkLocal', 'link-local'],
+  ['multicast', 'multicast'],
+  ['broadcast', 'broadcast'],
+  ['unspecified', 'unspecified'],
+  ['rfc6052', 'NAT64'],
+  ['6to4', '6to4'],
+  ['teredo', 'Teredo'],
+]);
+
+/** What a host rule opens. Loopback too, but only for a name spelled out: zones often hold a `localhost.<zone>` record. */
+export const HOST_RULE_KINDS: ReadonlySet<AddressKind> = new Set(['private', 'unique local', 'carrier-grade NAT']);
+
+/** The IPv6 space in use (2000::/3); what is unicast outside it belongs to nobody. */
+const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
+
+const HOST_LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
+
+/** A last label the WHATWG URL parser would read as an IPv4 number, so that no such name can ever be asked for. */
+const NUMERIC_LABEL = /^(\d+|0x[0-9a-f]*)$/;
+
+/**
+ * Decides which addresses may be dialled: public ones, and what the operator listed.
+ *
+ * A range rule opens its addresses for every name. A host rule lets that name resolve to private, unique local and
+ * carrier-grade NAT addresses, and to loopback if it is not a wildcard. Cloud metadata addresses open only when listed
+ * as a single address: a wide range or an internal name must not hand out the machine's credentials by accident.
+ * An IPv4 address inside IPv6 is judged itself (mapped, compatible); behind NAT64, 6to4 and Teredo both must be allowed.
+ */
+export class AddressPolicy {
+  constructor(private readonly allow: AllowRule[]) {}
+
+  /**
+   * Whether a connection to `address` may be opened for a URL whose host is `hostname`. Anything but a plain IPv4 or
+   * IPv6 address is false. `hostname` is compared without case and trailing dot.
+   */
+  allows(address: string, hostname: string): boolean {
+    const parsed = parseAddress(address);
+    return parsed !== undefined && this.permits(parsed, bareHost(hostname));
+  }
+
+  private permits(address: ipaddr.IPv4 | ipaddr.IPv6, host: string): boolean {
+    const kind = kindOf(address);
+    if (kind === 'public') return true;
+    const ranges = this.allow.filter((rule) => rule.kind === 'range').filter((rule) => covers(rule, address));
+    if (kind === 'cloud metadata') return ranges.some((rule) => rule.prefixBits === widthBits(rule.network));
+    if (ranges.length > 0) {
+      const carried = carriedAddress(address, kind);
+      return carried === undefined || this.permits(carried, host);
+    }
+    return this.allow.some(
+      (rule) =>
+        rule.kind === 'host' &&
+        names(rule, host) &&
+        (HOST_RULE_KINDS.has(kind) || (kind === 'loopback' && !rule.isWildcard)),
+    );
+  }
+}
+
+/** What `address` is; an IPv4 address mapped into IPv6 counts as itself. Anything that is no address is `reserved`. */
+export function addressKind(address: string): AddressKind {
+  const parsed = parseAddress(address);
+  return parsed === undefined ? 'reserved' : kindOf(parsed);
+}
+
+/**
+ * Reads EGRESS_ALLOW: entries separated by commas, each a CIDR, a single address, a host name (`git.corp.example`), the
+ * names below one (`*.corp.example`) or the word `loopback`. Empty text gives no rules.
+ *
+ * Throws an Error that names the first bad entry. Strict where a slip would open too much: `010.0.0.1`, `127.1` and
+ * `10.0.0.7/8` are refused rather than interpreted.
+ */
+export function parseEgressAllow(text: string): AllowRule[] {
+  const entries = text.split(',').map((entry) => entry.trim());
+  return entries.filter((entry) => entry !== '').flatMap(parseEntry);
+}
+
+function parseEntry(entry: string): AllowRule[] {
+  if (entry.toLowerCase() === 'loopback') return ['127.0.0.0/8', '::1'].map(parseRange);
+  return [entry.includes('/') || isIP(entry) !== 0 ? parseRange(entry) : parseHost(entry)];
+}
+
+function parseRange(entry: string): RangeRule {
+  const [address = '', bits, ...rest] = entry.split('/');
+  if (isIP(address) === 0 || address.includes('%') || rest.length > 0) throw badEntry(entry, 'is not a CIDR');
+  const network = ipaddr.parse(address);
+  const prefixBits = bits === undefined ? widthBits(network) : Number(bits);
+  if ((bits !== undefined && !/^\d{1,3}$/.test(bits)) || prefixBits > widthBits(network)) {
+    throw badEntry(entry, `needs a prefix length from 0 to ${widthBits(network)}`);
+  }
+  if (unwrap(network) !== network) throw badEntry(entry, 'wraps an IPv4 address; write the IPv4 address or range');
+  if (hasBitsAfter(network, prefixBits)) {
+    throw badEntry(entry, `has bits set after the prefix; write the first address of the range, or ${address} alone`);
+  }
+  return { kind: 'range', network, prefixBits };
+}
+
+function parseHost(entry: string): HostRule {
+  const isWildcard = entry.startsWith('*.');
+  const name = bareHost(domainToASCII(isWildcard ? entry.slice(2) : entry));
+  const labels = name.split('.');
+  const isName = name.length <= 253 && labels.every((label) => HOST_LABEL.test(label));
+  if (!isName || NUMERIC_LABEL.test(labels.at(-1) ?? '')) {
+    throw badEntry(entry, 'is neither a CIDR, an address, a host name, a name like *.corp.example, nor loopback');
+  }
+  return { kind: 'host', name, isWildcard };
+}
+
+function badEntry(entry: string, fault: string): Error {
+  return new Error(`EGRESS_ALLOW: "${entry}" ${fault}.`);
+}
+
+/**
+ * `isIP` goes first because `ipaddr.js` also reads octal, hex and short forms, which no resolver hands out. A zone id
+ * (`fe80::1%eth0`) is refused: it would hide an address from the comparisons here.
+ */
+function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  return isIP(address) === 0 || address.includes('%') ? undefined : unwrap(ipaddr.parse(address));
+}
+
+function kindOf(address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind {
+  if (METADATA_ADDRESSES.has(address.toString())) return 'cloud metadata';
+  const kind = KIND_OF_RANGE.get(address.range()) ?? 'reserved';
+  const isForeign = kind === 'public' && address.kind() === 'ipv6' && !address.match(GLOBAL_UNICAST);
+  return isForeign ? 'reserved' : kind;
+}
+
+/** The IPv4 address of an IPv4-mapped (::ffff:a.b.c.d) or IPv4-compatible (::a.b.c.d) one, else the address itself. */
+function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
+  if (address.kind() === 'ipv4') return address;
+  const bytes = address.toByteArray();
+  const isMapped = bytes.slice(0, 12).every((byte, i) => byte === (i < 10 ? 0 : 0xff));
+  const isCompatible = bytes.slice(0, 12).every((byte) => byte === 0) && !['::', '::1'].includes(address.toString());
+  return isMapped || isCompatible ? new ipaddr.IPv4(bytes.slice(12)) : address;
+}
+
+/** Where a translator or tunnel would deliver: RFC 6052 (last 32 bits), RFC 3056 (bits 16–48), RFC 4380 (inverted). */
+function carriedAddress(address: ipaddr.IPv4 | ipaddr.IPv6, kind: AddressKind): ipaddr.IPv4 | undefined {
+  const bytes = address.toByteArray();
+  if (kind === 'NAT64') return new ipaddr.IPv4(bytes.slice(12));
+  if (kind === '6to4') return new ipaddr.IPv4(bytes.slice(2, 6));
+  if (kind === 'Teredo') return new ipaddr.IPv4(bytes.slice(12).map((byte) => byte ^ 0xff));
+  return undefined;
+}
+
+function covers(rule: RangeRule, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  return rule.network.kind() === address.kind() && address.match(rule.network, rule.prefixBits);
+}
+
+function names(rule: HostRule, host: string): boolean {
+  return rule.isWildcard ? host.endsWith(`.${rule.name}`) : host === rule.name;
+}
+
+function widthBits(address: ipaddr.IPv4 | ipaddr.IPv6): number {
+  return address.kind() === 'ipv4' ? 32 : 128;
+}
+
+function hasBitsAfter(address: ipaddr.IPv4 | ipaddr.IPv6, prefixBits: number): boolean {
+  return address.toByteArray().some((byte, i) => {
+    const kept = Math.min(Math.max(prefixBits - i * 8, 0), 8);
+    return (byte & (0xff >> kept)) !== 0;
+  });
+}
+
+function bareHost(hostname: string): string {
+  const lower = hostname.toLowerCase();
+  return lower.endsWith('.') ? lower.slice(0, -1) : lower;
+}

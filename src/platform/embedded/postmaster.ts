@@ -1,0 +1,156 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, rm, stat } from 'node:fs/promises';
+import { connect, createServer, Socket, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { explainFailure } from './embedded-postgres.errors.js';
+import { cannotRun, run, serverEnv } from './server-account.js';
+import type { Installation } from './server-files.js';
+
+/** A server that this process started. */
+export interface OwnServer {
+  port: number;
+  /** Ends it in an orderly way and resolves when it has ended. May be called again. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs Postgres as a child of a shell that also waits for the end of its own standard input, which is a pipe from us:
+ * it ends when we close it or die in any way, SIGKILL included. SIGINT is Postgres' fast shutdown: it does not wait
+ * for clients that stay connected. It is repeated, because one that arrives before Postgres listens to it is lost.
+ */
+const supervisor = `
+exec 3<&0 </dev/null
+"$0" "$@" 3<&- & postgres=$!
+{ read -r nothing <&3; while kill -INT $postgres; do sleep 1; done; } >/dev/null 2>&1 & watcher=$!
+exec 3<&-
+wait $postgres; status=$?
+kill $watcher 2>/dev/null
+exit $status`;
+
+/** The server is ours to start later: another process holds the folder, is ending in it, or took the port first. */
+const tryAgain = /lock file ".*" already exists|pre-existing shared memory block|could not create any TCP\/IP sockets/;
+
+/**
+ * Starts Postgres on a free loopback port and resolves when it accepts connections, which may take long after a crash
+ * (it replays its log first). Resolves to undefined when it is worth trying again in a moment.
+ *
+ * `settings` are `name=value`. Its messages go to `log` once it runs.
+ *
+ * @throws EmbeddedPostgresError with the last lines it wrote, when it ends before it is ready.
+ */
+export async function startServer(
+  installation: Installation,
+  dataDirectory: string,
+  settings: string[],
+  log: (line: string) => void,
+): Promise<OwnServer | undefined> {
+  const port = await findFreePort();
+  const network = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories='];
+  const args = ['-D', dataDirectory, ...[...network, ...settings].flatMap((setting) => ['-c', setting])];
+  const child = spawnServer(installation, args);
+  let isStopping = false;
+  const stop = async () => {
+    isStopping = true;
+    await endServer(child, installation, dataDirectory);
+  };
+  return new Promise((resolve, reject) => {
+    let isReady = false;
+    let said = '';
+    createInterface({ input: child.stderr as Socket }).on('line', (line) => {
+      if (isReady && !isStopping) log(`Postgres: ${line}`);
+      if (!isReady) said += `${line}\n`;
+      if (isReady || !line.includes('database system is ready to accept connections')) return;
+      isReady = true;
+      letProcessEnd(child);
+      resolve({ port, stop });
+    });
+    child.once('exit', () => child.stdin?.destroy());
+    child.once('error', (error) => reject(cannotRun(child.spawnfile, error)));
+    child.once('close', (code) => {
+      if (isReady && !isStopping) log(`The embedded Postgres ended by itself (exit code ${code}).`);
+      else if (tryAgain.test(said)) resolve(undefined);
+      else reject(explainFailure('The embedded Postgres did not start', said));
+    });
+  });
+}
+
+/** Windows has no such shell: there the server outlives a killed process, and the next start shares it. */
+function spawnServer({ postgres, account }: Installation, args: string[]): ChildProcess {
+  const isWindows = process.platform === 'win32';
+  const [file, fileArgs] = isWindows ? [postgres, args] : ['/bin/sh', ['-c', supervisor, postgres, ...args]];
+  // A session of its own: Ctrl-C reaches us alone, and we stop the server after the requests in flight.
+  const child = spawn(file, fileArgs, {
+    ...account,
+    cwd: '/',
+    env: serverEnv,
+    stdio: ['pipe', 'ignore', 'pipe'],
+    detached: !isWindows,
+    windowsHide: true,
+  });
+  child.stdin?.on('error', () => undefined); // it is gone already: 'close' tells
+  return child;
+}
+
+/** A running server alone does not keep our process alive; when we end, the server ends. */
+function letProcessEnd(child: ChildProcess): void {
+  child.unref();
+  for (const stream of [child.stdin, child.stderr]) if (stream instanceof Socket) stream.unref();
+}
+
+async function endServer(child: ChildProcess, { postgres }: Installation, dataDirectory: string): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.ref();
+  const ended = once(child, 'exit');
+  if (process.platform === 'win32') {
+    await run(postgres.replace(/postgres\.exe$/, 'pg_ctl.exe'), ['stop', '-D', dataDirectory, '-m', 'fast'], undefined);
+  }
+  child.stdin?.end();
+  await ended;
+}
+
+/**
+ * The port of the server that runs on the data directory: undefined when none runs, 'starting' while one starts or
+ * ends. Removes the lock file of a server that is surely dead where Postgres would take it for a running one (a
+ * zombie, or another program that has its process id now). That is safe: a second lock, the shared memory segment,
+ * keeps Postgres from starting while anything of the old server lives.
+ */
+export async function findRunningServer(dataDirectory: string): Promise<number | 'starting' | undefined> {
+  const lockFile = join(dataDirectory, 'postmaster.pid');
+  const content = await readFile(lockFile, 'utf8').catch(() => undefined);
+  if (content === undefined) return undefined;
+  const [pid, , , port, , , , status] = content.split('\n');
+  if (process.platform !== 'linux') return (await answers(Number(port))) ? Number(port) : undefined;
+  if (!pid || (await worksIn(pid, dataDirectory))) return status?.trim() === 'ready' ? Number(port) : 'starting';
+  if ((await readFile(lockFile, 'utf8').catch(() => undefined)) === content) await rm(lockFile, { force: true });
+  return undefined;
+}
+
+/** A Postgres server changes into its data directory before it locks it. A zombie has no directory any more. */
+async function worksIn(pid: string, directory: string): Promise<boolean> {
+  const wanted = await stat(directory);
+  try {
+    const actual = await stat(`/proc/${pid}/cwd`);
+    return actual.ino === wanted.ino && actual.dev === wanted.dev;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ENOENT';
+  }
+}
+
+async function answers(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  return once(socket, 'connect')
+    .then(() => true)
+    .catch(() => false)
+    .finally(() => socket.destroy());
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { access, constants, readFile, stat } from 'node:fs/promises';
+import { EmbeddedPostgresError, needsGlibc } from './embedded-postgres.errors.js';
+
+/** The system account Postgres runs as when it is not our own, because Postgres refuses to run as root. */
+export interface Account {
+  uid: number;
+  gid: number;
+}
+
+/**
+ * All that Postgres sees of the environment: none of our secrets, no PG* variables, messages in English (we read
+ * them), and a time zone, which spares initdb the search through all of them.
+ */
+export const serverEnv = { LC_ALL: 'C', TZ: 'UTC' };
+
+/**
+ * The account to run Postgres as: undefined (our own) unless we are root. Root takes the owner of the existing data
+ * directory, else `postgres`, else `nobody`; it creates no account.
+ *
+ * @throws EmbeddedPostgresError when root finds none of them.
+ */
+export async function chooseAccount(dataDirectory: string): Promise<Account | undefined> {
+  if (process.getuid?.() !== 0) return undefined;
+  const owner = await stat(dataDirectory).catch(() => undefined);
+  if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
+  const accounts = await readFile('/etc/passwd', 'utf8').catch(() => '');
+  const entry = /^postgres:.*$/m.exec(accounts) ?? /^nobody:.*$/m.exec(accounts);
+  if (!entry) {
+    throw new EmbeddedPostgresError(
+      'Postgres refuses to run as root and there is no user "postgres" or "nobody": run as another user, or set DATABASE_URL.',
+    );
+  }
+  const [, , uid, gid] = entry[0].split(':').map(Number);
+  return { uid, gid };
+}
+
+/** Whether `account` (undefined: ourselves) may execute the file, or enter the folder, at `path`. */
+export async function mayUse(account: Account | undefined, path: string): Promise<boolean> {
+  if (account) return (await run('/bin/sh', ['-c', 'test -x "$0"', path], account)).code === 0;
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Runs a program to its end as `account`, with `input` on its standard input. A failing exit code is a result.
+ *
+ * @throws EmbeddedPostgresError when the program cannot be executed at all.
+ */
+export function run(
+  program: string,
+  args: string[],
+  account: Account | undefined,
+  input = '',
+): Promise<{ code: number | null; stderr: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { ...account, cwd: '/', env: serverEnv, stdio: ['pipe', 'ignore', 'pipe'] });
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    child.once('close', (code) => resolve({ code, stderr }));
+    child.once('error', (error: NodeJS.ErrnoException) => reject(cannotRun(program, error)));
+    child.stdin.on('error', () => undefined); // EPIPE when it ends early: its exit code tells the reason
+    child.stdin.end(input);
+  });
+}
+
+/** Why a program could not be executed. ENOENT on a file that is there means that its loader is not: no glibc. */
+export function cannotRun(program: string, cause: NodeJS.ErrnoException): EmbeddedPostgresError {
+  if (cause.code === 'ENOENT' && existsSync(program)) return new EmbeddedPostgresError(needsGlibc, { cause });
+  return new EmbeddedPostgresError(`Cannot run ${program} (${cause.message}): allow it, or set DATABASE_URL.`, {
+    cause,
+  });
+}

@@ -1,0 +1,65 @@
+/**
+ * Why a request failed, in the words of the status table. The contract names no statuses (Spec 7), so they live in
+ * one table, {@link statusOf}.
+ */
+export type ErrorKind =
+  | 'invalid'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'conflict'
+  | 'too_large'
+  | 'unprocessable'
+  | 'rate_limited'
+  | 'internal'
+  | 'upstream'
+  | 'unavailable'
+  | 'timeout';
+
+/** The one table from kind to HTTP status. `Record` makes it exhaustive: a new kind does not compile until listed. */
+export const statusOf: Record<ErrorKind, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  too_large: 413,
+  unprocessable: 422,
+  rate_limited: 429,
+  internal: 500,
+  upstream: 502,
+  unavailable: 503,
+  timeout: 504,
+};
+
+/**
+ * What went wrong, in words the caller may read. `detail` goes to the log only.
+ *
+ * Domain code throws these and nothing else; the error filter turns them into a status and one of the bodies.
+ */
+export abstract class DomainError extends Error {
+  /** Decides the status, in {@link statusOf}. */
+  abstract readonly kind: ErrorKind;
+  /** The word clients match on (`not_found`, `validation_error`, …). */
+  abstract readonly code: string;
+  /** What the one-field body says where the contract fixes its text; the message otherwise. */
+  readonly registryText?: string;
+  /** Set when the same request may work after this long: sent as `Retry-After`. */
+  readonly retryAfterSeconds?: number;
+
+  constructor(
+    message: string,
+    readonly detail?: unknown,
+  ) {
+    super(message);
+    this.name = new.target.name;
+  }
+}
+
+/** The input does not have the promised form; the message says which part and what was expected. */
+export class InvalidInputError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+}

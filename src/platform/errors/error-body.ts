@@ -1,0 +1,55 @@
+import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
+
+/**
+ * The two bodies of the contract (Spec 7): `connections` answers `{error: code, message}`, `registry` answers
+ * `{error: message}`. MCP endpoints answer JSON-RPC errors.
+ */
+export type ErrorFamily = 'registry' | 'connections' | 'json-rpc';
+
+export interface ErrorAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: { error: string; message?: string } | { jsonrpc: '2.0'; id: null; error: { code: number; message: string } };
+}
+
+/** JSON-RPC's own codes where it has them; otherwise ours, -33000 less the status, outside of what it reserves. */
+function rpcCodeOf(status: number): number {
+  if (status === 400) return -32600;
+  return status === 500 ? -32603 : -33_000 - status;
+}
+
+/** Failures that published clients would repeat although the outcome stays the same, or a tool would run twice. */
+const notRepeatable: ReadonlySet<ErrorKind> = new Set(['conflict', 'unprocessable', 'upstream', 'unavailable', 'timeout']);
+
+/** The family of a canonical path, which decides for whatever never reaches a route. */
+export function familyOf(path: string): ErrorFamily {
+  if (/^\/connect\/[^/]+\/[^/]+\/mcp\/?$/.test(path)) return 'json-rpc';
+  return path === '/connect' || path.startsWith('/connect/') ? 'connections' : 'registry';
+}
+
+/**
+ * What a client is told about an error. Anything that is not a {@link DomainError} becomes a 500 that says nothing
+ * internal.
+ *
+ * A 409 and everything an upstream caused carry `x-should-retry: false`: published clients repeat 409 and 5xx twice,
+ * a tool call too, unless told not to.
+ */
+export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
+  const known = error instanceof DomainError ? error : null;
+  const kind = known?.kind ?? 'internal';
+  const code = known?.code ?? 'internal_error';
+  const message = known?.message ?? 'Internal server error';
+  const headers: Record<string, string> = {};
+  if (kind === 'unauthenticated') headers['www-authenticate'] = 'Bearer realm="slipway"';
+  if (known?.retryAfterSeconds !== undefined) headers['retry-after'] = String(known.retryAfterSeconds);
+  else if (notRepeatable.has(kind)) headers['x-should-retry'] = 'false';
+  const status = statusOf[kind];
+  switch (family) {
+    case 'json-rpc':
+      return { status, headers, body: { jsonrpc: '2.0', id: null, error: { code: rpcCodeOf(status), message } } };
+    case 'connections':
+      return { status, headers, body: { error: code, message } };
+    case 'registry':
+      return { status, headers, body: { error: known?.registryText ?? message } };
+  }
+}

@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { NestApplicationOptions } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { canonicalPath } from './canonical-path.js';
+
+/** Looks at a request before Express does; true when it took it. */
+export type Door = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+/** A request id of a client or proxy is kept when it is harmless to log and to send back. */
+const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
+
+/** Longer than the 60 s of common proxies, so that the proxy closes first and never meets a closing socket. */
+const KEEP_ALIVE_MS = 65_000;
+
+/** What runs when the process is told to stop may finish within this time. */
+const DRAIN_MS_MAX = 10_000;
+
+/**
+ * Express with our ears in front: every path is canonical and every request has an id before anything routes it, and
+ * routes that are served directly never reach Express.
+ */
+export class SlipwayAdapter extends ExpressAdapter {
+  private door: Door = () => false;
+
+  /** Called once, when the routes are known. */
+  useDoor(door: Door): void {
+    this.door = door;
+  }
+
+  override initHttpServer(_options: NestApplicationOptions): void {
+    const express = this.getInstance<(request: IncomingMessage, response: ServerResponse) => void>();
+    const server = http.createServer((request, response) => {
+      request.url = canonicalPath(request.url ?? '/');
+      const given = request.headers['x-request-id'];
+      const id = typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+      request.headers['x-request-id'] = id;
+      response.setHeader('x-request-id', id);
+      response.setHeader('x-content-type-options', 'nosniff');
+      if (!this.door(request, response)) express(request, response);
+    });
+    server.keepAliveTimeout = KEEP_ALIVE_MS;
+    this.httpServer = server;
+  }
+
+  /** Stops accepting, lets what runs finish, and cuts it off after 10 s. */
+  override async close(): Promise<void> {
+    const server = this.getHttpServer() as http.Server;
+    const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
+    await super.close();
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,15 @@
+import { ApiExtension } from '@nestjs/swagger';
+
+/** Where a route's failures stand in the document until {@link ../openapi} turns them into responses. */
+export const API_ERRORS = 'x-errors';
+
+/** A status a route fails with; what it means there and the body's text, where the usual words do not do. */
+export type ApiError = number | { status: number; text?: string; message?: string };
+
+/**
+ * Documents the statuses a route fails with; `openapi.ts` gives each the body of its path's family, and adds 401 to
+ * every route that needs a key.
+ */
+export function ApiErrors(...errors: ApiError[]): MethodDecorator {
+  return ApiExtension(API_ERRORS, errors);
+}

@@ -1,0 +1,44 @@
+import { ValidationPipe, type ArgumentMetadata, type Type, type ValidationError } from '@nestjs/common';
+import { InvalidInputError } from '../errors/domain-error.js';
+
+const closedBodies = new WeakSet<object>();
+
+/** Marks a body DTO as closed: an unknown key is refused with its name instead of being dropped. */
+export function ClosedBody(): ClassDecorator {
+  return (target) => {
+    closedBodies.add(target);
+  };
+}
+
+function sentences(errors: ValidationError[], path = ''): string[] {
+  return errors.flatMap(({ property, constraints, children }) => [
+    ...Object.values(constraints ?? {}).map((text) => (path ? `${path}.${text}` : text)),
+    ...sentences(children ?? [], path ? `${path}.${property}` : property),
+  ]);
+}
+
+function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
+  return new ValidationPipe({
+    transform: true,
+    whitelist: true,
+    forbidNonWhitelisted,
+    validationError: { target: false, value: false },
+    exceptionFactory: (errors) => new InvalidInputError(sentences(errors).join('; ')),
+  });
+}
+
+/**
+ * Validates and transforms every body, query and parameter that has a DTO class. Unknown keys are dropped, or refused
+ * in a {@link ClosedBody}. All faults are reported together, joined with `; `.
+ */
+export class InputPipe extends ValidationPipe {
+  private readonly open = pipe(false);
+  private readonly closed = pipe(true);
+
+  override transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+    const chosen = metadata.metatype && closedBodies.has(metadata.metatype as Type) ? this.closed : this.open;
+    // An omitted body arrives as undefined; every body of ours is optional or says which field is missing.
+    const given = metadata.type === 'body' && value === undefined ? {} : value;
+    return chosen.transform(given, metadata) as Promise<unknown>;
+  }
+}

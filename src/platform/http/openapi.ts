@@ -1,0 +1,135 @@
+import type { INestApplication } from '@nestjs/common';
+import { DocumentBuilder, SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
+import { familyOf, type ErrorFamily } from '../errors/error-body.js';
+import { API_ERRORS, type ApiError } from './api-errors.decorator.js';
+
+const description = `
+One place where MCP servers are published, run and connected.
+
+**First steps.** Press *Authorize* and give the API key that \`npm start\` printed. Then, top to bottom:
+1. *Namespaces*: claim one with \`PUT /namespaces/{name}\`.
+2. *Connections*: connect an MCP server with \`PUT /connect/{namespace}/{connectionId}\` and its \`mcpUrl\`.
+3. *Tools*: list its tools, look at one, call it.
+4. *MCP*: use the same connection from any MCP client, at \`/connect/{namespace}/{connectionId}/mcp\`.
+5. *Connections*: list yours, filtered by your own metadata.
+
+\`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
+endpoints, \`{error}\` everywhere else.
+`.trim();
+
+/** In the order a newcomer needs them. */
+const tags: [name: string, description: string][] = [
+  ['Namespaces', 'Names you own; they hold servers and connections.'],
+  ['Connections', 'Stored links to MCP servers.'],
+  ['Tools', 'What a connection can do, over REST.'],
+  ['MCP', 'What a connection can do, over MCP.'],
+  ['Servers', 'The registry.'],
+  ['Accounts and API keys', 'Who may do what.'],
+  ['Health', 'For monitors; no key needed.'],
+];
+
+const usualTexts: Record<number, string> = {
+  400: 'Something in the request is wrong; the text says what.',
+  401: 'The API key is missing, misspelt, revoked or expired.',
+  403: 'The key is valid, and not enough.',
+  404: 'It does not exist, or belongs to somebody else.',
+  409: 'It conflicts with what exists.',
+  413: 'The body is too large.',
+};
+
+/** An example body of each family; the texts are those of the status. */
+function exampleBody(family: ErrorFamily, status: number, text: string | undefined): object {
+  const code: Record<number, string> = {
+    400: 'validation_error',
+    401: 'unauthorized',
+    403: 'forbidden',
+    404: 'not_found',
+    409: 'conflict',
+    422: 'tool_error',
+    502: 'upstream_error',
+    504: 'timeout',
+  };
+  const message =
+    text ?? (status === 404 ? 'Resource not found' : (usualTexts[status] ?? 'What happened, and what to do.'));
+  if (family === 'json-rpc') return { jsonrpc: '2.0', id: null, error: { code: -33_000 - status, message } };
+  if (family === 'connections') return { error: code[status] ?? 'internal_error', message };
+  return { error: status === 401 ? 'Unauthorized' : message };
+}
+
+const schemas = {
+  RegistryError: {
+    type: 'object',
+    required: ['error'],
+    properties: { error: { type: 'string', description: 'What happened, for people.' } },
+  },
+  ConnectionsError: {
+    type: 'object',
+    required: ['error', 'message'],
+    properties: {
+      error: { type: 'string', description: 'A word for programs.' },
+      message: { type: 'string', description: 'What happened and what to do, for people.' },
+    },
+  },
+  JsonRpcError: {
+    type: 'object',
+    required: ['jsonrpc', 'error'],
+    properties: {
+      jsonrpc: { type: 'string', enum: ['2.0'] },
+      id: { nullable: true, description: 'The id of the request, when it could be read.' },
+      error: {
+        type: 'object',
+        required: ['code', 'message'],
+        properties: { code: { type: 'integer' }, message: { type: 'string' }, data: {} },
+      },
+    },
+  },
+} as const;
+
+const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
+  registry: 'RegistryError',
+  connections: 'ConnectionsError',
+  'json-rpc': 'JsonRpcError',
+};
+
+interface Operation {
+  responses: Record<string, object>;
+  security?: Record<string, string[]>[];
+  [API_ERRORS]?: ApiError[];
+}
+
+function addErrors(path: string, operation: Operation): void {
+  const family = familyOf(path);
+  const needsKey = operation.security?.some((scheme) => 'apiKey' in scheme) ?? false;
+  const declared = operation[API_ERRORS] ?? [];
+  delete operation[API_ERRORS];
+  for (const error of [...declared, ...(needsKey ? [401] : [])]) {
+    const { status, text, message } = typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
+    operation.responses[status] = {
+      description: text ?? usualTexts[status] ?? `Status ${status}.`,
+      content: {
+        'application/json': {
+          schema: { $ref: `#/components/schemas/${schemaOf[family]}` },
+          example: exampleBody(family, status, message),
+        },
+      },
+    };
+  }
+}
+
+/** The OpenAPI document of everything the app serves; the same text in `openapi.json` and at `/openapi.json`. */
+export function createOpenApi(app: INestApplication): OpenAPIObject {
+  const builder = new DocumentBuilder()
+    .setTitle('Slipway')
+    .setDescription(description)
+    .setVersion('1.0.0')
+    .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key: `slipway_…`' }, 'apiKey');
+  for (const [name, text] of tags) builder.addTag(name, text);
+  const document = SwaggerModule.createDocument(app, builder.build(), {
+    operationIdFactory: (controller, method) => `${controller.replace(/Controller$/, '')}_${method}`,
+  });
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const operation of Object.values(item) as Operation[]) if (operation.responses) addErrors(path, operation);
+  }
+  document.components = { ...document.components, schemas: { ...document.components?.schemas, ...(schemas as object) } };
+  return document;
+}

@@ -1,0 +1,50 @@
+import { Type } from 'class-transformer';
+import { IsInt, IsOptional, Max, Min } from 'class-validator';
+
+/** Where a page-numbered list stands. */
+export class PaginationDto {
+  /** @example 1 */
+  currentPage: number;
+  /** @example 20 */
+  pageSize: number;
+  /** @example 1 */
+  totalPages: number;
+  /** @example 3 */
+  totalCount: number;
+}
+
+/** Page-numbered lists: a page past the end is an empty list. */
+export class PageQueryDto {
+  /** Page to show, from 1. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt()
+  @Min(1)
+  @Max(Number.MAX_SAFE_INTEGER)
+  page?: number = 1;
+
+  /** Items per page. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt()
+  @Min(1)
+  @Max(100)
+  pageSize?: number = 20;
+}
+
+/**
+ * Where to read a page, given how many rows match.
+ *
+ * @returns `offset` null when the page lies past the end: it must not be asked of the database, since a page may be
+ * 2^53-1 and Postgres refuses an offset beyond 2^63.
+ */
+export function pageOf(
+  { page = 1, pageSize = 20 }: PageQueryDto,
+  totalCount: number,
+): { offset: number | null; pagination: PaginationDto } {
+  const totalPages = Math.ceil(totalCount / pageSize);
+  return {
+    offset: page > totalPages ? null : (page - 1) * pageSize,
+    pagination: { currentPage: page, pageSize, totalPages, totalCount },
+  };
+}

@@ -1,0 +1,5 @@
+/** Done. */
+export class SuccessDto {
+  /** Always true: a failure answers with an error body. */
+  success: boolean;
+}

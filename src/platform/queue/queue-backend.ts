@@ -1,0 +1,33 @@
+import { createPostgresBackend, runMigrations, setDefaultBackendFactory, type ConnectionOptions } from 'bullmq';
+import { Client } from 'pg';
+import type { Env } from '../../config/env.js';
+
+/** Postgres connections one queue, worker or relay may hold: one listens, the others work. */
+const POSTGRES_CONNECTIONS_MAX = 4;
+
+/** What BullMQ connects to. Its types name Redis only; the Postgres backend reads the same option. */
+export function queueConnection(env: Env): ConnectionOptions {
+  if (env.redisUrl) return { url: env.redisUrl, maxRetriesPerRequest: null } as ConnectionOptions;
+  const connection = { connectionString: env.databaseUrl, max: POSTGRES_CONNECTIONS_MAX };
+  return connection as unknown as ConnectionOptions;
+}
+
+/**
+ * Chooses where jobs live, before any queue is constructed: Redis with `REDIS_URL`, else Postgres. The choice is the
+ * process', since BullMQ reads it in the constructors of its queues and workers.
+ */
+export function chooseQueueBackend(env: Env): void {
+  if (env.redisUrl) setDefaultBackendFactory();
+  else setDefaultBackendFactory(createPostgresBackend as never);
+}
+
+/** Creates BullMQ's tables (schema `bullmq`). Without them a worker fails in a tight loop. */
+export async function migrateQueue(databaseUrl: string): Promise<void> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await runMigrations(client);
+  } finally {
+    await client.end();
+  }
+}

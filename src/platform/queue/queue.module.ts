@@ -1,0 +1,19 @@
+import { BullModule } from '@nestjs/bullmq';
+import { Global, Module } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { queueConnection } from './queue-backend.js';
+import { RelayService } from './relay.service.js';
+
+/** Jobs and messages between processes, on Redis or Postgres; nobody else can tell which. */
+@Global()
+@Module({
+  imports: [
+    BullModule.forRootAsync({
+      inject: [Env],
+      useFactory: (env: Env) => ({ connection: queueConnection(env), prefix: env.queuePrefix }),
+    }),
+  ],
+  providers: [RelayService],
+  exports: [RelayService],
+})
+export class QueueModule {}

@@ -1,0 +1,58 @@
+import { Controller, Get, Res } from '@nestjs/common';
+import { ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { DataSource } from 'typeorm';
+import { Public } from '../http/public.decorator.js';
+import { RelayService } from '../queue/relay.service.js';
+import { HealthDto, ReadinessDto } from './health.dto.js';
+
+/** Longer than any healthy answer, shorter than a load balancer's patience. */
+const CHECK_TIMEOUT_MS = 2_000;
+
+@ApiTags('Health')
+@Public()
+@Controller()
+export class HealthController {
+  constructor(
+    private readonly database: DataSource,
+    private readonly relay: RelayService,
+  ) {}
+
+  /** The process is alive. */
+  @Get('health')
+  health(): HealthDto {
+    return { status: 'ok', timestamp: new Date().toISOString() };
+  }
+
+  /** The process can serve: database and queue answer. */
+  @Get('ready')
+  @ApiOkResponse({ type: ReadinessDto })
+  @ApiResponse({ status: 503, type: ReadinessDto, description: 'A part does not answer.' })
+  async ready(@Res({ passthrough: true }) response: Response): Promise<ReadinessDto> {
+    const [database, queue] = await Promise.all([
+      answers(() => this.database.query('SELECT 1')),
+      answers(() => this.relay.ping()),
+    ]);
+    const isReady = database && queue;
+    response.status(isReady ? 200 : 503);
+    const word = (good: boolean) => (good ? 'ok' : 'down');
+    return { status: isReady ? 'ok' : 'unavailable', database: word(database), queue: word(queue) };
+  }
+}
+
+/** True when `ask` succeeds in time. */
+async function answers(ask: () => Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), CHECK_TIMEOUT_MS);
+  });
+  const asked = ask().then(
+    () => true,
+    () => false,
+  );
+  try {
+    return await Promise.race([asked, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

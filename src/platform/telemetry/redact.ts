@@ -1,0 +1,12 @@
+/** What must never reach a log: our keys, bearer and basic credentials, and passwords in URLs. */
+const patterns: readonly [RegExp, string][] = [
+  [/slipway_[A-Za-z0-9_-]{20,}/g, 'slipway_[redacted]'],
+  [/\b(Bearer|Basic|Token)\s+[A-Za-z0-9._~+/=-]{6,}/gi, '$1 [redacted]'],
+  [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@"\\]*):[^\s@"\\]*@/gi, '$1:[redacted]@'],
+  [/((?:authorization|cookie|x-api-key|api[-_]?key|password|secret|token)\\*"\s*:\s*\\*")[^"\\]*/gi, '$1[redacted]'],
+];
+
+/** Blanks credentials in a finished log line. The last wall, not the first: nothing should log a secret at all. */
+export function redact(line: string): string {
+  return patterns.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);
+}

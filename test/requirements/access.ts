@@ -1,0 +1,185 @@
+import type { Requirement } from '../requirements.js';
+
+/** Spec 5 to 9: authentication, events, errors, limits and versioning, with the promises that complete them. */
+export const access = {
+  // Spec 5: authentication
+  'auth:bearer': {
+    source: 'Spec 4, 5',
+    behavior: 'Every endpoint accepts an API key in the header `Authorization: Bearer <API_KEY>`.',
+  },
+  'auth:missing': {
+    source: 'Spec 4, 5',
+    behavior: 'Every endpoint that is not declared public answers 401 without the Authorization header.',
+  },
+  'auth:malformed': {
+    source: 'Spec 5, House',
+    behavior: 'Another scheme, an empty bearer and a bearer that is no key answer 401.',
+  },
+  'auth:unknown-key': { source: 'Spec 5, House', behavior: 'A well-formed key that nobody was given answers 401.' },
+  'auth:expired-key': { source: 'Spec 5, House', behavior: 'A key past its expiry answers 401.' },
+  'auth:revoked-key': { source: 'House', behavior: 'A revoked key answers 401 at every door within 5 seconds.' },
+  'auth:body:registry': {
+    source: 'Spec 7, House',
+    behavior: 'A 401 outside connections has the body `{error: "Unauthorized"}`.',
+  },
+  'auth:body:connect': {
+    source: 'Spec 7, House',
+    behavior: 'A 401 of a REST route under connections has the body `{error: "unauthorized", message}`.',
+  },
+  'auth:challenge': { source: 'House', behavior: 'Every 401 carries a `WWW-Authenticate: Bearer` header.' },
+  'auth:before-validation': {
+    source: 'House',
+    behavior:
+      'Without a valid key a route answers 401 before the 400 of an invalid field and the 404 of an unknown target.',
+  },
+  'auth:owner:delete-connection': {
+    source: 'Spec 4.4, 5',
+    behavior: "Deleting a connection in another owner's namespace answers as an unknown one does and deletes nothing.",
+  },
+  'auth:owner:every-route': {
+    source: 'House',
+    behavior:
+      "No route lets a second tenant read or change the first one's connections or change its servers and namespaces.",
+  },
+  'auth:declared': {
+    source: 'House',
+    behavior: 'A route without an access declaration keeps the service from starting.',
+  },
+
+  // Accounts and keys: how keys are issued
+  'account:create': {
+    source: 'House',
+    behavior: '`POST /accounts {name, kind}` by the operator creates a user or an organization and answers 201.',
+  },
+  'account:list': { source: 'House', behavior: '`GET /accounts` answers the operator with every account.' },
+  'account:operator-only': {
+    source: 'House',
+    behavior: "Creating and listing accounts with a key that is not the operator's answers 403.",
+  },
+  'account:validation': {
+    source: 'House',
+    behavior: 'An account without a name or with an unknown kind answers 400 `{error}`.',
+  },
+  'key:create': {
+    source: 'House',
+    behavior:
+      '`POST /accounts/{id}/api-keys` answers 201 with a key that works at once and has the recognisable prefix.',
+  },
+  'key:shown-once': { source: 'House', behavior: 'The key itself is in no answer but the one that created it.' },
+  'key:stored-hashed': {
+    source: 'House',
+    behavior: 'The database holds a hash of the key and nothing from which the key could be read.',
+  },
+  'key:list': {
+    source: 'House',
+    behavior: '`GET /accounts/{id}/api-keys` lists the keys with creation, expiry and last use.',
+  },
+  'key:last-used': { source: 'House', behavior: 'Using a key moves its last-used time.' },
+  'key:expiry': { source: 'House', behavior: 'A key can be created with an expiry and works until then.' },
+  'key:revoke': {
+    source: 'House',
+    behavior: '`DELETE /accounts/{id}/api-keys/{keyId}` revokes that key and no other.',
+  },
+  'key:own': {
+    source: 'House',
+    behavior: 'An account creates, lists and revokes its own keys and cannot see those of another account.',
+  },
+  'operator:owns-nothing': {
+    source: 'House',
+    behavior: "The operator's key reaches no namespace, server or connection that another account owns.",
+  },
+
+  // Spec 6: events
+  'events:release-stream': {
+    source: 'Spec 6, Field',
+    behavior: '`GET …/releases/{id}/stream` sends the log and status of a release as server-sent events.',
+    pending: 'releases',
+  },
+  'events:triggers': {
+    source: 'Spec 6, Field',
+    behavior: 'The triggers of a connection are proxied to upstreams that have them; others answer an empty list.',
+    pending: 'connections',
+  },
+
+  // Spec 7: errors
+  'error:shape:registry': {
+    source: 'Spec 7',
+    behavior:
+      'Every error of servers and namespaces, whatever its status, is `{error}` with a string and no other key.',
+  },
+  'error:shape:connect': {
+    source: 'Spec 7',
+    behavior: 'Every error of a REST route of connections, whatever its status, is `{error, message}`, both strings.',
+  },
+  'error:shape:skills-and-icon': {
+    source: 'Spec 7',
+    behavior: 'Every error of skills and icons carries a string in `error`.',
+    pending: 'releases',
+  },
+  'error:not-found-text': {
+    source: 'Spec 7',
+    behavior: 'A `not_found` error under connections has the message `Resource not found`.',
+  },
+  'error:unknown-path': {
+    source: 'House',
+    behavior: 'A path that no route serves answers 404 in the shape of its prefix.',
+  },
+  'error:bad-json': { source: 'House', behavior: 'A body that is not JSON answers 400 in the shape of its prefix.' },
+  'error:body-too-large': {
+    source: 'Spec 8, House',
+    behavior: 'A body over 1 MB (16 MB for a tool call) answers 413 in the shape of its prefix.',
+  },
+  'error:internal': {
+    source: 'House',
+    behavior:
+      'An unexpected failure answers 500 with nothing internal in the body, and the log has it under the request id.',
+  },
+  'error:no-retry-409': { source: 'Field', behavior: 'Every 409 carries `x-should-retry: false`.' },
+
+  // Spec 9: versioning and the API document
+  'openapi:deprecated': {
+    source: 'Spec 4.1, 9',
+    behavior:
+      'The API document marks `PUT /namespaces/{namespace}/servers/{server}` deprecated and `PUT /servers/{qualifiedName}` not.',
+  },
+  'openapi:experimental': {
+    source: 'Spec 4.8, 9',
+    behavior: 'Output schema inference is served under an `experimental` path segment and under no other path.',
+    pending: 'hosting',
+  },
+  'openapi:no-version': {
+    source: 'Spec 9, Field',
+    behavior: 'No path in the API document carries a version and no header asks for one.',
+  },
+  'openapi:document': { source: 'House', behavior: '`/openapi.json` equals the committed document.' },
+  'openapi:complete': {
+    source: 'House',
+    behavior: 'Every operation has a summary, an example and its statuses with their error bodies.',
+  },
+  'openapi:security': {
+    source: 'Spec 5, House',
+    behavior: 'Every operation of the contract declares the bearer key in the API document.',
+  },
+
+  // Paths that published clients use
+  'path:unencoded-slash': {
+    source: 'Field',
+    behavior: '`/servers/ns/server` reaches the same server as `/servers/ns%2Fserver`.',
+  },
+  'path:trailing-slash': { source: 'Field', behavior: '`/servers/ns%2F` reaches the namespace-only server `ns`.' },
+  'path:leading-at': { source: 'Field', behavior: 'A leading `@` of a qualified name is dropped.' },
+  'path:connect-root': {
+    source: 'Field',
+    behavior: '`/{namespace}…` serves everything that `/connect/{namespace}…` serves.',
+  },
+  'path:reserved-first-segment': {
+    source: 'House',
+    behavior: 'The first segment of every route of the service is a reserved namespace name.',
+  },
+  'path:case-sensitive': { source: 'House', behavior: 'Paths are matched with their letter case.' },
+  'path:no-bypass': {
+    source: 'House',
+    behavior:
+      'No spelling of a path (double encoding, dot segments, doubled slashes, backslashes, NUL) reaches a target under another rule or owner.',
+  },
+} as const satisfies Record<string, Requirement>;

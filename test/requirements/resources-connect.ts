@@ -1,0 +1,174 @@
+import type { Requirement } from '../requirements.js';
+
+/** Spec 1, 2.1 and 2.4: connections, their tools, and the fields of both. */
+export const connectResources = {
+  // Spec 1: what a connection is
+  'connection:lives-in-namespace': {
+    source: 'Spec 1',
+    behavior: 'A connection belongs to one namespace: the same id in two namespaces is two connections.',
+  },
+  'connection:target:custom-url': {
+    source: 'Spec 1',
+    behavior: 'A connection created with `mcpUrl` links to the MCP server at that custom URL.',
+  },
+  'connection:target:registry-server': {
+    source: 'Spec 1',
+    behavior: 'A connection created with `server` links to that registry server.',
+    pending: 'connections',
+  },
+  'connection:target:uplink': {
+    source: 'Spec 1',
+    behavior: 'A connection with transport `uplink` is paired to a local server and its calls reach that server.',
+    pending: 'connections',
+  },
+  'connection:mock:simulates': {
+    source: 'Spec 1',
+    behavior: 'A tool call on a connection in mock mode is answered by the simulator.',
+    pending: 'connections',
+  },
+  'connection:mock:never-reaches-upstream': {
+    source: 'Spec 1',
+    behavior: 'A connection in mock mode sends no request at all to the upstream server.',
+    pending: 'connections',
+  },
+
+  // Spec 2.1: connection fields
+  'connection:field:id': {
+    source: 'Spec 2.1',
+    behavior: '`connectionId` is a string in every connection the service returns.',
+  },
+  'connection:id:generated': {
+    source: 'Spec 2.1',
+    behavior: 'A connection created with POST gets an auto-generated, unique `connectionId`.',
+  },
+  'connection:id:developer-defined': {
+    source: 'Spec 2.1',
+    behavior: 'A connection created with PUT has the `connectionId` its developer wrote in the path.',
+  },
+  'connection:field:name': {
+    source: 'Spec 2.1',
+    behavior: '`name` is a string in every connection the service returns.',
+  },
+  'connection:field:mcp-url': {
+    source: 'Spec 2.1',
+    behavior: '`mcpUrl` of an http connection is the URL of its MCP server, as it was given.',
+  },
+  'connection:field:mcp-url-uplink': {
+    source: 'Spec 2.1',
+    behavior: '`mcpUrl` of an uplink connection is present and null.',
+    pending: 'connections',
+  },
+  'connection:field:mcp-url-registry': {
+    source: 'Spec 2.1, House',
+    behavior: '`mcpUrl` of a connection to a registry server is computed from that server.',
+    pending: 'connections',
+  },
+  'connection:field:metadata': {
+    source: 'Spec 2.1',
+    behavior: '`metadata` is returned with the same keys and JSON values that were stored, nested ones included.',
+  },
+  'connection:field:metadata-empty': {
+    source: 'Spec 2.1, House',
+    behavior: '`metadata` is `{}`, never null and never absent, when none was given.',
+  },
+  'connection:field:transport-http': {
+    source: 'Spec 2.1',
+    behavior: '`transport` is `http` for a connection to a URL.',
+  },
+  'connection:field:transport-uplink': {
+    source: 'Spec 2.1',
+    behavior: '`transport` is `uplink` for a connection paired to a local server.',
+    pending: 'connections',
+  },
+  'connection:field:mock-absent': {
+    source: 'Spec 2.1',
+    behavior: '`mock` is absent from a connection that is not simulated, also when `mock.enabled` was given as false.',
+  },
+  'connection:field:mock-enabled': {
+    source: 'Spec 2.1',
+    behavior: '`mock` of a simulated connection is an object whose `enabled` is true.',
+    pending: 'connections',
+  },
+  'connection:field:mock-scenario': {
+    source: 'Spec 2.1',
+    behavior: '`mock.scenario` is the text given at creation and absent when none was given.',
+    pending: 'connections',
+  },
+  'connection:mock:scenario-seeds': {
+    source: 'Spec 2.1',
+    behavior: 'The scenario text sets the state from which the simulator answers.',
+    pending: 'connections',
+  },
+  'connection:field:icon-url': {
+    source: 'Spec 2.1',
+    behavior: '`iconUrl` is a string when the server announces an icon and null otherwise.',
+  },
+  'connection:field:created-at': {
+    source: 'Spec 2.1',
+    behavior: '`createdAt` is an ISO 8601 UTC timestamp that no later change moves.',
+  },
+  'connection:field:status': {
+    source: 'Spec 2.1',
+    behavior: '`status` is an object with a string `state` in every connection the service returns.',
+  },
+  'connection:status:last-known': {
+    source: 'Spec 2.1',
+    behavior: 'Reading or listing connections returns the last known status without contacting the upstream.',
+  },
+  'connection:status:values': {
+    source: 'Spec 2.1, Field',
+    behavior: '`status.state` is one of `connected`, `disconnected`, `auth_required`, `input_required` and `error`.',
+  },
+  'connection:field:server-info': {
+    source: 'Spec 2.1',
+    behavior:
+      '`serverInfo` carries name, version, title, websiteUrl and description as the server sent them at MCP initialization.',
+  },
+  'connection:field:server-info-icons': {
+    source: 'Spec 2.1',
+    behavior: '`serverInfo.icons` is an array of `{src, mimeType, sizes}` with `sizes` an array of strings.',
+  },
+  'connection:field:server-info-absent': {
+    source: 'Spec 2.1, Field',
+    behavior: '`serverInfo` is absent until an initialization has succeeded.',
+  },
+  'connection:headers:never-returned': {
+    source: 'Spec 2.1, 4.3',
+    behavior: 'Headers given at creation appear, by name or value, in no response of any operation.',
+  },
+  'connection:headers:stored-securely': {
+    source: 'Spec 2.1, 4.3',
+    behavior: 'Headers are encrypted in the database: no column holds a header value in clear text.',
+  },
+
+  // Spec 2.4: tool of a connection
+  'tool:field:name': { source: 'Spec 2.4, Field', behavior: '`name` is a string in every tool.' },
+  'tool:field:input-schema': {
+    source: 'Spec 2.4, Field',
+    behavior: '`inputSchema` is in every tool, with its `type`, `properties` and `required` as the upstream sent them.',
+  },
+  'tool:field:title': {
+    source: 'Spec 2.4',
+    behavior: '`title` is the string the upstream gave and absent when it gave none.',
+  },
+  'tool:field:icons': {
+    source: 'Spec 2.4',
+    behavior: '`icons` is the array of `{src, mimeType, sizes}` the upstream gave.',
+  },
+  'tool:field:description': { source: 'Spec 2.4', behavior: '`description` is the string the upstream gave.' },
+  'tool:field:output-schema': {
+    source: 'Spec 2.4',
+    behavior: '`outputSchema` has the shape of `inputSchema` and is what the upstream declared.',
+  },
+  'tool:field:annotations': {
+    source: 'Spec 2.4',
+    behavior:
+      '`annotations` keeps the string `title` and the booleans readOnlyHint, destructiveHint, idempotentHint and openWorldHint.',
+  },
+  'tool:field:execution': { source: 'Spec 2.4', behavior: '`execution` is the object the upstream gave.' },
+  'tool:field:meta': { source: 'Spec 2.4', behavior: '`_meta` is the object the upstream gave.' },
+  'tool:field:unknown-kept': {
+    source: 'House',
+    behavior: 'A tool field this service does not know reaches the caller unchanged.',
+  },
+} as const satisfies Record<string, Requirement>;

@@ -1,0 +1,311 @@
+import type { Requirement } from '../requirements.js';
+
+/** Spec 1, 2.2, 2.3 and 2.5 to 2.8: names, namespaces, servers, releases, logs, schemas and skills. */
+export const registryResources = {
+  // Spec 1: names and ownership
+  'name:two-part': {
+    source: 'Spec 1',
+    behavior: 'The qualified name `namespace/server` addresses that server of that namespace.',
+  },
+  'name:namespace-only': {
+    source: 'Spec 1',
+    behavior: 'The qualified name `namespace` alone addresses the namespace-only server.',
+  },
+  'name:encoded-slash': {
+    source: 'Spec 1',
+    behavior: 'In a URL path the slash of a qualified name is written `%2F`, in either letter case.',
+  },
+  'namespace:owns:servers': {
+    source: 'Spec 1',
+    behavior:
+      'A server belongs to the namespace in its qualified name: equal server names in two namespaces are two servers.',
+  },
+  'namespace:owns:skills': {
+    source: 'Spec 1',
+    behavior: 'A skill belongs to the namespace that addresses it.',
+    pending: 'releases',
+  },
+
+  // Spec 2.2: release fields
+  'release:field:id': { source: 'Spec 2.2', behavior: '`id` of a release is a UUID.', pending: 'releases' },
+  'release:field:status': { source: 'Spec 2.2', behavior: '`status` of a release is a string.', pending: 'releases' },
+  'release:status:values': {
+    source: 'Spec 2.2, Field',
+    behavior:
+      '`status` is one of QUEUED, WORKING, SUCCESS, FAILURE, FAILURE_SCAN, AUTH_REQUIRED, AUTH_TIMEOUT, CANCELLED and INTERNAL_ERROR.',
+    pending: 'releases',
+  },
+  'release:field:type': { source: 'Spec 2.2', behavior: '`type` of a release is a string.', pending: 'releases' },
+  'release:type:values': {
+    source: 'Spec 2.2, Field',
+    behavior: '`type` is one of `hosted_shttp`, `external_shttp` and `stdio`.',
+    pending: 'releases',
+  },
+  'release:field:created-at': {
+    source: 'Spec 2.2',
+    behavior: '`createdAt` of a release is an ISO 8601 timestamp string.',
+    pending: 'releases',
+  },
+  'release:field:updated-at': {
+    source: 'Spec 2.2',
+    behavior: '`updatedAt` of a release is the ISO 8601 time of its last status change.',
+    pending: 'releases',
+  },
+  'release:field:commit': {
+    source: 'Spec 2.2',
+    behavior: '`commit` is the commit given at publishing, or null.',
+    pending: 'releases',
+  },
+  'release:field:commit-message': {
+    source: 'Spec 2.2',
+    behavior: '`commitMessage` is the message given at publishing, or null.',
+    pending: 'releases',
+  },
+  'release:field:branch': {
+    source: 'Spec 2.2',
+    behavior: '`branch` is the branch given at publishing, or null.',
+    pending: 'releases',
+  },
+  'release:field:upstream-url': {
+    source: 'Spec 2.2',
+    behavior: '`upstreamUrl` is the URL of an external release and null for the other types.',
+    pending: 'releases',
+  },
+  'release:field:mcp-url': {
+    source: 'Spec 2.2',
+    behavior: '`mcpUrl` is the address under which the release serves MCP.',
+    pending: 'releases',
+  },
+  'release:logs:omitted-in-list': {
+    source: 'Spec 2.2, 4.6',
+    behavior: 'A release in a list carries no `logs` key.',
+    pending: 'releases',
+  },
+  'release:logs:on-one': { source: 'Spec 2.2', behavior: 'Getting one release returns its logs.', pending: 'releases' },
+  'release:logs:shape': {
+    source: 'Spec 2.2, Field',
+    behavior: 'A log entry of a release is `{stage, level, message, timestamp, error?}`.',
+    pending: 'releases',
+  },
+
+  // Spec 2.3: server detail
+  'server:detail:all-keys': {
+    source: 'Spec 2.3, Field',
+    behavior: 'The detail has every key of the table, also for a server that was never released.',
+  },
+  'server:detail:qualified-name': {
+    source: 'Spec 2.3',
+    behavior:
+      '`qualifiedName` is `namespace/server`, or `namespace` for a namespace-only server, however the path was spelled.',
+  },
+  'server:detail:display-name': { source: 'Spec 2.3', behavior: '`displayName` is the string given at creation.' },
+  'server:detail:description': { source: 'Spec 2.3', behavior: '`description` is the string given at creation.' },
+  'server:detail:icon-url-null': {
+    source: 'Spec 2.3, Field',
+    behavior: '`iconUrl` is null for a server without an icon.',
+  },
+  'server:detail:icon-url': {
+    source: 'Spec 2.3',
+    behavior: '`iconUrl` is a URL under which the icon of the server can be fetched.',
+    pending: 'releases',
+  },
+  'server:detail:remote-unreleased': {
+    source: 'Spec 2.3',
+    behavior: '`remote` is the boolean false for a server without a release.',
+  },
+  'server:detail:remote': {
+    source: 'Spec 2.3, House',
+    behavior: '`remote` is true exactly when the current release is external or hosted.',
+    pending: 'releases',
+  },
+  'server:detail:deployment-url-null': {
+    source: 'Spec 2.3, Field',
+    behavior: '`deploymentUrl` is null for a server that has nothing deployed.',
+  },
+  'server:detail:deployment-url': {
+    source: 'Spec 2.3',
+    behavior: '`deploymentUrl` is the address at which the current release serves MCP.',
+    pending: 'releases',
+  },
+  'server:detail:connections-empty': {
+    source: 'Spec 2.3',
+    behavior: '`connections` is an empty array for a server without a release.',
+  },
+  'server:detail:connections-stdio': {
+    source: 'Spec 2.3, Field',
+    behavior: 'A stdio release appears in `connections` as `{type: "stdio", bundleUrl, runtime, configSchema}`.',
+    pending: 'releases',
+  },
+  'server:detail:connections-http': {
+    source: 'Spec 2.3, Field',
+    behavior: 'A remote release appears in `connections` as `{type: "http", deploymentUrl, configSchema}`.',
+    pending: 'releases',
+  },
+  'server:detail:security-null': {
+    source: 'Spec 2.3, Field',
+    behavior: '`security` is null for a server that was never scanned.',
+  },
+  'server:detail:security': {
+    source: 'Spec 2.3, House',
+    behavior: '`security.scanPassed` is the boolean result of the newest scanned release.',
+    pending: 'releases',
+  },
+  'server:detail:tools-null': {
+    source: 'Spec 2.3, Field',
+    behavior: '`tools` is null for a server that was never scanned.',
+  },
+  'server:detail:tools': {
+    source: 'Spec 2.3',
+    behavior: '`tools` lists the scanned tools as `{name, description, inputSchema, outputSchema}`.',
+    pending: 'releases',
+  },
+  'server:detail:tools-description-null': {
+    source: 'Spec 2.3, Field',
+    behavior: '`description` of a scanned tool that has none is present and null.',
+    pending: 'releases',
+  },
+  'server:detail:tools-input-schema': {
+    source: 'Spec 2.3',
+    behavior: '`inputSchema` of a scanned tool is `{type, properties}`.',
+    pending: 'releases',
+  },
+  'server:detail:tools-output-schema': {
+    source: 'Spec 2.3',
+    behavior:
+      '`outputSchema` of a scanned tool is `{type, properties, required}` and absent when the tool declares none.',
+    pending: 'releases',
+  },
+  'server:detail:resources-null': {
+    source: 'Spec 2.3, Field',
+    behavior: '`resources` is null for a server that was never scanned.',
+  },
+  'server:detail:resources': {
+    source: 'Spec 2.3',
+    behavior: '`resources` lists the scanned resources as `{name, uri, description, mimeType}`.',
+    pending: 'releases',
+  },
+  'server:detail:prompts-null': {
+    source: 'Spec 2.3, Field',
+    behavior: '`prompts` is null for a server that was never scanned.',
+  },
+  'server:detail:prompts': {
+    source: 'Spec 2.3',
+    behavior: '`prompts` lists the scanned prompts as `{name, description, arguments}`.',
+    pending: 'releases',
+  },
+  'server:detail:prompts-arguments': {
+    source: 'Spec 2.3',
+    behavior: 'An argument of a prompt is `{name, description, required}` with a boolean `required`.',
+    pending: 'releases',
+  },
+
+  // Spec 2.5: invocation log entry
+  'invocation:field:id': { source: 'Spec 2.5', behavior: '`id` of an invocation is a UUID.', pending: 'hosting' },
+  'invocation:field:timestamp': {
+    source: 'Spec 2.5',
+    behavior: '`timestamp` of an invocation is text of the form `YYYY-MM-DD HH:MM:SS`.',
+    pending: 'hosting',
+  },
+  'invocation:field:request': {
+    source: 'Spec 2.5',
+    behavior: '`request` is `{method, url}`, both strings.',
+    pending: 'hosting',
+  },
+  'invocation:field:response': {
+    source: 'Spec 2.5',
+    behavior: '`response` is `{status, outcome}` with an integer status and a string outcome.',
+    pending: 'hosting',
+  },
+  'invocation:field:duration': {
+    source: 'Spec 2.5',
+    behavior: '`duration` is `{cpuMs, wallMs}`, both integers.',
+    pending: 'hosting',
+  },
+  'invocation:field:logs': {
+    source: 'Spec 2.5',
+    behavior: '`logs` is an array of `{timestamp, level, message}` strings, empty when nothing was written.',
+    pending: 'hosting',
+  },
+  'invocation:field:exceptions': {
+    source: 'Spec 2.5',
+    behavior: '`exceptions` is an array of `{timestamp, name, message}` strings, empty when nothing was thrown.',
+    pending: 'hosting',
+  },
+
+  // Spec 2.6: inferred tool output schema
+  'output-schema:field:qualified-name': {
+    source: 'Spec 2.6',
+    behavior: '`qualifiedName` is the name of the server asked for.',
+    pending: 'hosting',
+  },
+  'output-schema:field:tool-name': {
+    source: 'Spec 2.6',
+    behavior: '`toolName` is the name of the tool asked for.',
+    pending: 'hosting',
+  },
+  'output-schema:field:sample-count': {
+    source: 'Spec 2.6',
+    behavior: '`sampleCount` is the integer number of samples used.',
+    pending: 'hosting',
+  },
+  'output-schema:field:validator-schema': {
+    source: 'Spec 2.6',
+    behavior: '`validatorSchema` is a schema expression in text form that accepts every sample it was made from.',
+    pending: 'hosting',
+  },
+  'output-schema:field:published-name': {
+    source: 'Spec 2.6, Field',
+    behavior: 'The same expression is also returned under the name published clients read, `zodSchema`.',
+    pending: 'hosting',
+  },
+  'output-schema:fields-optional': {
+    source: 'Spec 2.6',
+    behavior: 'Every discovered object field is marked optional in the expression.',
+    pending: 'hosting',
+  },
+
+  // Spec 2.7: namespace and skill
+  'namespace:identified-by-name': {
+    source: 'Spec 2.7',
+    behavior: 'A namespace is identified by its `name`, a string unique in the whole service.',
+  },
+  'namespace:field:created-at': {
+    source: 'Spec 2.7, Field',
+    behavior: 'A namespace record is `{name, createdAt}` with an ISO 8601 `createdAt`.',
+  },
+  'skill:identified-by-slug': {
+    source: 'Spec 2.7',
+    behavior: 'A skill is identified by namespace and slug.',
+    pending: 'releases',
+  },
+  'skill:field:qualified-name': {
+    source: 'Spec 2.7',
+    behavior: '`qualifiedName` of a skill is the string `namespace/slug`.',
+    pending: 'releases',
+  },
+
+  // Spec 2.8: server as created in a namespace
+  'server:record:namespace': {
+    source: 'Spec 2.8',
+    behavior: '`namespace` of the created server is the name of its namespace.',
+  },
+  'server:record:server': {
+    source: 'Spec 2.8',
+    behavior: '`server` of the created server is its name within the namespace.',
+  },
+  'server:record:server-empty': {
+    source: 'Spec 2.8, Field',
+    behavior: '`server` is the empty string for a namespace-only server.',
+  },
+  'server:record:display-name': { source: 'Spec 2.8', behavior: '`displayName` is the string that was given.' },
+  'server:record:display-name-default': {
+    source: 'Spec 2.8, House',
+    behavior: '`displayName` defaults to the server name, or the namespace for a namespace-only server.',
+  },
+  'server:record:description': { source: 'Spec 2.8', behavior: '`description` is the string that was given.' },
+  'server:record:description-default': {
+    source: 'Spec 2.8, House',
+    behavior: '`description` defaults to the empty string.',
+  },
+  'server:record:created-at': { source: 'Spec 2.8', behavior: '`createdAt` is an ISO 8601 UTC timestamp string.' },
+} as const satisfies Record<string, Requirement>;

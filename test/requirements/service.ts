@@ -1,0 +1,202 @@
+import type { Requirement } from '../requirements.js';
+
+/** What the service promises beyond the contract: calling tools, the MCP endpoint, its upstream side, and running it. */
+export const service = {
+  // Calling a tool over REST
+  'call:passes-arguments': {
+    source: 'Field',
+    behavior: '`POST …/.tools/{toolPath}` sends the body as the arguments of the tool.',
+  },
+  'call:result-unchanged': {
+    source: 'Field',
+    behavior:
+      'The answer is 200 with the CallToolResult as the upstream sent it: unknown fields, key order and big numbers included.',
+  },
+  'call:tool-failure': { source: 'Field', behavior: 'A result with `isError: true` is 200 and unchanged.' },
+  'call:unknown-tool': { source: 'Field', behavior: 'A tool the upstream does not have answers 404 `not_found`.' },
+  'call:arguments-invalid': {
+    source: 'Field',
+    behavior: 'Arguments that are not an object answer 400 `validation_error` and reach no upstream.',
+  },
+  'call:upstream-rejects': {
+    source: 'Field',
+    behavior: 'A JSON-RPC error of the upstream answers 422 `tool_error` with its message.',
+  },
+  'call:auth-required': {
+    source: 'House',
+    behavior: 'An upstream that wants authorization answers 409 `auth_required`, never 401.',
+  },
+  'call:upstream-down': {
+    source: 'House',
+    behavior: 'An upstream that is down or speaks nonsense answers 502 `upstream_error`.',
+  },
+  'call:timeout': {
+    source: 'House',
+    behavior: 'A call that exceeds its deadline answers 504 `timeout` before 55 seconds.',
+  },
+  'call:no-retry': { source: 'Field', behavior: 'Every failed tool call carries `x-should-retry: false`.' },
+  'call:foreign': {
+    source: 'House',
+    behavior: "Calling a tool of another owner's connection answers 404 `not_found` and reaches no upstream.",
+  },
+
+  // MCP endpoint of a connection
+  'mcp:no-handshake': {
+    source: 'Field',
+    behavior: '`POST …/{connectionId}/mcp` answers a request without a handshake before it, also in the root form.',
+  },
+  'mcp:session-ignored': { source: 'Field', behavior: 'A session id the client invented is ignored.' },
+  'mcp:initialize': {
+    source: 'House',
+    behavior: '`initialize` is answered, so that ordinary MCP clients connect with only URL and bearer.',
+  },
+  'mcp:notification': { source: 'Field', behavior: 'A notification is answered 202 without a body.' },
+  'mcp:get-delete': { source: 'Field', behavior: 'GET and DELETE answer 405.' },
+  'mcp:bad-request': {
+    source: 'Field',
+    behavior: 'A body that is no JSON or no JSON-RPC message answers 400 with a JSON-RPC error.',
+  },
+  'mcp:id-kept': {
+    source: 'House',
+    behavior: 'The answer carries the id of the request exactly as it was written, string or number of any size.',
+  },
+  'mcp:unknown-connection': {
+    source: 'Field',
+    behavior: 'An unknown or foreign connection answers 404 with a JSON-RPC error.',
+  },
+  'mcp:no-key': {
+    source: 'House',
+    behavior: 'A request without a valid key answers 401 with a JSON-RPC error and `WWW-Authenticate`.',
+  },
+  'mcp:upstream-error': {
+    source: 'House',
+    behavior: 'A JSON-RPC error of the upstream reaches the client with its code, message and data.',
+  },
+  'mcp:upstream-down': {
+    source: 'House',
+    behavior: 'An upstream that is down or too slow gives a JSON-RPC error, never status 401 or 404.',
+  },
+  'mcp:auth-required': {
+    source: 'House',
+    behavior:
+      'An upstream that wants authorization never becomes our 401: `tools/call` answers an `isError` text, others a JSON-RPC error.',
+  },
+  'mcp:passes-through': {
+    source: 'House',
+    behavior: 'Tools, resources, prompts and completion reach the client as the upstream sent them.',
+  },
+  'mcp:progress': {
+    source: 'House',
+    behavior: 'Progress of a call reaches the client that asked for it, with its own token, and no other client.',
+  },
+  'mcp:official-clients': {
+    source: 'Field',
+    behavior: 'The official MCP client, v1 and v2, lists and calls tools through the endpoint.',
+  },
+  'contract:published-client': {
+    source: 'Field',
+    behavior: 'The published API client, newest and 0.50, works for namespaces, servers, connections, tools and MCP.',
+  },
+
+  // Upstream channels
+  'channel:single-flight': {
+    source: 'House',
+    behavior: '50 parallel first calls on a new connection give the upstream exactly one initialize.',
+  },
+  'channel:session-kept': { source: 'House', behavior: 'Calls of one connection share one upstream session.' },
+  'channel:reinitialize': {
+    source: 'House',
+    behavior: 'An upstream that forgot the session is initialized once more and the callers see no error.',
+  },
+  'channel:ids-never-cross': {
+    source: 'House',
+    behavior: 'Callers that all use the same JSON-RPC id at once each get their own answer.',
+  },
+  'channel:cancel': {
+    source: 'House',
+    behavior: 'A caller that leaves cancels its call, and only its call, at the upstream.',
+  },
+  'channel:deadline-covers-body': {
+    source: 'House',
+    behavior: 'An upstream that sends headers and then stalls ends at the deadline.',
+  },
+  'channel:byte-cap': {
+    source: 'House',
+    behavior: 'An upstream answer over the byte limit ends the call with an error.',
+  },
+  'channel:sse': {
+    source: 'House',
+    behavior: 'Upstream answers as JSON and as server-sent events give the same result.',
+  },
+  'channel:outcome-unknown': {
+    source: 'House',
+    behavior: 'A `tools/call` cut after it was written is reported as outcome unknown and is not sent again.',
+  },
+  'channel:headers-changed': { source: 'House', behavior: 'After PUT with new headers no call carries the old ones.' },
+
+  // Egress guard
+  'egress:private-refused': {
+    source: 'House',
+    behavior:
+      'Every spelling of a private, loopback, link-local or reserved address is refused before a packet leaves.',
+  },
+  'egress:scheme': { source: 'House', behavior: 'Schemes other than http and https are refused.' },
+  'egress:dns': {
+    source: 'House',
+    behavior: 'A name that resolves to a private address is refused, also when only one of its addresses is private.',
+  },
+  'egress:rebinding': { source: 'House', behavior: 'The connection goes to the very address that was checked.' },
+  'egress:redirect': {
+    source: 'House',
+    behavior: 'A redirect to a private address is refused, and no redirect carries the headers to another origin.',
+  },
+  'egress:allow': {
+    source: 'House',
+    behavior: '`EGRESS_ALLOW` admits the ranges and hosts it lists and nothing else.',
+  },
+
+  // Running it
+  'health:alive': { source: 'Field', behavior: '`GET /health` answers 200 `{status, timestamp}` without a key.' },
+  'health:ready': {
+    source: 'House',
+    behavior: '`GET /ready` answers 200 when database and queue are reached and 503 when one is not, without a key.',
+  },
+  'docs:page': { source: 'House', behavior: '`/docs` is open without a key, and `GET /` leads a browser there.' },
+  'docs:try-it-out': {
+    source: 'House',
+    behavior: 'The first five steps work from the docs page with the key entered there, the metadata filter included.',
+  },
+  'log:redacted': {
+    source: 'House',
+    behavior: 'No log line holds an API key, an Authorization header or a connection header.',
+  },
+  'log:request-id': {
+    source: 'House',
+    behavior: 'All log lines of one request share a request id.',
+  },
+  'start:first-key': {
+    source: 'House',
+    behavior: 'The very first start prints an operator key that works; later starts print none and keep all data.',
+  },
+  'start:bad-setting': {
+    source: 'House',
+    behavior: 'Bad settings end the start with one clear sentence each, all at once, and exit code 1.',
+  },
+  'start:busy-port': {
+    source: 'House',
+    behavior: 'A busy port ends the start with one clear sentence and exit code 1.',
+  },
+  'start:unwritable-folder': {
+    source: 'House',
+    behavior: 'A data folder that cannot be written ends the start with one clear sentence and exit code 1.',
+  },
+  'stop:graceful': {
+    source: 'House',
+    behavior: 'A stop signal lets running requests finish, ends upstream sessions and stops the embedded database.',
+  },
+  'stop:killed': {
+    source: 'House',
+    behavior:
+      'After SIGKILL of the service no embedded database process stays behind, and the next start keeps the data.',
+  },
+} as const satisfies Record<string, Requirement>;

@@ -1,0 +1,138 @@
+import type { Requirement } from '../requirements.js';
+
+/** Spec 3: how releases and connections change state. */
+export const states = {
+  // Spec 3: releases
+  'release:resume:working': {
+    source: 'Spec 3',
+    behavior: 'Resuming a paused release moves it to WORKING.',
+    pending: 'releases',
+  },
+  'release:resume:paused-only': {
+    source: 'Spec 3, Field',
+    behavior: 'Resuming a release that is not paused answers 400 and leaves it as it was.',
+    pending: 'releases',
+  },
+  'release:resume:auth-timeout': {
+    source: 'Spec 3, House',
+    behavior: 'A release in AUTH_TIMEOUT is still paused and can be resumed.',
+    pending: 'releases',
+  },
+  'release:state:picked-up': {
+    source: 'Spec 3, House',
+    behavior: 'A QUEUED release becomes WORKING when a worker takes it.',
+    pending: 'releases',
+  },
+  'release:state:outcome': {
+    source: 'Spec 3, House',
+    behavior:
+      'A WORKING release ends as SUCCESS, FAILURE, FAILURE_SCAN or INTERNAL_ERROR, by the stage and kind of its failure.',
+    pending: 'releases',
+  },
+  'release:state:pauses': {
+    source: 'Spec 3, Field',
+    behavior: 'A WORKING release whose upstream asks for OAuth authorization becomes AUTH_REQUIRED.',
+    pending: 'releases',
+  },
+  'release:state:times-out': {
+    source: 'Spec 3, House',
+    behavior: 'An AUTH_REQUIRED release that nobody authorizes in time becomes AUTH_TIMEOUT.',
+    pending: 'releases',
+  },
+  'release:state:cancelled': {
+    source: 'Spec 3, House',
+    behavior: 'A newer release or the deletion of the server makes an unfinished release CANCELLED.',
+    pending: 'releases',
+  },
+  'release:state:refused': {
+    source: 'Spec 3, House',
+    behavior: 'Every transition that the release state table does not list is refused.',
+    pending: 'releases',
+  },
+
+  // Spec 3: connections
+  'connection:state:connected': {
+    source: 'Spec 3, Field',
+    behavior: 'Creating a connection to a working server answers `connected` after a real MCP initialization.',
+  },
+  'connection:state:connected-after-round-trip': {
+    source: 'Spec 3, House',
+    behavior:
+      'A server that accepts the TCP connection but never completes the initialization is never shown as `connected`.',
+  },
+  'connection:state:auth-required': {
+    source: 'Spec 3, Field',
+    behavior:
+      'An upstream that answers 401 makes the connection `auth_required`, and its status says that a header is the way.',
+  },
+  'connection:state:auth-required-setup': {
+    source: 'Spec 3, Field',
+    behavior: 'An `auth_required` status carries `setupUrl` and `authorizationUrl`, where a person can authorize.',
+    pending: 'connections',
+  },
+  'connection:state:authorized': {
+    source: 'Spec 3, Field',
+    behavior: 'A finished authorization makes an `auth_required` connection `connected`.',
+    pending: 'connections',
+  },
+  'connection:state:refresh-refused': {
+    source: 'Spec 3, Field',
+    behavior: 'A refused refresh of the stored credential makes the connection `auth_required` again.',
+    pending: 'connections',
+  },
+  'connection:state:input-required': {
+    source: 'Spec 3, Field',
+    behavior: 'Missing values of the config schema make the connection `input_required` with `http` and `missing`.',
+    pending: 'connections',
+  },
+  'connection:state:input-supplied': {
+    source: 'Spec 3, Field',
+    behavior: 'Supplying all missing values makes an `input_required` connection `connected`.',
+    pending: 'connections',
+  },
+  'connection:state:uplink': {
+    source: 'Spec 3, Field',
+    behavior: 'An uplink connection is `connected` while its tunnel is open and `disconnected` otherwise.',
+    pending: 'connections',
+  },
+  'connection:state:error': {
+    source: 'Spec 3, Field',
+    behavior:
+      'A target that cannot be used makes the connection `error`, with a `message` that says what happened and what to do.',
+  },
+  'connection:state:put-re-evaluates': {
+    source: 'Spec 3, Field',
+    behavior: 'Repeating the PUT of a connection initializes again and stores the status of that attempt.',
+  },
+
+  // One sentence of its own for each way a target can fail
+  'connection:error:unknown-host': {
+    source: 'House',
+    behavior: 'The status of a connection to a host name that does not resolve says so in its own sentence.',
+  },
+  'connection:error:refused-port': {
+    source: 'House',
+    behavior: 'The status of a connection to a closed port says so in its own sentence.',
+  },
+  'connection:error:wrong-path': {
+    source: 'House',
+    behavior: 'The status of a connection whose URL answers 404 asks whether the path is right.',
+  },
+  'connection:error:web-page': {
+    source: 'House',
+    behavior: 'The status of a connection to an HTML page says that the URL is a web page and not an MCP server.',
+  },
+  'connection:error:tls': {
+    source: 'House',
+    behavior: 'The status of a connection whose TLS handshake or certificate fails says so in its own sentence.',
+  },
+  'connection:error:too-slow': {
+    source: 'House',
+    behavior:
+      'A server that does not answer before the deadline gives an `error` that says so, and the request ends then.',
+  },
+  'connection:error:private-address': {
+    source: 'House',
+    behavior: 'The status of a connection to a private address says that it was refused and which setting allows it.',
+  },
+} as const satisfies Record<string, Requirement>;

@@ -1,0 +1,147 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import type { Server } from 'node:http';
+import { DataSource } from 'typeorm';
+import pg from 'pg';
+import supertest from 'supertest';
+import { createApp } from '../../src/app.setup.js';
+import { loadEnv, type Env } from '../../src/config/env.js';
+import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
+import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
+import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
+
+/** An account with one key, as tests use them. */
+export interface TestAccount {
+  id: string;
+  name: string;
+  key: string;
+}
+
+/** Requests with one key, or none. Paths are sent as they are written. */
+export interface TestClient {
+  get(path: string): supertest.Test;
+  put(path: string, body?: object): supertest.Test;
+  post(path: string, body?: object): supertest.Test;
+  delete(path: string): supertest.Test;
+}
+
+/** A whole service on a database of its own. */
+export interface TestApp {
+  /** `http://127.0.0.1:port` */
+  url: string;
+  env: Env;
+  database: DataSource;
+  /** The operator's account. */
+  operator: TestAccount;
+  /** Requests as this account; without one, without a key. */
+  as(account?: TestAccount): TestClient;
+  /** Creates an account with a key, past the API. */
+  account(overrides?: { kind?: 'user' | 'organization'; isOperator?: boolean }): Promise<TestAccount>;
+  /** A second process on the same database, as far as a process can be one inside a test. */
+  sibling(settings?: NodeJS.ProcessEnv): Promise<TestApp>;
+  close(): Promise<void>;
+}
+
+/** A random word that is a valid namespace, server and connection name. */
+export function uniqueName(prefix = 'test'): string {
+  return `${prefix}-${randomBytes(5).toString('hex')}`;
+}
+
+/** A new empty database with every table, cloned from the template. The caller drops it. */
+export async function cloneDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
+  const server = process.env.TEST_DATABASE_URL;
+  if (!server) throw new Error('Run the tests with `npm test`: the global setup starts their database.');
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  const run = async (sql: string) => {
+    const client = new pg.Client(server);
+    await client.connect();
+    try {
+      await client.query(sql);
+    } finally {
+      await client.end();
+    }
+  };
+  await run(`CREATE DATABASE ${name} TEMPLATE slipway_template`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return { url: url.href, drop: () => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
+}
+
+function clientOf(url: string, key: string | undefined): TestClient {
+  const agent = supertest(url);
+  const keyed = (test: supertest.Test) => (key === undefined ? test : test.set('authorization', `Bearer ${key}`));
+  return {
+    get: (path) => keyed(agent.get(path)),
+    put: (path, body) => keyed(agent.put(path)).send(body),
+    post: (path, body) => keyed(agent.post(path)).send(body),
+    delete: (path) => keyed(agent.delete(path)),
+  };
+}
+
+async function addAccount(
+  database: DataSource,
+  { kind = 'user', isOperator = false }: { kind?: string; isOperator?: boolean } = {},
+): Promise<TestAccount> {
+  const account = { id: randomUUID(), name: uniqueName('account'), key: generateApiKey() };
+  await database.query('INSERT INTO accounts (id, name, kind, is_operator) VALUES ($1, $2, $3, $4)', [
+    account.id,
+    account.name,
+    kind,
+    isOperator,
+  ]);
+  await database.query('INSERT INTO api_keys (account_id, name, prefix, hash) VALUES ($1, $2, $3, $4)', [
+    account.id,
+    'test',
+    prefixOf(account.key),
+    hashApiKey(account.key),
+  ]);
+  return account;
+}
+
+async function startOn(
+  databaseUrl: string,
+  settings: NodeJS.ProcessEnv,
+  operator: TestAccount | null,
+  afterClose: () => Promise<void>,
+): Promise<TestApp> {
+  const env = loadEnv({
+    PORT: '0',
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL_MAX: '5',
+    REDIS_URL: process.env.TEST_REDIS_URL,
+    ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
+    EGRESS_ALLOW: 'loopback',
+    LOG_LEVEL: 'fatal',
+    ...settings,
+  });
+  chooseQueueBackend(env);
+  const app = await createApp(env, { logger: new PinoLoggerService(createPino(env)) });
+  await app.listen(0, '127.0.0.1');
+  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const database = app.get(DataSource);
+  const owner = operator ?? (await addAccount(database, { isOperator: true }));
+  return {
+    url,
+    env,
+    database,
+    operator: owner,
+    as: (account) => clientOf(url, account?.key),
+    account: (overrides) => addAccount(database, overrides),
+    sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
+    close: async () => {
+      await app.close();
+      await afterClose();
+    },
+  };
+}
+
+/**
+ * Starts the service as `main.ts` does, on a database of its own; `close` ends both. `settings` are environment
+ * variables on top of the tests' own. The queue is on Redis when TEST_REDIS_URL is set.
+ */
+export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestApp> {
+  const database = await cloneDatabase();
+  const prefix = uniqueName('queue');
+  return startOn(database.url, { QUEUE_PREFIX: prefix, ...settings }, null, database.drop);
+}
