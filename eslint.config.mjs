@@ -6,18 +6,19 @@ const nestCommon = '@nestjs/common';
 const dtoReason =
   'Import DTO classes as values: with `import type` the compiler writes no metadata, and the validation pipe silently checks nothing.';
 
-/** Syntax that is banned wherever TypeScript is written. */
-const bannedSyntax = [
+const noBarrels = {
+  selector: 'ExportAllDeclaration',
+  message: 'No barrels: import from the file that defines the thing, so that boundaries can be checked.',
+};
+
+/** Where Nest reads DTO classes from the compiled signature: only controllers. */
+const noTypeOnlyDtos = [
   {
     selector:
       'ImportDeclaration[importKind="type"]:matches([source.value=/\\.dto\\.js$/], :has(ImportSpecifier[imported.name=/Dto$/]))',
     message: dtoReason,
   },
   { selector: 'ImportSpecifier[importKind="type"][imported.name=/Dto$/]', message: dtoReason },
-  {
-    selector: 'ExportAllDeclaration',
-    message: 'No barrels: import from the file that defines the thing, so that boundaries can be checked.',
-  },
 ];
 
 const noForwardRef = {
@@ -83,7 +84,7 @@ export default tseslint.config(
       // Nest modules are empty classes that carry a decorator.
       '@typescript-eslint/no-extraneous-class': 'off',
       'no-console': 'error',
-      'no-restricted-syntax': ['error', ...bannedSyntax],
+      'no-restricted-syntax': ['error', noBarrels],
       'no-restricted-imports': ['error', { paths: [noForwardRef, ...noProcessEnvImport] }],
       'no-restricted-properties': ['error', noProcessEnv, ...noModuleMocks],
     },
@@ -93,6 +94,10 @@ export default tseslint.config(
     rules: {
       'no-restricted-imports': ['error', { paths: [noForwardRef, ...noProcessEnvImport], patterns: [noHttpException] }],
     },
+  },
+  {
+    files: ['**/*.controller.ts'],
+    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noTypeOnlyDtos] },
   },
   {
     files: ['src/config/**/*.ts'],

@@ -18,7 +18,10 @@ import { routeTable } from './platform/http/route-table.js';
 const BODY_BYTES_MAX = 1024 * 1024;
 
 /** Creates the app with everything that main, the tests and the OpenAPI generator share. */
-export async function createApp(env: Env, options: { preview?: boolean; logger?: LoggerService } = {}): Promise<NestExpressApplication> {
+export async function createApp(
+  env: Env,
+  options: { preview?: boolean; logger?: LoggerService } = {},
+): Promise<NestExpressApplication> {
   const adapter = new SlipwayAdapter();
   const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env), adapter, {
     bodyParser: false,
@@ -50,7 +53,12 @@ function serveDocs(app: INestApplication & NestExpressApplication): void {
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',
     customSiteTitle: 'Slipway API',
-    swaggerOptions: { persistAuthorization: true, displayRequestDuration: true, tryItOutEnabled: true, operationsSorter: null },
+    swaggerOptions: {
+      persistAuthorization: true,
+      displayRequestDuration: true,
+      tryItOutEnabled: true,
+      operationsSorter: null,
+    },
   });
   app.use((request: Request, response: Response, next: () => void) => {
     if (request.path !== '/' || request.method !== 'GET') return next();

@@ -16,7 +16,7 @@ export interface Infrastructure {
   /** The operator's first key, made just now; null when there was one. */
   firstKey: string | null;
   /** Stops what was started here. Call it after the app has closed. */
-  stop(): Promise<void>;
+  stop: () => Promise<void>;
 }
 
 /**

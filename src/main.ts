@@ -36,7 +36,9 @@ async function start(): Promise<void> {
   const pino = createPino(settings);
   const logger = new PinoLoggerService(pino);
   await requireFreePort(settings);
-  const { env, firstKey, stop } = await startInfrastructure(settings, (line) => pino.info({ context: 'postgres' }, line));
+  const { env, firstKey, stop } = await startInfrastructure(settings, (line) =>
+    pino.info({ context: 'postgres' }, line),
+  );
   try {
     chooseQueueBackend(env);
     const app = await createApp(env, { logger });

@@ -50,7 +50,7 @@ function skipValue(text: string, at: number): number {
   if (code === QUOTE) return skipString(text, at);
   if (code === OPEN_BRACE || code === OPEN_BRACKET) return skipNested(text, at);
   let end = at;
-  for (let next = code; next > 0x20 && next !== COMMA && next !== CLOSE_BRACE && next !== CLOSE_BRACKET; ) {
+  for (let next = code; next > 0x20 && next !== COMMA && next !== CLOSE_BRACE && next !== CLOSE_BRACKET;) {
     end += 1;
     next = text.charCodeAt(end);
   }

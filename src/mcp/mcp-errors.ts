@@ -109,7 +109,9 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
     );
   }
   if (status === 404) {
-    return new UpstreamError(`${where} answered 404: is the path right? MCP servers often answer at ${triedPath(url)}.`);
+    return new UpstreamError(
+      `${where} answered 404: is the path right? MCP servers often answer at ${triedPath(url)}.`,
+    );
   }
   if (status === 403) {
     return new UpstreamError(`${where} answered 403: the headers of this connection do not give access.`);
@@ -121,7 +123,11 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
     return new UpstreamError(`${where} answered 429: it receives too many requests. Try again later.`);
   }
   if (status >= 500) {
-    return new UpstreamError(`${where} answered ${status}: the MCP server failed or is down.`, undefined, status !== 503);
+    return new UpstreamError(
+      `${where} answered ${status}: the MCP server failed or is down.`,
+      undefined,
+      status !== 503,
+    );
   }
   return new UpstreamError(`${where} answered ${status}, which is no MCP answer.`);
 }

@@ -83,7 +83,8 @@ async function readAll(channel: Channel, timeoutMs: number): Promise<ToolText[]>
     }
     const parts = members(text, result[0]);
     const list = parts.get('tools');
-    if (!list || text[list[0]] !== '[') throw new UpstreamError('The MCP server listed its tools in a form that is not MCP.');
+    if (!list || text[list[0]] !== '[')
+      throw new UpstreamError('The MCP server listed its tools in a form that is not MCP.');
     for (const span of elements(text, list[0])) {
       const { name } = JSON.parse(slice(text, span)) as { name?: unknown };
       if (typeof name === 'string') tools.push({ name, text: slice(text, span) });

@@ -8,7 +8,6 @@ import {
   notMcp,
   UpstreamAuthRequiredError,
   UpstreamError,
-  UpstreamFailure,
   UpstreamTimeoutError,
 } from '../mcp-errors.js';
 import { headerValue, namedBy, parseMessage, replyTo, requestText, resultText, withEnvelope } from '../messages.js';
@@ -159,7 +158,8 @@ export class HttpChannel implements Channel {
   /** A server that refuses `initialize` may be a modern one. */
   private async discover(code: number, message: string): Promise<Session> {
     const { url, connectTimeoutMs } = this.target;
-    const isModern = code === rpcCode.unsupportedVersion || code === rpcCode.methodNotFound || code === rpcCode.headerMismatch;
+    const isModern =
+      code === rpcCode.unsupportedVersion || code === rpcCode.methodNotFound || code === rpcCode.headerMismatch;
     if (!isModern) {
       throw new UpstreamError(`${url.host} refused to open an MCP session: ${message.slice(0, 200)} (${code}).`);
     }
@@ -220,7 +220,10 @@ export class HttpChannel implements Channel {
 
   /** Tells a legacy server that nobody waits any more; closing the socket alone does not mean that to it. */
   private cancel(session: Session, requestId: number): void {
-    this.aside(session, requestText(null, 'notifications/cancelled', JSON.stringify({ requestId, reason: 'caller left' })));
+    this.aside(
+      session,
+      requestText(null, 'notifications/cancelled', JSON.stringify({ requestId, reason: 'caller left' })),
+    );
   }
 
   /** One message of an answer's stream: true when it is the answer. */
@@ -304,7 +307,8 @@ function locationOf(location: string | string[] | undefined, base: URL): string 
 function withinDeadline<T>(work: Promise<T>, timeoutMs: number, url: URL, signal?: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = () => settle(() => reject(new CallerLeftError()));
-    const expire = () => settle(() => reject(new UpstreamTimeoutError(`${url.host} did not open a session in time.`, false)));
+    const expire = () =>
+      settle(() => reject(new UpstreamTimeoutError(`${url.host} did not open a session in time.`, false)));
     const timer = setTimeout(expire, timeoutMs);
     const settle = (outcome: () => void) => {
       clearTimeout(timer);

@@ -131,7 +131,11 @@ interface Fault {
 function unreadable(text: string): Fault {
   try {
     if (Array.isArray(JSON.parse(text))) {
-      return { status: 400, code: rpcCode.invalidRequest, message: 'Send one message per request: batches are not taken' };
+      return {
+        status: 400,
+        code: rpcCode.invalidRequest,
+        message: 'Send one message per request: batches are not taken',
+      };
     }
     return { status: 400, code: rpcCode.invalidRequest, message: 'The body must be one JSON-RPC message' };
   } catch {
@@ -150,7 +154,10 @@ function faultOf(head: RpcHead, { protocolVersion }: FrontRequest): Fault | null
   if (head.id !== undefined && typeof head.id !== 'string' && typeof head.id !== 'number') {
     return invalid('id must be a string or a number');
   }
-  if (head.params !== undefined && (typeof head.params !== 'object' || head.params === null || Array.isArray(head.params))) {
+  if (
+    head.params !== undefined &&
+    (typeof head.params !== 'object' || head.params === null || Array.isArray(head.params))
+  ) {
     return invalid('params must be an object');
   }
   const declared = (head.params as { _meta?: Record<string, unknown> } | undefined)?._meta?.[envelope.version];

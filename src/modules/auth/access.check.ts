@@ -10,9 +10,7 @@ export class RouteDeclarationError extends Error {}
 /** What a route declares, on its method or its class. */
 export function declarationOf({ handler, controller }: { handler: object; controller: Type }) {
   return (Reflect.getMetadata(ACCESS, handler) ?? Reflect.getMetadata(ACCESS, controller)) as
-    | AccessRule
-    | 'public'
-    | undefined;
+    AccessRule | 'public' | undefined;
 }
 
 /**

@@ -39,7 +39,8 @@ export class AccessService {
       throw new ForbiddenError('Forbidden: only the operator manages accounts');
     }
     if (rule.account !== undefined) return { caller, accountId: ownAccount(caller, target.account ?? '') };
-    if (rule.owner !== undefined) return { caller, namespace: await this.ownNamespace(caller, rule, target.owner ?? '') };
+    if (rule.owner !== undefined)
+      return { caller, namespace: await this.ownNamespace(caller, rule, target.owner ?? '') };
     return { caller };
   }
 

@@ -16,11 +16,11 @@ export const OPERATOR = 'operator';
  * @returns the generated key, to be shown once; null when there is nothing to show
  */
 export async function ensureOperator(source: DataSource, given: string | null): Promise<string | null> {
-  const created = (await source.query(
+  const created = await source.query<unknown[]>(
     `INSERT INTO accounts (name, kind, is_operator) SELECT $1, 'user', true
       WHERE NOT EXISTS (SELECT 1 FROM accounts) RETURNING id`,
     [OPERATOR],
-  )) as unknown[];
+  );
   if (created.length === 0) return null;
   const key = given ?? generateApiKey();
   await source.query(INSERT_KEY, ['first key', prefixOf(key), hashApiKey(key), OPERATOR]);
@@ -34,6 +34,6 @@ export async function ensureOperator(source: DataSource, given: string | null): 
  */
 export async function addKey(source: DataSource, account: string, name: string): Promise<string | null> {
   const key = generateApiKey();
-  const created = (await source.query(INSERT_KEY, [name, prefixOf(key), hashApiKey(key), account])) as unknown[];
+  const created = await source.query<unknown[]>(INSERT_KEY, [name, prefixOf(key), hashApiKey(key), account]);
   return created.length === 0 ? null : key;
 }

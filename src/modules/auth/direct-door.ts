@@ -88,9 +88,7 @@ function answerError(response: ServerResponse, error: unknown, path: string): vo
   const text = JSON.stringify(body);
   // The rest of an unread body must not be taken for the next request.
   const close = response.req.complete ? {} : { connection: 'close' };
-  response
-    .writeHead(status, { ...headers, ...close, 'content-type': 'application/json; charset=utf-8' })
-    .end(text);
+  response.writeHead(status, { ...headers, ...close, 'content-type': 'application/json; charset=utf-8' }).end(text);
 }
 
 /** The parameters of a matching path, decoded once; null when it does not match or cannot be decoded. */
@@ -101,10 +99,10 @@ function match(pattern: string[], given: string[]): Record<string, string | stri
   const params: Record<string, string | string[]> = {};
   try {
     for (let i = 1; i < pattern.length; i += 1) {
-      const part = pattern[i] as string;
+      const part = pattern[i];
       if (part.startsWith(':')) {
         if (given[i] === '') return null;
-        params[part.slice(1)] = decodeURIComponent(given[i] as string);
+        params[part.slice(1)] = decodeURIComponent(given[i]);
       } else if (part.startsWith('*')) {
         const rest = given.slice(i).map(decodeURIComponent);
         if (rest.every((segment) => segment === '')) return null;

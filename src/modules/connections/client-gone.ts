@@ -1,7 +1,10 @@
 import type { ServerResponse } from 'node:http';
 
 /** Runs `work` with a signal that aborts when the client goes away before its answer is complete. */
-export async function whileConnected<T>(response: ServerResponse, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function whileConnected<T>(
+  response: ServerResponse,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const gone = new AbortController();
   const onClose = () => gone.abort();
   if (response.destroyed) gone.abort();

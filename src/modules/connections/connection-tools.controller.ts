@@ -104,4 +104,3 @@ export class ConnectionToolsController {
     return this.tools.listNamespace(namespace);
   }
 }
-

@@ -81,7 +81,8 @@ export class ConnectionToolsService {
     const entries: string[] = [];
     const queue = rows.entries();
     const worker = async () => {
-      for (const [i, row] of queue) entries[i] = `${JSON.stringify(row.connectionId)}:${await this.entry(namespace, row)}`;
+      for (const [i, row] of queue)
+        entries[i] = `${JSON.stringify(row.connectionId)}:${await this.entry(namespace, row)}`;
     };
     await Promise.all(Array.from({ length: NAMESPACE_PARALLEL }, worker));
     return `{${entries.join(',')}}`;
@@ -90,7 +91,8 @@ export class ConnectionToolsService {
   private async entry(namespace: OwnedNamespace, row: Connection): Promise<string> {
     const { connectionId, name } = row;
     const head = (state: string) => JSON.stringify({ connectionId, name, status: { state } }).slice(0, -1);
-    if (row.statusState === 'auth_required') return `${head(row.statusState)},"tools":[],"error":${JSON.stringify(row.statusMessage)}}`;
+    if (row.statusState === 'auth_required')
+      return `${head(row.statusState)},"tools":[],"error":${JSON.stringify(row.statusMessage)}}`;
     try {
       const link = await this.links.find(namespace, connectionId);
       const tools = await link.catalog.list(this.env.upstreamConnectTimeoutMs);
@@ -130,5 +132,9 @@ function argumentsText(body: string): string {
 /** An unknown tool may come back as an error or, from some servers, as an `isError` result. */
 function failed({ text, error, result }: McpReply): boolean {
   if (error) return true;
-  return result !== null && text.includes('"isError"') && (JSON.parse(slice(text, result)) as { isError?: unknown }).isError === true;
+  return (
+    result !== null &&
+    text.includes('"isError"') &&
+    (JSON.parse(slice(text, result)) as { isError?: unknown }).isError === true
+  );
 }

@@ -6,7 +6,6 @@ import { Env } from '../../config/env.js';
 import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import type { ServerInfo } from '../../mcp/protocol.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
-import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
@@ -196,7 +195,7 @@ export class ConnectionsService {
         statusState: status.state,
         statusMessage: status.message,
         ...(status.state === row.statusState ? {} : { statusSince: now }),
-        ...(serverInfo === null ? {} : { serverInfo: serverInfo as object, lastOkAt: now }),
+        ...(serverInfo === null ? {} : { serverInfo: serverInfo, lastOkAt: now }),
       },
     );
     const current = await this.connections.findOneBy({ id });

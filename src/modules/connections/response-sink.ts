@@ -42,5 +42,8 @@ export class ResponseSink implements FrontSink {
 
 /** JSON holds no raw line breaks unless it is pretty-printed; each line of it gets its own field. */
 function frame(text: string): string {
-  return `event: message\n${text.split(/\r?\n/).map((line) => `data: ${line}\n`).join('')}\n`;
+  return `event: message\n${text
+    .split(/\r?\n/)
+    .map((line) => `data: ${line}\n`)
+    .join('')}\n`;
 }

@@ -54,7 +54,11 @@ export class NamespacesController {
   @ApiErrors(
     { status: 403, message: 'Unauthorized' },
     { status: 404, message: 'Namespace not found' },
-    { status: 409, text: 'It still holds servers.', message: 'The namespace "acme" still holds servers: delete them first' },
+    {
+      status: 409,
+      text: 'It still holds servers.',
+      message: 'The namespace "acme" still holds servers: delete them first',
+    },
   )
   remove(@Param('name') _name: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
     return this.namespaces.remove(namespace);

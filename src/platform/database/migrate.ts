@@ -25,7 +25,7 @@ export async function migrate(
   afterwards: (source: DataSource) => Promise<void> = async () => undefined,
 ): Promise<void> {
   const options = dataSourceOptions(databaseUrl, 2);
-  const source = await new DataSource({ ...options, extra: { statement_timeout: 0 } } as typeof options).initialize();
+  const source = await new DataSource({ ...options, extra: { statement_timeout: 0 } }).initialize();
   const lock = source.createQueryRunner();
   try {
     await lock.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);

@@ -373,7 +373,7 @@ describe('a connection', () => {
     expect(allowed.sockets.map((socket) => socket.localAddress)).toEqual(['127.0.0.1']);
     expect(resolve.asked).toEqual(['rebind.example']);
 
-    const closed = once(allowed.sockets[0] as Socket, 'close');
+    const closed = once(allowed.sockets[0], 'close');
     allowed.sockets[0]?.end();
     await closed;
     await refusal(() => egress.request(url, GET));
@@ -477,7 +477,7 @@ describe('a request', () => {
       const ended = expect(outcome).rejects.toThrow('caller left');
       if (path === '/body') await response;
       while (sockets.length === seen) await new Promise(setImmediate);
-      const closed = once(sockets[seen] as Socket, 'close');
+      const closed = once(sockets[seen], 'close');
       abort.abort(new Error('caller left'));
       await ended;
       await closed;
@@ -497,7 +497,7 @@ describe('a request', () => {
     const egress = open('loopback');
     const url = new URL(`http://127.0.0.1:${port}/`);
     const { body } = await egress.request(url, { ...GET, dispatcherKind: 'stream' });
-    const closed = once(sockets[0] as Socket, 'close');
+    const closed = once(sockets[0], 'close');
     const ended = expect(body.text()).rejects.toThrow();
     await egress.close();
     await ended;

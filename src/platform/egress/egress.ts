@@ -103,7 +103,7 @@ export class Egress {
       requireHttp(url);
       refuseHostHeader(headers);
     } catch (error) {
-      return Promise.reject(error as EgressRefusedError);
+      return Promise.reject(error);
     }
     const agent = options.dispatcherKind === 'stream' ? this.streams : this.calls;
     return agent.request({ origin: url.origin, path: url.pathname + url.search, method, headers, body, signal });

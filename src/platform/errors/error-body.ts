@@ -19,7 +19,13 @@ function rpcCodeOf(status: number): number {
 }
 
 /** Failures that published clients would repeat although the outcome stays the same, or a tool would run twice. */
-const notRepeatable: ReadonlySet<ErrorKind> = new Set(['conflict', 'unprocessable', 'upstream', 'unavailable', 'timeout']);
+const notRepeatable: ReadonlySet<ErrorKind> = new Set([
+  'conflict',
+  'unprocessable',
+  'upstream',
+  'unavailable',
+  'timeout',
+]);
 
 /** The family of a canonical path, which decides for whatever never reaches a route. */
 export function familyOf(path: string): ErrorFamily {

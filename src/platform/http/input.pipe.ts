@@ -1,4 +1,4 @@
-import { ValidationPipe, type ArgumentMetadata, type Type, type ValidationError } from '@nestjs/common';
+import { ValidationPipe, type ArgumentMetadata, type ValidationError } from '@nestjs/common';
 import { InvalidInputError } from '../errors/domain-error.js';
 
 const closedBodies = new WeakSet<object>();
@@ -36,7 +36,7 @@ export class InputPipe extends ValidationPipe {
   private readonly closed = pipe(true);
 
   override transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
-    const chosen = metadata.metatype && closedBodies.has(metadata.metatype as Type) ? this.closed : this.open;
+    const chosen = metadata.metatype && closedBodies.has(metadata.metatype) ? this.closed : this.open;
     // An omitted body arrives as undefined; every body of ours is optional or says which field is missing.
     const given = metadata.type === 'body' && value === undefined ? {} : value;
     return chosen.transform(given, metadata) as Promise<unknown>;

@@ -103,7 +103,8 @@ function addErrors(path: string, operation: Operation): void {
   const declared = operation[API_ERRORS] ?? [];
   delete operation[API_ERRORS];
   for (const error of [...declared, ...(needsKey ? [401] : [])]) {
-    const { status, text, message } = typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
+    const { status, text, message } =
+      typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
     operation.responses[status] = {
       description: text ?? usualTexts[status] ?? `Status ${status}.`,
       content: {
@@ -130,6 +131,9 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
   for (const [path, item] of Object.entries(document.paths)) {
     for (const operation of Object.values(item) as Operation[]) if (operation.responses) addErrors(path, operation);
   }
-  document.components = { ...document.components, schemas: { ...document.components?.schemas, ...(schemas as object) } };
+  document.components = {
+    ...document.components,
+    schemas: { ...document.components?.schemas, ...(schemas as object) },
+  };
   return document;
 }

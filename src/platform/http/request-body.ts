@@ -11,7 +11,9 @@ import { BodyTooLargeError } from '../errors/http-errors.js';
 export function readBody(request: IncomingMessage, bytesMax: number): Promise<string> {
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') {
-    return Promise.reject(new InvalidInputError(`Send the body as it is: the encoding "${encoding}" is not taken here`));
+    return Promise.reject(
+      new InvalidInputError(`Send the body as it is: the encoding "${encoding}" is not taken here`),
+    );
   }
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.reject(new BodyTooLargeError(bytesMax));
   return new Promise((resolve, reject) => {

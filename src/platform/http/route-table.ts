@@ -29,7 +29,7 @@ export function routeTable(app: INestApplicationContext): Route[] {
     const prototype = controller.prototype as Record<string, Handler>;
     const base = ([] as string[]).concat(Reflect.getMetadata(PATH_METADATA, controller) as string | string[]);
     return scanner.getAllMethodNames(prototype).flatMap((name) => {
-      const handler = prototype[name] as Handler;
+      const handler = prototype[name];
       const method = Reflect.getMetadata(METHOD_METADATA, handler) as RequestMethod | undefined;
       if (method === undefined) return [];
       const paths = ([] as string[]).concat(Reflect.getMetadata(PATH_METADATA, handler) as string | string[]);

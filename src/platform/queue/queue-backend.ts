@@ -7,9 +7,9 @@ const POSTGRES_CONNECTIONS_MAX = 4;
 
 /** What BullMQ connects to. Its types name Redis only; the Postgres backend reads the same option. */
 export function queueConnection(env: Env): ConnectionOptions {
-  if (env.redisUrl) return { url: env.redisUrl, maxRetriesPerRequest: null } as ConnectionOptions;
+  if (env.redisUrl) return { url: env.redisUrl, maxRetriesPerRequest: null };
   const connection = { connectionString: env.databaseUrl, max: POSTGRES_CONNECTIONS_MAX };
-  return connection as unknown as ConnectionOptions;
+  return connection;
 }
 
 /**

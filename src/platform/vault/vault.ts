@@ -48,7 +48,9 @@ export class Vault {
       const dataKey = decrypt(secret, Buffer.from(wrapped, 'base64url'), keyId);
       return decrypt(dataKey, Buffer.from(value, 'base64url'), owner).toString('utf8');
     } catch {
-      throw new VaultError(`A stored secret does not open with the key "${keyId}": it was changed or the key is wrong.`);
+      throw new VaultError(
+        `A stored secret does not open with the key "${keyId}": it was changed or the key is wrong.`,
+      );
     }
   }
 }
