@@ -1,4 +1,4 @@
-import type { INestApplication, LoggerService } from '@nestjs/common';
+import { Logger, type INestApplication, type LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
@@ -38,6 +38,10 @@ export async function createApp(
   app.useGlobalPipes(new InputPipe());
   app.useGlobalFilters(new ErrorFilter());
   if (options.preview) return app;
+  if (env.logLevel === 'debug' || env.logLevel === 'trace') {
+    const logger = new Logger('request');
+    adapter.useRequestLog((fields) => logger.debug(fields));
+  }
   if (env.roles.includes('api')) {
     const door = new DirectDoor(routes, app.get(AccessService, { strict: false }));
     adapter.useDoor((request, response) => door.take(request, response));
@@ -58,11 +62,12 @@ function serveDocs(app: INestApplication & NestExpressApplication): void {
       displayRequestDuration: true,
       tryItOutEnabled: true,
       operationsSorter: null,
+      defaultModelsExpandDepth: 0,
     },
   });
   app.use((request: Request, response: Response, next: () => void) => {
     if (request.path !== '/' || request.method !== 'GET') return next();
-    if (request.accepts(['html', 'json']) === 'html') response.redirect('/docs');
+    if (request.accepts(['json', 'html']) === 'html') response.redirect('/docs');
     else response.json({ name: 'Slipway', docs: '/docs', openapi: '/openapi.json', health: '/health' });
   });
 }

@@ -1,7 +1,9 @@
 import { createServer } from 'node:net';
+import type { Logger as Pino } from 'pino';
 import { createApp } from './app.setup.js';
 import { Env, loadEnv, SettingsError } from './config/env.js';
 import { SchemaVersionError, startInfrastructure } from './infrastructure.js';
+import { parseEgressAllow } from './platform/egress/address-policy.js';
 import { EmbeddedPostgresError } from './platform/embedded/embedded-postgres.js';
 import { chooseQueueBackend } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
@@ -30,11 +32,20 @@ function greet(env: Env, firstKey: string | null): void {
   process.stdout.write(`\n${lines.map((line) => `  ${line}\n`).join('')}\n`);
 }
 
+/** A bug that nothing caught must be seen, in the log's form and without credentials, before the process ends. */
+function logCrashes(pino: Pino): void {
+  process.on('uncaughtException', (error, origin) => {
+    pino.fatal({ err: error }, `ended by an ${origin}`);
+    process.exit(1);
+  });
+}
+
 /** Starts the service: infrastructure, migrations, the app for this process' roles, and its ears. */
 async function start(): Promise<void> {
-  const settings = loadEnv();
+  const settings = loadEnv(undefined, [({ egressAllow }) => parseEgressAllow(egressAllow ?? '')]);
   const pino = createPino(settings);
   const logger = new PinoLoggerService(pino);
+  logCrashes(pino);
   await requireFreePort(settings);
   const { env, firstKey, stop } = await startInfrastructure(settings, (line) =>
     pino.info({ context: 'postgres' }, line),

@@ -20,11 +20,13 @@ async function run(): Promise<number> {
     process.stdout.write(USAGE);
     return 0;
   }
-  const { env, stop } = await startInfrastructure(loadEnv(), () => undefined);
+  const { env, firstKey, stop } = await startInfrastructure(loadEnv(), () => undefined);
   const source = new DataSource(dataSourceOptions(env.databaseUrl ?? '', 1));
   try {
     await source.initialize();
-    const key = await addKey(source, values.account, values.name);
+    // On an empty database the operator's first key was made just now: it must not be lost.
+    const isFirst = firstKey !== null && values.account === OPERATOR;
+    const key = isFirst ? firstKey : await addKey(source, values.account, values.name);
     if (key === null) {
       process.stderr.write(`There is no account named "${values.account}".\n`);
       return 1;

@@ -77,6 +77,12 @@ const encryptionKey: Parse<EncryptionKey> = (value) => {
   return { id, secret };
 };
 
+const encryptionKeys: Parse<EncryptionKey[]> = (value) => {
+  const keys = listOf(encryptionKey)(value);
+  if (new Set(keys.map(({ id }) => id)).size < keys.length) throw new Error('must not give two keys the same id');
+  return keys;
+};
+
 const bootstrapKey: Parse<string> = (value) => {
   if (!/^slipway_[A-Za-z0-9_-]{43}$/.test(value)) {
     throw new Error('must be "slipway_" and 32 random bytes in base64url (43 characters)');
@@ -134,7 +140,7 @@ export class Env {
 
   @Setting(
     'ENCRYPTION_KEYS',
-    listOf(encryptionKey),
+    encryptionKeys,
     null,
     'Keys that seal stored secrets: `id:base64,…`, 32 bytes each; the first one writes. ' +
       'Required with `DATABASE_URL`, generated into `DATA_DIR` otherwise.',
@@ -204,9 +210,10 @@ export function settingDocs(): SettingDoc[] {
 /**
  * Reads and checks every setting together; an empty value counts as unset.
  *
+ * @param checks of settings whose form another room knows: each throws an Error whose message is a sentence
  * @throws SettingsError with all faults at once. Values are not repeated: some are secrets.
  */
-export function loadEnv(source: NodeJS.ProcessEnv = process.env): Env {
+export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: Env) => void)[] = []): Env {
   const env = new Env();
   const faults: string[] = [];
   for (const { name, property, parse, fallback } of entries) {
@@ -219,6 +226,13 @@ export function loadEnv(source: NodeJS.ProcessEnv = process.env): Env {
   }
   if (source.DATABASE_URL?.trim() && !source.ENCRYPTION_KEYS?.trim()) {
     faults.push('ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.');
+  }
+  for (const check of checks) {
+    try {
+      check(env);
+    } catch (error) {
+      faults.push((error as Error).message);
+    }
   }
   if (faults.length > 0) throw new SettingsError(faults.join('\n'));
   return env;

@@ -1,3 +1,4 @@
+import type { Cancellation } from './cancellation.js';
 import type { Span } from './json-text.js';
 import type { ServerHello } from './protocol.js';
 
@@ -26,8 +27,8 @@ export interface McpCall {
   params?: string;
   /** How long the answer may take, from now. With {@link onProgress} every progress starts it anew, up to 15 minutes. */
   timeoutMs: number;
-  /** Aborting it cancels the call upstream. */
-  signal?: AbortSignal;
+  /** Cancels the call upstream when nobody waits for it any more. */
+  cancellation?: Cancellation;
   /** Receives the notifications that precede the answer, as JSON text, each with its method. */
   onNotification?: (text: string, method: string) => void;
 }

@@ -61,11 +61,12 @@ function skipValue(text: string, at: number): number {
 export class DuplicateMemberError extends Error {}
 
 /**
- * The members of the object that starts at or after `at`, with the places of their values.
+ * The members of the object that starts at or after `at`, with the places of their values. Of a repeated member the
+ * last one counts, as for `JSON.parse`, unless `refuseDuplicates` is set.
  *
  * @throws DuplicateMemberError
  */
-export function members(text: string, at = 0): Map<string, Span> {
+export function members(text: string, at = 0, refuseDuplicates = false): Map<string, Span> {
   const found = new Map<string, Span>();
   let i = skipBlank(text, skipBlank(text, at) + 1);
   while (text.charCodeAt(i) !== CLOSE_BRACE) {
@@ -74,7 +75,7 @@ export function members(text: string, at = 0): Map<string, Span> {
     const name = raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw;
     const start = skipBlank(text, skipBlank(text, nameEnd) + 1);
     const end = skipValue(text, start);
-    if (found.has(name)) throw new DuplicateMemberError(name);
+    if (refuseDuplicates && found.has(name)) throw new DuplicateMemberError(name);
     found.set(name, [start, end]);
     i = skipBlank(text, end);
     if (text.charCodeAt(i) === COMMA) i = skipBlank(text, i + 1);

@@ -2,7 +2,7 @@ import { DomainError } from '../platform/errors/domain-error.js';
 
 /**
  * What can go wrong between us and an upstream. Each message is a sentence for the person who made the connection: what
- * happened, and what to do. None of it repeats the upstream's words beyond a status or a code.
+ * happened, and what to do.
  */
 export abstract class UpstreamFailure extends DomainError {
   /** False when the request certainly did not run, so that repeating it is safe. */

@@ -1,5 +1,5 @@
 import type { McpReply, RpcError } from './channel.js';
-import { members, slice, splice, type Span } from './json-text.js';
+import { members, slice, splice } from './json-text.js';
 import { CLIENT_INFO, envelope } from './protocol.js';
 
 /** A JSON-RPC message as far as routing it needs. */
@@ -83,7 +83,7 @@ export const namedBy: ReadonlyMap<string, 'name' | 'uri'> = new Map([
   ['resources/read', 'uri'],
 ]);
 
-/** The text of a reply's result. */
-export function resultText(reply: McpReply & { result: Span }): string {
-  return slice(reply.text, reply.result);
+/** A reply's result as a value; undefined for an error. For what we read ourselves, never for what passes through. */
+export function resultOf({ text, result }: McpReply): unknown {
+  return result ? JSON.parse(slice(text, result)) : undefined;
 }

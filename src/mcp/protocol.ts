@@ -33,6 +33,8 @@ export const rpcCode = {
   upstreamError: -33002,
   /** The upstream did not answer in time. Whether it acted is unknown. */
   timeout: -33003,
+  /** The client cancelled the call; nobody should read this. */
+  cancelled: -33004,
 } as const;
 
 /** What an MCP server says of itself when a session begins. Fields it adds stay. */

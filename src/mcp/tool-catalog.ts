@@ -1,5 +1,6 @@
-import type { Channel } from './channel.js';
-import { elements, members, slice } from './json-text.js';
+import type { Channel, McpReply } from './channel.js';
+import { deadlineIn } from './deadline.js';
+import { elements, members, slice, type Span } from './json-text.js';
 import { UpstreamError } from './mcp-errors.js';
 import { rpcCode } from './protocol.js';
 
@@ -68,31 +69,38 @@ export function matchTool(tools: ToolText[], path: string): ToolMatch {
 }
 
 async function readAll(channel: Channel, timeoutMs: number): Promise<ToolText[]> {
-  const until = performance.now() + timeoutMs;
+  const left = deadlineIn(timeoutMs);
   const tools: ToolText[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
-    const { text, result, error } = await channel.request({
+    const reply = await channel.request({
       method: 'tools/list',
       params: cursor === undefined ? undefined : JSON.stringify({ cursor }),
-      timeoutMs: Math.max(1, until - performance.now()),
+      timeoutMs: left(),
     });
-    if (error?.code === rpcCode.methodNotFound) return tools;
-    if (error || !result) {
-      throw new UpstreamError(`The MCP server refused to list its tools: ${error?.message.slice(0, 300) ?? ''}`, error);
-    }
-    const parts = members(text, result[0]);
-    const list = parts.get('tools');
-    if (!list || text[list[0]] !== '[')
-      throw new UpstreamError('The MCP server listed its tools in a form that is not MCP.');
-    for (const span of elements(text, list[0])) {
-      const { name } = JSON.parse(slice(text, span)) as { name?: unknown };
-      if (typeof name === 'string') tools.push({ name, text: slice(text, span) });
-    }
-    const next = parts.get('nextCursor');
-    const value: unknown = next ? JSON.parse(slice(text, next)) : null;
-    if (typeof value !== 'string') return tools;
-    cursor = value;
+    if (reply.error?.code === rpcCode.methodNotFound) return tools;
+    const read = readPage(reply);
+    tools.push(...read.tools);
+    if (read.nextCursor === undefined) return tools;
+    cursor = read.nextCursor;
   }
   return tools.slice(0, TOOLS_MAX);
+}
+
+/** One page of a list. What is no tool in it is passed over. @throws UpstreamError when it is no list */
+function readPage({ text, result, error }: McpReply): { tools: ToolText[]; nextCursor?: string } {
+  if (error) throw new UpstreamError(`The MCP server refused to list its tools: ${error.message.slice(0, 300)}`, error);
+  const parts = result && text[result[0]] === '{' ? members(text, result[0]) : new Map<string, Span>();
+  const list = parts.get('tools');
+  if (!list || text[list[0]] !== '[') {
+    throw new UpstreamError('The MCP server listed its tools in a form that is not MCP.');
+  }
+  const tools = elements(text, list[0]).flatMap((span) => {
+    const tool = slice(text, span);
+    const name = (JSON.parse(tool) as { name?: unknown } | null)?.name;
+    return typeof name === 'string' ? [{ name, text: tool }] : [];
+  });
+  const next = parts.get('nextCursor');
+  const nextCursor: unknown = next && JSON.parse(slice(text, next));
+  return typeof nextCursor === 'string' ? { tools, nextCursor } : { tools };
 }

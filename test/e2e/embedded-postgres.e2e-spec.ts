@@ -205,17 +205,17 @@ describe('the embedded Postgres', () => {
   asRoot('works in a folder that only root may enter, and says where the data went', async () => {
     const place = await emptyFolder();
     const { launcher, version } = await copyOfOurselves(place);
-    const programs = `/var/tmp/slipway-0/postgres-${version}-${process.arch}`;
+    const programs = `/var/lib/slipway/postgres-${version}-${process.arch}`;
     folders.push(programs);
     await fs.chmod(place, 0o700);
     const dataDir = join(place, 'data');
     const first = await startInChild({ dataDir, launcher });
     const [location] = (await fs.readFile(join(dataDir, 'pg-location'), 'utf8')).split('\n');
     folders.push(location);
-    expect(location).toMatch(/^\/var\/tmp\/slipway-0\/pg-[0-9a-f]{16}$/);
+    expect(location).toMatch(/^\/var\/lib\/slipway\/pg-[0-9a-f]{16}$/);
     expect(first.said()).toContain(location);
     expect(await programIn(location)).toBe(join(programs, 'native/bin/postgres'));
-    expect((await fs.stat('/var/tmp/slipway-0')).mode & 0o7777).toBe(0o755);
+    expect((await fs.stat('/var/lib/slipway')).mode & 0o7777).toBe(0o755);
     await query(first.server.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
     await endChild(first.child);
 
@@ -230,14 +230,14 @@ describe('the embedded Postgres', () => {
     expect(lost).toMatch(/is gone: bring it back, or delete .*pg-location/);
   });
 
-  asRoot('refuses a folder that somebody else prepared for it in /var/tmp', async () => {
+  asRoot('refuses a folder that somebody else prepared for it', async () => {
     const place = await emptyFolder();
-    const spare = '/var/tmp/slipway-0';
+    const spare = '/var/lib/slipway';
     await fs.chmod(place, 0o700);
     await fs.mkdir(spare, { recursive: true });
     await fs.chown(spare, nobody, nobody);
     const sentence = await failure(place).finally(() => fs.chown(spare, 0, 0));
-    expect(sentence).toBe('/var/tmp/slipway-0 belongs to somebody else: remove it, or set DATABASE_URL.');
+    expect(sentence).toBe('/var/lib/slipway belongs to somebody else: remove it, or set DATABASE_URL.');
   });
 
   asRoot('runs as the owner of existing data when root starts it', async () => {
@@ -396,7 +396,7 @@ async function folderWithDatabase(): Promise<string> {
 
 /**
  * An installation of its own, without the library links, as npm leaves it when install scripts are off. Its version is
- * unique, so that a copy under /var/tmp is made anew and belongs to the test.
+ * unique, so that a copy is made anew and belongs to the test.
  */
 async function copyOfOurselves(place: string): Promise<{ launcher: string; modules: string; version: string }> {
   const modules = join(place, 'node_modules');

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Egress } from '../../platform/egress/egress.js';
+import type { Cancellation } from '../cancellation.js';
 import { CallerLeftError, fromSocketError, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
 import { SseParser } from './sse-parser.js';
 
@@ -26,7 +27,7 @@ export interface ExchangeRequest {
   timeoutMs: number;
   /** Start the time anew with every event of a stream. */
   extendWithEvents?: boolean;
-  signal?: AbortSignal;
+  cancellation?: Cancellation;
   /** Looks at each message of an event stream; true when it is the one that was waited for. */
   onEvent?: (data: string) => boolean;
 }
@@ -72,10 +73,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   ) {}
 
   start(): void {
-    const { url, method, headers, body, signal, timeoutMs } = this.request;
-    if (signal?.aborted) return this.reject(new CallerLeftError());
+    const { url, method, headers, body, cancellation, timeoutMs } = this.request;
+    if (cancellation?.isCancelled) return this.reject(new CallerLeftError());
     this.timer = setTimeout(this.onDeadline, timeoutMs);
-    signal?.addEventListener('abort', this.onAbort);
+    cancellation?.notify(this.onCancel);
     try {
       this.egress.dispatch(url, { method, headers, body }, this);
     } catch (error) {
@@ -150,7 +151,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     );
   };
 
-  private readonly onAbort = (): void => this.abort(new CallerLeftError());
+  private readonly onCancel = (): void => this.abort(new CallerLeftError());
 
   private tooLarge(controller: Dispatcher.DispatchController): void {
     const megabytes = (this.sse ? EVENT_CHARS_MAX : ANSWER_BYTES_MAX) / (1024 * 1024);
@@ -179,7 +180,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled) return false;
     this.settled = true;
     clearTimeout(this.timer);
-    this.request.signal?.removeEventListener('abort', this.onAbort);
+    this.request.cancellation?.forget(this.onCancel);
     return true;
   }
 }

@@ -1,4 +1,5 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
+import type { Cancellation } from '../cancellation.js';
 import type { Channel, McpReply } from '../channel.js';
 import { DuplicateMemberError, members, slice, splice, type Span } from '../json-text.js';
 import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../mcp-errors.js';
@@ -16,8 +17,8 @@ export interface FrontRequest {
   protocolVersion: string | undefined;
   /** Who is asking, for cancelling one's own calls: the key, the connection and the client's session id, if it has one. */
   caller: string;
-  /** Aborts when the client is gone. */
-  signal: AbortSignal;
+  /** Cancelled when the client is gone. */
+  cancellation: Cancellation;
 }
 
 /** Where the answer goes. */
@@ -63,7 +64,7 @@ export class McpFront {
     }
     let parts: Map<string, Span>;
     try {
-      parts = members(text);
+      parts = members(text, 0, true);
     } catch (error) {
       if (!(error instanceof DuplicateMemberError)) throw error;
       return sink.reply(400, errorText('null', rpcCode.invalidRequest, `"${error.message}" occurs twice`));
@@ -72,7 +73,7 @@ export class McpFront {
     try {
       await this.answer(channel, request, message, parts, id, sink);
     } catch (error) {
-      if (!(error instanceof CallerLeftError)) sink.reply(200, failureText(id, message.method, error));
+      sink.reply(200, failureText(id, message.method, error));
     }
   }
 
@@ -97,18 +98,18 @@ export class McpFront {
     const token = own && request.acceptsStream ? progressTokenOf(own) : null;
     const ours = `"slipway-${(this.lastToken += 1)}"`;
     const relayed = (text: string, name: string) => relay(text, name, ours, token && slice(own ?? '', token), sink);
-    const call = this.inFlight.begin(request.caller, id, request.signal);
+    const end = this.inFlight.begin(request.caller, id, request.cancellation);
     try {
       const reply = await channel.request({
         method,
         params: own && token ? splice(own, token, ours) : own,
         timeoutMs: this.limits.callTimeoutMs,
-        signal: call.signal,
+        cancellation: request.cancellation,
         ...(request.acceptsStream ? { onNotification: relayed } : {}),
       });
       sink.reply(200, withId(reply, id));
     } finally {
-      call.end();
+      end();
     }
   }
 
@@ -214,6 +215,7 @@ function failureText(id: string, method: string, error: unknown): string {
     }
     return errorText(id, rpcCode.authRequired, error.message);
   }
+  if (error instanceof CallerLeftError) return errorText(id, rpcCode.cancelled, 'The call was cancelled');
   if (error instanceof UpstreamTimeoutError) return errorText(id, rpcCode.timeout, error.message);
   if (error instanceof DomainError) return errorText(id, rpcCode.upstreamError, error.message);
   throw error;

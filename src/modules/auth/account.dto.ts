@@ -37,6 +37,7 @@ export class CreateAccountDto {
 
 /** An API key as it may be shown again. */
 export class ApiKeyDto {
+  /** @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' */
   id: string;
   /** @example 'laptop' */
   name: string;
@@ -45,10 +46,17 @@ export class ApiKeyDto {
    * @example 'slipway_Qw3x'
    */
   prefix: string;
+  /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
-  /** When it was last used, up to a second behind; null when never. */
+  /**
+   * When it was last used, up to a second behind; null when never.
+   * @example '2026-11-20T10:15:00.000Z'
+   */
   lastUsedAt: string | null;
-  /** When it stops working; null when never. */
+  /**
+   * When it stops working; null when never.
+   * @example '2027-11-20T00:00:00.000Z'
+   */
   expiresAt: string | null;
 }
 

@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
@@ -17,6 +17,8 @@ import {
 import { AccountsService } from './accounts.service.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AccountNotFoundError, ApiKeyNotFoundError } from './auth.errors.js';
+
+const accountIdParam = { name: 'accountId', description: "The account's id, or `me` for your own.", example: 'me' };
 
 /** Accounts and their API keys: the operator manages all of them, an account its own keys. */
 @ApiTags('Accounts and API keys')
@@ -43,7 +45,7 @@ export class AccountsController {
     return this.accounts.create(body);
   }
 
-  /** List the accounts, newest first (operator). */
+  /** List the accounts (operator). Newest first. */
   @Get()
   @Access('accounts:read', { operator: true })
   @ApiErrors(400, 403)
@@ -51,8 +53,9 @@ export class AccountsController {
     return this.accounts.list(query);
   }
 
-  /** Make an API key for an account. The key is shown in this answer and never again. */
+  /** Make an API key for an account. It is shown in this answer and never again. */
   @Post(':accountId/api-keys')
+  @ApiParam(accountIdParam)
   @Access('accounts:write', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
   createKey(
@@ -63,8 +66,9 @@ export class AccountsController {
     return this.keys.create(id, body);
   }
 
-  /** List an account's API keys, newest first, without the keys themselves. */
+  /** List an account's API keys. Newest first, without the keys themselves. */
   @Get(':accountId/api-keys')
+  @ApiParam(accountIdParam)
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })
   listKeys(
@@ -77,8 +81,14 @@ export class AccountsController {
   /** Revoke an API key: it stops working everywhere within 5 seconds. */
   @Delete(':accountId/api-keys/:keyId')
   @HttpCode(200)
+  @ApiParam(accountIdParam)
+  @ApiParam({
+    name: 'keyId',
+    description: "The key's id.",
+    example: '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10',
+  })
   @Access('accounts:write', { account: 'accountId' })
-  @ApiErrors({ status: 404, message: 'Account not found' })
+  @ApiErrors({ status: 404, message: 'API key not found' })
   async revokeKey(
     @Param('accountId') _id: string,
     @CurrentAccountId(UuidOr404(AccountNotFoundError)) id: string,

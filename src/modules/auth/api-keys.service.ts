@@ -1,10 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { LRUCache } from 'lru-cache';
-import { LessThan, type EntityManager, Repository } from 'typeorm';
+import { LessThan, Repository } from 'typeorm';
+import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import type { Caller } from './access.types.js';
 import { ApiKey } from './api-key.entity.js';
@@ -23,7 +24,6 @@ const EXPIRED_KEPT_DAYS = 30;
 const REVOKED_TOPIC = 'auth.key-revoked';
 
 interface KnownKey {
-  hash: Buffer;
   caller: Caller;
   expiresAt: Date | null;
 }
@@ -31,10 +31,9 @@ interface KnownKey {
 /** Issues, checks and revokes API keys. */
 @Injectable()
 export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
-  private readonly known = new LRUCache<string, KnownKey, Buffer>({
+  private readonly known = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')), {
     max: CACHED_KEYS_MAX,
-    ttl: CACHE_MS,
-    fetchMethod: (_id, _stale, { context }) => this.load(context),
+    ttlMs: CACHE_MS,
   });
   private readonly used = new WriteBehind<string, Date>('api-keys', (batch) => this.writeUsed(batch));
 
@@ -58,9 +57,8 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
    */
   async verify(key: string): Promise<Caller> {
     if (!isApiKey(key)) throw UnauthenticatedError.invalid();
-    const hash = hashApiKey(key);
-    const known = await this.known.fetch(hash.toString('latin1'), { context: hash });
-    if (!known || !timingSafeEqual(known.hash, hash)) throw UnauthenticatedError.invalid();
+    const known = await this.known.get(hashApiKey(key).toString('hex'));
+    if (!known) throw UnauthenticatedError.invalid();
     if (known.expiresAt && known.expiresAt.getTime() <= Date.now()) throw UnauthenticatedError.expired();
     this.used.set(known.caller.keyId, new Date());
     return known.caller;
@@ -69,24 +67,19 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Makes a key and returns it in clear text, this once.
    *
-   * @param key given only for the operator's bootstrap key
-   * @throws AccountNotFoundError
+   * @throws AccountNotFoundError, InvalidInputError for an expiry that is no moment in the future
    */
-  async create(
-    accountId: string,
-    { name, expiresAt }: CreateApiKeyDto,
-    key = generateApiKey(),
-    tx: EntityManager = this.keys.manager,
-  ): Promise<CreatedApiKeyDto> {
-    const row = tx.create(ApiKey, {
+  async create(accountId: string, { name, expiresAt }: CreateApiKeyDto): Promise<CreatedApiKeyDto> {
+    const key = generateApiKey();
+    const row = this.keys.create({
       accountId,
       name,
       prefix: prefixOf(key),
       hash: hashApiKey(key),
-      expiresAt: expiresAt === undefined ? null : new Date(expiresAt),
+      expiresAt: futureMoment(expiresAt ?? null),
     });
     try {
-      await tx.insert(ApiKey, row);
+      await this.keys.insert(row);
     } catch (error) {
       if (isForeignKeyViolation(error)) throw new AccountNotFoundError();
       throw error;
@@ -119,15 +112,15 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     return affected ?? 0;
   }
 
-  private async load(hash: Buffer): Promise<KnownKey | undefined> {
+  private async load(hash: Buffer): Promise<KnownKey | null> {
     const [row] = await this.keys.find({ where: { hash }, relations: { account: true } });
-    if (!row) return undefined;
+    if (!row || !timingSafeEqual(row.hash, hash)) return null;
     const caller = { accountId: row.accountId, keyId: row.id, isOperator: row.account.isOperator };
-    return { hash: row.hash, caller, expiresAt: row.expiresAt };
+    return { caller, expiresAt: row.expiresAt };
   }
 
   private forget(keyId: string): void {
-    for (const [id, { caller }] of this.known.entries()) if (caller.keyId === keyId) this.known.delete(id);
+    this.known.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }
 
@@ -139,4 +132,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
       [[...batch.keys()], [...batch.values()]],
     );
   }
+}
+
+/** ISO 8601 has spellings that Date does not read (weeks, days of the year): they are refused here. */
+function futureMoment(text: string | null): Date | null {
+  if (text === null) return null;
+  const moment = new Date(text);
+  if (!(moment.getTime() > Date.now())) throw new InvalidInputError('expiresAt must be a date and time in the future');
+  return moment;
 }

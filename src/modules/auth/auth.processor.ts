@@ -15,10 +15,12 @@ export class AuthProcessor extends WorkerHost implements OnApplicationBootstrap 
     @InjectQueue(AUTH_QUEUE) private readonly queue: Queue,
   ) {
     super();
+    // Without a listener BullMQ prints the error on its own, past the log and its redaction.
+    this.queue.on('error', (error) => this.complain(error));
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    this.worker.on('error', (error) => this.logger.warn({ msg: 'the queue does not answer', err: error }));
+    this.worker.on('error', (error) => this.complain(error));
     await this.queue.upsertJobScheduler(
       PURGE_EXPIRED_KEYS,
       { every: PURGE_INTERVAL_MS },
@@ -28,5 +30,9 @@ export class AuthProcessor extends WorkerHost implements OnApplicationBootstrap 
 
   async process(): Promise<number> {
     return this.keys.purgeExpired();
+  }
+
+  private complain(error: Error): void {
+    this.logger.warn({ msg: 'the queue does not answer', err: error });
   }
 }

@@ -1,26 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Logger, SetMetadata } from '@nestjs/common';
+import { Logger } from '@nestjs/common';
 import { errorAnswer, familyOf } from '../../platform/errors/error-body.js';
 import { logFailure } from '../../platform/errors/error.filter.js';
 import type { Route } from '../../platform/http/route-table.js';
 import { declarationOf } from './access.check.js';
-import type { GrantedRequest } from './access.decorator.js';
 import type { AccessService } from './access.service.js';
 import type { AccessRule } from './access.types.js';
-
-const DIRECT = 'slipway:direct';
-
-/**
- * Serves a route ahead of Express and Nest's pipeline, which cost about as much as the rest of a tool call. Everything
- * else stays as it is: the route is declared, documented and guarded like any other. The handler gets the raw request,
- * with `params` and `grant`, and the raw response; what it throws is answered in the family of its path.
- */
-export function Direct(): MethodDecorator {
-  return SetMetadata(DIRECT, true);
-}
-
-/** What a {@link Direct} handler receives. `*name` parameters are arrays of decoded segments. */
-export type DirectRequest = IncomingMessage & GrantedRequest & { params: Record<string, string | string[]> };
+import { DIRECT, type DirectRequest } from './direct.decorator.js';
 
 type DirectHandler = (request: DirectRequest, response: ServerResponse) => Promise<void>;
 
@@ -31,7 +17,7 @@ interface DirectRoute {
   handle: DirectHandler;
 }
 
-/** The door for {@link Direct} routes: matches, authenticates, authorizes, calls. */
+/** The door for `@Direct()` routes: matches, authenticates, authorizes, calls. */
 export class DirectDoor {
   private readonly routes: DirectRoute[];
   private readonly logger = new Logger('http');
@@ -79,6 +65,9 @@ export class DirectDoor {
   }
 }
 
+/** Calls are served directly, and a call may have acted: published clients would repeat it unless told not to. */
+const neverRepeat = { 'x-should-retry': 'false' };
+
 function answerError(response: ServerResponse, error: unknown, path: string): void {
   if (response.headersSent) {
     response.destroy();
@@ -88,7 +77,9 @@ function answerError(response: ServerResponse, error: unknown, path: string): vo
   const text = JSON.stringify(body);
   // The rest of an unread body must not be taken for the next request.
   const close = response.req.complete ? {} : { connection: 'close' };
-  response.writeHead(status, { ...headers, ...close, 'content-type': 'application/json; charset=utf-8' }).end(text);
+  response
+    .writeHead(status, { ...neverRepeat, ...headers, ...close, 'content-type': 'application/json; charset=utf-8' })
+    .end(text);
 }
 
 /** The parameters of a matching path, decoded once; null when it does not match or cannot be decoded. */

@@ -1,16 +1,17 @@
 import type { ServerResponse } from 'node:http';
+import { Cancellation } from '../../mcp/cancellation.js';
 
-/** Runs `work` with a signal that aborts when the client goes away before its answer is complete. */
+/** Runs `work` with a cancellation that strikes when the client goes away before its answer is complete. */
 export async function whileConnected<T>(
   response: ServerResponse,
-  work: (signal: AbortSignal) => Promise<T>,
+  work: (cancellation: Cancellation) => Promise<T>,
 ): Promise<T> {
-  const gone = new AbortController();
-  const onClose = () => gone.abort();
-  if (response.destroyed) gone.abort();
+  const gone = new Cancellation();
+  const onClose = () => gone.cancel();
+  if (response.destroyed) gone.cancel();
   else response.on('close', onClose);
   try {
-    return await work(gone.signal);
+    return await work(gone);
   } finally {
     response.off('close', onClose);
   }

@@ -1,15 +1,16 @@
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { RowCache } from '../../platform/database/row-cache.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { Vault } from '../../platform/vault/vault.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NAMESPACE_DELETED_TOPIC } from '../namespaces/namespaces.service.js';
 import { ConnectionLink } from './connection-link.js';
+import { isConnectionId } from './connection-target.js';
 import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { StatusRecorder } from './status-recorder.js';
@@ -42,10 +43,9 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('connections');
   private readonly links = new Map<string, { link: ConnectionLink; namespaceId: string }>();
   private readonly sweeper = setInterval(() => this.closeIdle(), SWEEP_EVERY_MS).unref();
-  private readonly targets = new LRUCache<string, Target, { namespaceId: string; connectionId: string }>({
+  private readonly targets = new RowCache<Target>((key) => this.load(key), {
     max: TARGETS_CACHED_MAX,
-    ttl: TARGET_CACHED_MS,
-    fetchMethod: (_key, _stale, { context }) => this.load(context),
+    ttlMs: TARGET_CACHED_MS,
   });
 
   constructor(
@@ -59,20 +59,20 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
 
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ key: string; id: string; revision: number | null }>(CHANGED_TOPIC, (change) => {
-      this.targets.delete(change.key);
+      this.targets.drop(change.key);
       const held = this.links.get(change.id);
       if (held && held.link.revision !== change.revision) this.drop(change.id);
     });
     await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
-      for (const [key, { namespaceId }] of this.targets.entries()) if (namespaceId === id) this.targets.delete(key);
+      this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
       for (const [key, { namespaceId }] of this.links) if (namespaceId === id) this.drop(key);
     });
   }
 
   /** The link of a connection. No query while the row was read in the last 5 s. @throws ResourceNotFoundError */
   async find(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionLink> {
-    const context = { namespaceId: namespace.id, connectionId };
-    const target = await this.targets.fetch(keyOf(context), { context });
+    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
+    const target = await this.targets.get(keyOf({ namespaceId: namespace.id, connectionId }));
     if (!target) throw new ResourceNotFoundError();
     return this.linkTo(target);
   }
@@ -85,7 +85,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   /** Tells every process that a connection changed (`revision`) or went (null). */
   announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number | null): void {
     const key = keyOf(connection);
-    this.targets.delete(key);
+    this.targets.drop(key);
     this.relay.publish(CHANGED_TOPIC, { key, id: connection.id, revision });
   }
 
@@ -132,12 +132,13 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     if (idle.length > 0) this.logger.debug(`${idle.length} idle upstream sessions ended`);
   }
 
-  private async load(context: { namespaceId: string; connectionId: string }): Promise<Target | undefined> {
+  private async load(key: string): Promise<Target | null> {
+    const slash = key.indexOf('/');
     const row = await this.connections.findOne({
-      where: context,
+      where: { namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) },
       select: { id: true, revision: true, namespaceId: true, mcpUrl: true, sealedHeaders: true },
     });
-    return row ? this.toTarget(row) : undefined;
+    return row ? this.toTarget(row) : null;
   }
 
   private toTarget({ id, revision, namespaceId, mcpUrl, sealedHeaders }: TargetRow): Target {

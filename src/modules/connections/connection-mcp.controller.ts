@@ -7,8 +7,8 @@ import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { readBody } from '../../platform/http/request-body.js';
 import { Access } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { Direct } from '../auth/direct-door.js';
-import type { DirectRequest } from '../auth/direct-door.js';
+import { Direct } from '../auth/direct.decorator.js';
+import type { DirectRequest } from '../auth/direct.decorator.js';
 import { whileConnected } from './client-gone.js';
 import { ConnectionLinks } from './connection-links.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
@@ -34,7 +34,7 @@ export class ConnectionMcpController {
   }
 
   /**
-   * The connection as an MCP server: streamable HTTP, stateless. Any MCP client works with this URL and the API key as
+   * Use the connection as an MCP server. Any MCP client works with this URL over streamable HTTP, with the API key as
    * bearer; no handshake and no session are needed.
    */
   @Post()
@@ -47,17 +47,24 @@ export class ConnectionMcpController {
   })
   @ApiOkResponse({
     description: 'The JSON-RPC response; as an event stream when notifications precede it.',
-    schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } },
+    content: {
+      'application/json': { schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } } },
+      'text/event-stream': { schema: { type: 'string' } },
+    },
   })
   @ApiResponse({ status: 202, description: 'A notification was taken.' })
-  @ApiErrors(400, 403, 404, 413)
+  @ApiErrors(400, 404, {
+    status: 403,
+    text: 'A web page of another site asked.',
+    message: 'The Origin header names a web site that is not this service',
+  })
   async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
     const { headers, grant, params } = request;
     if (!isTrustedOrigin(headers.origin, this.env)) throw new OriginRefusedError();
     const link = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
     const text = await readBody(request, MESSAGE_BYTES_MAX);
     const session = headers['mcp-session-id'];
-    await whileConnected(response, (signal) =>
+    await whileConnected(response, (cancellation) =>
       this.front.serve(
         link,
         {
@@ -65,7 +72,7 @@ export class ConnectionMcpController {
           acceptsStream: headers.accept?.includes('text/event-stream') ?? false,
           protocolVersion: headers['mcp-protocol-version'] as string | undefined,
           caller: `${grant.caller.keyId} ${link.id} ${typeof session === 'string' ? session : ''}`,
-          signal,
+          cancellation,
         },
         new ResponseSink(response),
       ),

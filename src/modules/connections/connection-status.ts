@@ -1,4 +1,5 @@
 import { UpstreamAuthRequiredError, type UpstreamFailure } from '../../mcp/mcp-errors.js';
+import { toStorableText } from './storable.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
 export const connectionStates = ['connected', 'disconnected', 'auth_required', 'error'] as const;
@@ -19,5 +20,5 @@ export const connected: ConnectionStatus = { state: 'connected', message: null }
 /** What a failed call says of the connection. */
 export function statusAfter(failure: UpstreamFailure): ConnectionStatus {
   const state = failure instanceof UpstreamAuthRequiredError ? 'auth_required' : 'error';
-  return { state, message: failure.message };
+  return { state, message: toStorableText(failure.message) };
 }

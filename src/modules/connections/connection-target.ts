@@ -5,9 +5,14 @@ import { ConnectionTargetError } from './connections.errors.js';
 
 const CONNECTION_ID = /^(?!\.)[A-Za-z0-9._-]{1,255}$/;
 
+/** Whether a connection may have this id. */
+export function isConnectionId(id: string): boolean {
+  return CONNECTION_ID.test(id);
+}
+
 /** @throws InvalidInputError when no connection may have this id */
 export function requireConnectionId(id: string): void {
-  if (CONNECTION_ID.test(id)) return;
+  if (isConnectionId(id)) return;
   throw new InvalidInputError(
     'connectionId must be 1 to 255 letters, digits, dots, hyphens and underscores, and not begin with a dot',
   );

@@ -1,13 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { readBody } from '../../platform/http/request-body.js';
 import { Access, CurrentNamespace } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { Direct } from '../auth/direct-door.js';
-import type { DirectRequest } from '../auth/direct-door.js';
-import { CallToolResultDto, NamespaceToolsDto, ToolDto, ToolListDto } from './connection-tools.dto.js';
+import { Direct } from '../auth/direct.decorator.js';
+import type { DirectRequest } from '../auth/direct.decorator.js';
+import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
 import { whileConnected } from './client-gone.js';
@@ -19,7 +19,7 @@ const toolPathParam = {
   name: 'toolPath',
   description: "The tool's name. `repo/search`, `repo%2Fsearch` and `repo.search` mean the same tool.",
   example: 'echo',
-  schema: { type: 'string' },
+  type: String,
 };
 
 const json = 'application/json; charset=utf-8';
@@ -27,13 +27,28 @@ const json = 'application/json; charset=utf-8';
 const failures = [
   400,
   404,
-  { status: 409, text: 'The MCP server wants authorization (`auth_required`).' },
-  { status: 502, text: 'The MCP server is down or does not speak MCP (`upstream_error`).' },
-  { status: 504, text: 'The MCP server did not answer in time (`timeout`).' },
+  {
+    status: 409,
+    text: 'The MCP server wants authorization.',
+    code: 'auth_required',
+    message:
+      'The MCP server answered 401: it wants authorization. ' +
+      'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.',
+  },
+  {
+    status: 502,
+    text: 'The MCP server is down or does not speak MCP.',
+    message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
+  },
+  {
+    status: 504,
+    text: 'The MCP server did not answer in time.',
+    message: '127.0.0.1:3001 did not answer completely within 50 s.',
+  },
 ];
 
 @ApiTags('Tools')
-@ApiExtraModels(NamespaceToolsDto)
+@ApiExtraModels(NamespaceToolsDto, ToolDto, ToolListDto)
 @Controller('connect/:namespace')
 @ApiParam(namespaceParam)
 export class ConnectionToolsController {
@@ -44,19 +59,22 @@ export class ConnectionToolsController {
   @Header('content-type', json)
   @ApiParam(connectionIdParam)
   @Access('connections:read', ownConnections)
-  @ApiOkResponse({ type: ToolListDto })
+  @ApiOkResponse({ type: ToolListDto, example: { tools: [toolExample] } })
   @ApiErrors(...failures.slice(1))
   list(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<string> {
     return this.tools.list(namespace, id);
   }
 
-  /** Get one tool, or list the tools under a category: `repo` lists `repo.search` and `repo.issues.create`. Spec 4.5. */
+  /** Get one tool, or list the tools of a category. `repo` lists `repo.search` and `repo.issues.create`. Spec 4.5. */
   @Get(':connectionId/.tools/*toolPath')
   @Header('content-type', json)
   @ApiParam(connectionIdParam)
   @ApiParam(toolPathParam)
   @Access('connections:read', ownConnections)
-  @ApiOkResponse({ type: ToolDto, description: 'The tool, or `{tools: […]}` for a category.' })
+  @ApiOkResponse({
+    description: 'The tool, or `{tools: […]}` for a category.',
+    schema: { oneOf: [{ $ref: getSchemaPath(ToolDto) }, { $ref: getSchemaPath(ToolListDto) }], example: toolExample },
+  })
   @ApiErrors(...failures.slice(1))
   get(
     @CurrentNamespace() namespace: OwnedNamespace,
@@ -77,27 +95,35 @@ export class ConnectionToolsController {
   @ApiParam(toolPathParam)
   @ApiBody({ schema: { type: 'object', additionalProperties: true, example: { message: 'Hello' } } })
   @Access('connections:execute', ownConnections)
-  @ApiOkResponse({ type: CallToolResultDto })
-  @ApiErrors(...failures, { status: 422, text: 'The MCP server rejected the call (`tool_error`).' })
+  @ApiOkResponse({
+    type: CallToolResultDto,
+    description: "The tool's result.",
+    example: { content: [{ type: 'text', text: 'Echo: Hello' }] },
+  })
+  @ApiErrors(...failures, {
+    status: 422,
+    text: 'The MCP server rejected the call.',
+    message: 'Invalid arguments for tool echo',
+  })
   async call(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
     const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
     const body = await readBody(request, ARGUMENTS_BYTES_MAX);
     const namespace = request.grant.namespace as OwnedNamespace;
-    const result = await whileConnected(response, (signal) =>
-      this.tools.call(namespace, connectionId, toolPath.join('/'), body, signal),
+    const result = await whileConnected(response, (cancellation) =>
+      this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation),
     );
     response.writeHead(200, { 'content-type': json, 'content-length': Buffer.byteLength(result) }).end(result);
   }
 
   /**
-   * List the tools of all connections of a namespace (the newest 100), keyed by connection id. A failing MCP server is
+   * List the tools of all connections of a namespace. Of the newest 100, keyed by connection id. A failing MCP server is
    * listed with its error and does not fail the rest.
    */
   @Get('.tools')
   @Header('content-type', json)
   @Access('connections:read', ownConnections)
   @ApiOkResponse({
-    schema: { type: 'object', additionalProperties: { $ref: '#/components/schemas/NamespaceToolsDto' } },
+    schema: { type: 'object', additionalProperties: { $ref: getSchemaPath(NamespaceToolsDto) } },
   })
   @ApiErrors(404)
   listNamespace(@CurrentNamespace() namespace: OwnedNamespace): Promise<string> {

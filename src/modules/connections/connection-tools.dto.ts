@@ -17,6 +17,13 @@ export class ToolAnnotationsDto {
   openWorldHint?: boolean;
 }
 
+/** A tool as servers describe them. */
+export const toolExample = {
+  name: 'echo',
+  description: 'Echoes back the input string',
+  inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+};
+
 /** A tool as its server describes it; fields not listed here pass unchanged. Spec 2.4. */
 export class ToolDto {
   /** @example 'echo' */

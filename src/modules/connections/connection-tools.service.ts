@@ -2,7 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../config/env.js';
+import type { Cancellation } from '../../mcp/cancellation.js';
 import type { McpReply } from '../../mcp/channel.js';
+import { deadlineIn } from '../../mcp/deadline.js';
 import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { slice } from '../../mcp/json-text.js';
 import type { ToolText } from '../../mcp/tool-catalog.js';
@@ -51,19 +53,20 @@ export class ConnectionToolsService {
     connectionId: string,
     path: string,
     body: string,
-    signal: AbortSignal,
+    cancellation: Cancellation,
   ): Promise<string> {
     const link = await this.links.find(namespace, connectionId);
     const args = argumentsText(body);
+    const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     // A name without separators needs no list: the upstream knows its tools. The list is asked only about failures.
-    const name = /[./]/.test(path) ? await this.nameOf(link, path) : path;
+    const name = /[./]/.test(path) ? await nameOf(link, path, left()) : path;
     const reply = await link.request({
       method: 'tools/call',
       params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
-      timeoutMs: this.env.upstreamCallTimeoutMs,
-      signal,
+      timeoutMs: left(),
+      cancellation,
     });
-    if (failed(reply)) await this.nameOf(link, name);
+    if (failed(reply) && (await isUnknown(link, name, left()))) throw new ResourceNotFoundError({ tool: path });
     if (reply.error) throw new ToolError(reply.error.message, reply.error);
     return reply.result ? slice(reply.text, reply.result) : '{}';
   }
@@ -102,12 +105,23 @@ export class ConnectionToolsService {
       return `${head('error')},"tools":[],"error":${JSON.stringify(error.message)}}`;
     }
   }
+}
 
-  /** @throws ResourceNotFoundError when the upstream lists no such tool */
-  private async nameOf(link: ConnectionLink, path: string): Promise<string> {
-    const match = await link.catalog.find(path, this.env.upstreamCallTimeoutMs);
-    if (!match || !('tool' in match)) throw new ResourceNotFoundError({ tool: path });
-    return match.tool.name;
+/** The tool a path means. @throws ResourceNotFoundError when the upstream lists none, UpstreamFailure */
+async function nameOf(link: ConnectionLink, path: string, timeoutMs: number): Promise<string> {
+  const match = await link.catalog.find(path, timeoutMs);
+  if (!match || !('tool' in match)) throw new ResourceNotFoundError({ tool: path });
+  return match.tool.name;
+}
+
+/** True when the upstream is known to have no such tool. A list that cannot be had leaves the failure as it was. */
+async function isUnknown(link: ConnectionLink, name: string, timeoutMs: number): Promise<boolean> {
+  try {
+    const match = await link.catalog.find(name, timeoutMs);
+    return !match || !('tool' in match);
+  } catch (error) {
+    if (error instanceof UpstreamFailure) return false;
+    throw error;
   }
 }
 

@@ -1,3 +1,4 @@
+import { ApiProperty } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
   IsBoolean,
@@ -14,7 +15,7 @@ import {
   ValidateNested,
 } from 'class-validator';
 import { ClosedBody } from '../../platform/http/input.pipe.js';
-import { IsHeaders, IsMcpUrl, IsMetadata } from './connection.validators.js';
+import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, Omittable } from './connection.validators.js';
 
 const SERVER = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
 
@@ -24,17 +25,24 @@ export class MockDto {
   enabled: boolean;
 
   /** The starting state, in free text. */
-  @IsOptional()
+  @Omittable()
   @IsString()
   @MaxLength(10_000)
   scenario?: string;
 }
 
+/** The body a newcomer sends first. */
+export const newConnectionExample = {
+  mcpUrl: 'http://127.0.0.1:3001/mcp',
+  name: 'My first connection',
+  metadata: { userId: 'u-1' },
+};
+
 /** What to connect to, and how. Exactly one of `mcpUrl`, `server` and `source` for `http`; none for `uplink`. */
 @ClosedBody()
 export class SetConnectionDto {
   /** `http` (default), or `uplink` for a local server paired over the command line tool. */
-  @IsOptional()
+  @Omittable()
   @IsIn(['http', 'uplink'])
   transport?: 'http' | 'uplink';
 
@@ -42,19 +50,20 @@ export class SetConnectionDto {
    * URL of the MCP server.
    * @example 'http://127.0.0.1:3001/mcp'
    */
-  @IsOptional()
+  @Omittable()
   @IsMcpUrl()
   mcpUrl?: string;
 
   /** Qualified name of a registry server. Not available yet. */
-  @IsOptional()
+  @Omittable()
   @IsString()
   @Length(1, 255)
   @Matches(SERVER, { message: 'server must be a qualified name such as acme/weather' })
   server?: string;
 
   /** A server module to run. Not available yet. */
-  @IsOptional()
+  @Omittable()
+  @AsGiven()
   @IsObject()
   source?: Record<string, unknown>;
 
@@ -62,17 +71,18 @@ export class SetConnectionDto {
    * Shown to people, 1 to 255 characters. Default: the connection id.
    * @example 'My first connection'
    */
-  @IsOptional()
+  @Omittable()
   @IsString()
   @Length(1, 255)
-  @Matches(/^\P{Cc}*$/u, { message: 'name must not hold control characters' })
+  @Matches(/^[^\p{Cc}\p{Cs}]*$/u, { message: 'name must not hold control characters or broken unicode' })
   name?: string;
 
   /**
    * Your own data, for filtering lists: at most 16 KB of JSON.
    * @example { "userId": "u-1" }
    */
-  @IsOptional()
+  @Omittable()
+  @AsGiven()
   @IsMetadata()
   metadata?: Record<string, unknown>;
 
@@ -80,12 +90,13 @@ export class SetConnectionDto {
    * Headers sent to the MCP server with every request. Stored encrypted, never returned.
    * @example { "X-Api-Key": "the key the MCP server wants" }
    */
-  @IsOptional()
+  @Omittable()
+  @AsGiven()
   @IsHeaders()
   headers?: Record<string, string>;
 
   /** Simulate the server. Registry servers only. Not available yet. */
-  @IsOptional()
+  @Omittable()
   @IsObject()
   @ValidateNested()
   @Type(() => MockDto)
@@ -128,6 +139,17 @@ export class ServerInfoDto {
   description?: string;
 }
 
+/** What a newcomer reads next. */
+export const connectionExample = {
+  connectionId: 'my-first',
+  ...newConnectionExample,
+  transport: 'http',
+  iconUrl: null,
+  createdAt: '2026-11-20T10:15:00.000Z',
+  status: { state: 'connected', since: '2026-11-20T10:15:00.000Z', lastOkAt: '2026-11-20T10:15:00.000Z' },
+  serverInfo: { name: 'mcp-servers/everything', title: 'Everything Reference Server', version: '2.0.0' },
+};
+
 /** A stored link to an MCP server. Headers are never part of it. Spec 2.1. */
 export class ConnectionDto {
   /** @example 'my-first' */
@@ -159,6 +181,7 @@ export class ConnectionListDto {
 
 export class ConnectionQueryDto {
   /** Connections per page. */
+  @ApiProperty({ type: 'integer' })
   @IsOptional()
   @Type(() => Number)
   @IsInt()
@@ -175,11 +198,13 @@ export class ConnectionQueryDto {
   @IsOptional()
   @IsString()
   @MaxLength(255)
+  @IsStorableText()
   name?: string;
 
   /** Only connections to exactly this URL. */
   @IsOptional()
   @IsString()
   @MaxLength(2048)
+  @IsStorableText()
   mcpUrl?: string;
 }

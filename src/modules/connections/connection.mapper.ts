@@ -17,8 +17,7 @@ function toServerInfoDto({ name, version, title, icons, websiteUrl, description 
 
 /** The first icon a browser can load by itself. */
 function iconUrlOf(info: ServerInfo | null): string | null {
-  const icons = Array.isArray(info?.icons) ? info.icons : [];
-  return icons.find(({ src }) => typeof src === 'string' && /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null;
+  return info?.icons?.find(({ src }) => /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null;
 }
 
 /** Lists every field that may leave the service; headers are none of them. */

@@ -1,5 +1,7 @@
-import { registerDecorator } from 'class-validator';
+import { Transform } from 'class-transformer';
+import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
+import { storableFault } from './storable.js';
 
 const URL_CHARS_MAX = 2048;
 const METADATA_BYTES_MAX = 16 * 1024;
@@ -43,6 +45,7 @@ function urlFault(value: unknown): Fault {
   if (value.length > URL_CHARS_MAX) return `must be at most ${URL_CHARS_MAX} characters`;
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   if (/[\u0000-\u0020\u007f\\]/.test(value)) return 'must not hold blanks, control characters or backslashes';
+  if (!value.isWellFormed()) return 'must not hold broken unicode';
   const { protocol, username, password, hash } = url;
   if (protocol !== 'http:' && protocol !== 'https:') return 'must start with https:// or http://';
   if (username || password) return 'must not hold a user name or password: send credentials in headers';
@@ -51,16 +54,10 @@ function urlFault(value: unknown): Fault {
 
 function metadataFault(value: unknown): Fault {
   if (!isRecord(value)) return 'must be an object';
-  const text = JSON.stringify(value);
-  if (Buffer.byteLength(text) > METADATA_BYTES_MAX) return `must be at most ${METADATA_BYTES_MAX} bytes of JSON`;
-  return hasUnstorable(value) ? 'must not hold NUL characters or broken unicode' : null;
-}
-
-/** Postgres' jsonb refuses NUL and lone surrogates. */
-function hasUnstorable(value: unknown): boolean {
-  if (typeof value === 'string') return value.includes('\0') || !value.isWellFormed();
-  if (Array.isArray(value)) return value.some(hasUnstorable);
-  return isRecord(value) && Object.entries(value).some((entry) => entry.some(hasUnstorable));
+  const fault = storableFault(value);
+  if (fault !== null) return fault;
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  return bytes > METADATA_BYTES_MAX ? `must be at most ${METADATA_BYTES_MAX} bytes of JSON` : null;
 }
 
 function headersFault(value: unknown): Fault {
@@ -89,3 +86,16 @@ export const IsMetadata = Checked('isMetadata', metadataFault);
 
 /** Headers that may be sent to an upstream. The fault names the header, never its value. */
 export const IsHeaders = Checked('isHeaders', headersFault);
+
+/** Text that can be compared with a stored one. */
+export const IsStorableText = Checked('isStorableText', storableFault);
+
+/** May be left out. Unlike with `IsOptional`, null is a value like any other and is judged. */
+export function Omittable(): PropertyDecorator {
+  return ValidateIf((_body, value) => value !== undefined);
+}
+
+/** Kept as it was sent: the transformation of bodies drops members named like those of every object (`constructor`). */
+export function AsGiven(): PropertyDecorator {
+  return Transform(({ obj, key }) => (obj as Record<string, unknown>)[key]);
+}

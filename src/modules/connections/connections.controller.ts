@@ -1,15 +1,33 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query, Res } from '@nestjs/common';
-import { ApiOkResponse, ApiCreatedResponse, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiOkResponse, ApiCreatedResponse, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { ConnectionDto, ConnectionListDto, ConnectionQueryDto, SetConnectionDto } from './connection.dto.js';
+import {
+  ConnectionDto,
+  connectionExample,
+  ConnectionListDto,
+  ConnectionQueryDto,
+  newConnectionExample,
+  SetConnectionDto,
+} from './connection.dto.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
 import { ConnectionsService } from './connections.service.js';
 import { MetadataFilters } from './metadata-filter.js';
 import type { MetadataFilter } from './metadata-filter.js';
+
+const body = {
+  type: SetConnectionDto,
+  examples: {
+    first: { summary: 'An MCP server by its URL', value: newConnectionExample },
+    headers: {
+      summary: 'One that wants a key',
+      value: { mcpUrl: 'https://mcp.example.com/mcp', headers: { Authorization: 'Bearer the-key-it-wants' } },
+    },
+  },
+};
 
 @ApiTags('Connections')
 @Controller('connect/:namespace')
@@ -17,13 +35,18 @@ import type { MetadataFilter } from './metadata-filter.js';
 export class ConnectionsController {
   constructor(private readonly connections: ConnectionsService) {}
 
-  /** Create a connection, or change it: what is omitted stays. Its target cannot change. */
+  /** Create a connection, or change it. What is omitted stays; its target cannot change. */
   @Put(':connectionId')
   @ApiParam(connectionIdParam)
   @Access('connections:write', ownConnections)
-  @ApiOkResponse({ type: ConnectionDto, description: 'Changed.' })
-  @ApiCreatedResponse({ type: ConnectionDto, description: 'Created.' })
-  @ApiErrors(400, 404, 409)
+  @ApiBody(body)
+  @ApiOkResponse({ type: ConnectionDto, description: 'Changed.', example: connectionExample })
+  @ApiCreatedResponse({ type: ConnectionDto, description: 'Created.', example: connectionExample })
+  @ApiErrors(400, 404, {
+    status: 409,
+    text: 'The connection exists with another target.',
+    message: 'The connection exists with another mcpUrl: delete it and create it anew, or use another id.',
+  })
   async set(
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') id: string,
@@ -38,12 +61,14 @@ export class ConnectionsController {
   /** Create a connection under a generated id. Spec 4.3. */
   @Post()
   @Access('connections:write', ownConnections)
+  @ApiBody(body)
+  @ApiCreatedResponse({ type: ConnectionDto, example: { ...connectionExample, connectionId: 'heron-x7k2p9' } })
   @ApiErrors(400, 404)
   create(@CurrentNamespace() namespace: OwnedNamespace, @Body() body: SetConnectionDto): Promise<ConnectionDto> {
     return this.connections.create(namespace, body);
   }
 
-  /** List connections, newest first. Every filter given must match. Spec 4.2. */
+  /** List connections. Newest first; every filter given must match. Spec 4.2. */
   @Get()
   @Access('connections:read', ownConnections)
   @ApiQuery({
@@ -60,6 +85,7 @@ export class ConnectionsController {
       example: { 'metadata.userId': 'u-1' },
     },
   })
+  @ApiOkResponse({ type: ConnectionListDto, example: { connections: [connectionExample], nextCursor: null } })
   @ApiErrors(400, 404)
   list(
     @CurrentNamespace() namespace: OwnedNamespace,
@@ -73,6 +99,7 @@ export class ConnectionsController {
   @Get(':connectionId')
   @ApiParam(connectionIdParam)
   @Access('connections:read', ownConnections)
+  @ApiOkResponse({ type: ConnectionDto, example: connectionExample })
   @ApiErrors(404)
   get(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<ConnectionDto> {
     return this.connections.get(namespace, id);

@@ -15,10 +15,11 @@ import { ConnectionLinks } from './connection-links.js';
 import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto, SetConnectionDto } from './connection.dto.js';
 import { Connection } from './connection.entity.js';
 import { toConnectionDto } from './connection.mapper.js';
-import { requireConnectionId, requireNewTarget, requireSameTarget } from './connection-target.js';
+import { isConnectionId, requireConnectionId, requireNewTarget, requireSameTarget } from './connection-target.js';
 import { connected, neverCalled, statusAfter, type ConnectionStatus } from './connection-status.js';
 import { ResourceNotFoundError } from './connections.errors.js';
-import { candidatesOf, type MetadataFilter } from './metadata-filter.js';
+import { meaningsOf, type MetadataFilter } from './metadata-filter.js';
+import { toStoredServerInfo } from './server-info.js';
 import { StatusRecorder } from './status-recorder.js';
 
 /** Connections: created, changed, read, deleted. Creating and changing one makes a real round trip to its upstream. */
@@ -67,6 +68,7 @@ export class ConnectionsService {
 
   /** @throws ResourceNotFoundError */
   async get(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
+    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     await this.statuses.settle();
     const row = await this.connections.findOneBy({ namespaceId: namespace.id, connectionId });
     if (!row) throw new ResourceNotFoundError();
@@ -88,10 +90,13 @@ export class ConnectionsService {
     if (cursor !== undefined) rows.andWhere('connection.seq < :seq', { seq: decodeCursor(cursor) });
     if (name !== undefined) rows.andWhere('connection.name = :name', { name });
     if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrl = :mcpUrl', { mcpUrl });
+    // Containment finds the rows by index but also `{"a": 1, "b": 2}` for `{"a": 1}`, so the value is compared as well.
     metadata.forEach((filter, i) => {
-      const tests = candidatesOf(filter).map((object, j) => {
-        rows.setParameter(`m${i}_${j}`, JSON.stringify(object));
-        return `connection.metadata @> :m${i}_${j}::jsonb`;
+      const { key } = filter;
+      const tests = meaningsOf(filter).map((meaning, j) => {
+        const object = JSON.stringify(Object.fromEntries([[key, meaning]]));
+        rows.setParameters({ [`o${i}_${j}`]: object, [`k${i}`]: key, [`v${i}_${j}`]: JSON.stringify(meaning) });
+        return `connection.metadata @> :o${i}_${j}::jsonb AND connection.metadata -> :k${i}::text = :v${i}_${j}::jsonb`;
       });
       rows.andWhere(`(${tests.join(' OR ')})`);
     });
@@ -106,6 +111,7 @@ export class ConnectionsService {
 
   /** Deletes a connection and ends its upstream session (Spec 4.4). @throws ResourceNotFoundError */
   async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
+    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     const { raw } = (await this.connections
       .createQueryBuilder()
       .delete()
@@ -183,7 +189,7 @@ export class ConnectionsService {
     let serverInfo: ServerInfo | null = null;
     let status: ConnectionStatus = connected;
     try {
-      ({ serverInfo } = await link.open(this.env.upstreamConnectTimeoutMs));
+      serverInfo = toStoredServerInfo((await link.open(this.env.upstreamConnectTimeoutMs)).serverInfo);
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       status = statusAfter(error);

@@ -1,10 +1,11 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { storableFault } from './storable.js';
 
 const PREFIX = 'metadata.';
 
-/** Keys a filter may name at once; each is one containment test. */
+/** Keys a filter may name at once; each is one or two containment tests. */
 const FILTERS_MAX = 16;
 
 /** One `metadata.{key}={value}` of a query. */
@@ -24,9 +25,8 @@ export function metadataFilters(query: Record<string, unknown>): MetadataFilter[
     const key = name.slice(PREFIX.length);
     if (key === '') throw new InvalidInputError('metadata. must be followed by a key');
     if (typeof value !== 'string') throw new InvalidInputError(`${name} must be given once`);
-    if ([key, value].some((text) => text.includes('\0') || !text.isWellFormed())) {
-      throw new InvalidInputError(`${name} must not hold NUL characters or broken unicode`);
-    }
+    const fault = storableFault(key) ?? storableFault(value);
+    if (fault !== null) throw new InvalidInputError(`${name} ${fault}`);
     return [{ key, value }];
   });
   if (filters.length > FILTERS_MAX) throw new InvalidInputError(`at most ${FILTERS_MAX} metadata filters are taken`);
@@ -34,16 +34,15 @@ export function metadataFilters(query: Record<string, unknown>): MetadataFilter[
 }
 
 /**
- * What a filter matches, as objects to test for containment: the value as text, and, since clients write other values
- * as JSON, what the text means as JSON.
+ * The values a filter matches: its text, and, since clients write other values than texts as JSON, what the text means
+ * as JSON. What no row can hold is left out.
  */
-export function candidatesOf({ key, value }: MetadataFilter): object[] {
-  const entry = (meaning: unknown) => Object.fromEntries([[key, meaning]]);
+export function meaningsOf({ value }: MetadataFilter): unknown[] {
   try {
     const meaning: unknown = JSON.parse(value);
-    return typeof meaning === 'string' ? [entry(value)] : [entry(value), entry(meaning)];
+    return typeof meaning === 'string' || storableFault(meaning) !== null ? [value] : [value, meaning];
   } catch {
-    return [entry(value)];
+    return [value];
   }
 }
 

@@ -42,7 +42,7 @@ export class StatusRecorder implements OnApplicationShutdown {
       `UPDATE connections c
           SET status_state = o.state, status_message = o.message,
               status_since = CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END,
-              last_ok_at = COALESCE(o.ok_at, c.last_ok_at)
+              last_ok_at = GREATEST(c.last_ok_at, o.ok_at)
          FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[])
               AS o(id, revision, state, message, at, ok_at)
         WHERE c.id = o.id AND c.revision = o.revision`,

@@ -1,5 +1,6 @@
+import { ApiProperty } from '@nestjs/swagger';
 import { Transform, Type } from 'class-transformer';
-import { IsIn, IsInt, IsOptional, IsString, IsUUID, Max, MaxLength, Min } from 'class-validator';
+import { IsIn, IsInt, IsOptional, IsString, IsUUID, Matches, Max, MaxLength, Min } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 
 /** A globally unique name that holds servers, skills and connections. */
@@ -30,13 +31,11 @@ const flags = new Map<unknown, boolean>([
 ]);
 
 export class NamespaceQueryDto {
-  /**
-   * Search all namespaces for names that begin like this.
-   * @example 'ac'
-   */
+  /** Search all namespaces for names that begin like this. */
   @IsOptional()
   @IsString()
   @MaxLength(39)
+  @Matches(/^\P{Cc}*$/u, { message: 'q must not hold control characters' })
   q?: string;
 
   /** Search all namespaces of this account. */
@@ -51,6 +50,7 @@ export class NamespaceQueryDto {
   hasServers?: boolean;
 
   /** Page to show, from 1. */
+  @ApiProperty({ type: 'integer' })
   @IsOptional()
   @Type(() => Number)
   @IsInt()
@@ -59,6 +59,7 @@ export class NamespaceQueryDto {
   page?: number = 1;
 
   /** Namespaces per page. */
+  @ApiProperty({ type: 'integer' })
   @IsOptional()
   @Type(() => Number)
   @IsInt()

@@ -7,6 +7,12 @@ import { DeletedNamespaceDto, NamespaceDto, NamespaceListDto, NamespaceQueryDto 
 import { NamespaceNotFoundError, NotNamespaceOwnerError } from './namespaces.errors.js';
 import { NamespacesService } from './namespaces.service.js';
 
+const nameParam = {
+  name: 'name',
+  description: 'The namespace: 3 to 39 lower-case letters, digits and hyphens.',
+  example: 'acme',
+};
+
 @ApiTags('Namespaces')
 @Controller('namespaces')
 export class NamespacesController {
@@ -15,7 +21,7 @@ export class NamespacesController {
   /** Claim a namespace. Claiming your own again changes nothing and answers the same. */
   @Put(':name')
   @HttpCode(201)
-  @ApiParam({ name: 'name', example: 'acme' })
+  @ApiParam(nameParam)
   @Access('namespaces:write')
   @ApiErrors(400, {
     status: 409,
@@ -33,7 +39,7 @@ export class NamespacesController {
     return this.namespaces.create(caller);
   }
 
-  /** List your namespaces, newest first. With `q`, `ownerId` or `hasServers`: search everybody's, by name. */
+  /** List your namespaces. Newest first. With `q`, `ownerId` or `hasServers`: search everybody's, by name. */
   @Get()
   @Access('namespaces:read')
   @ApiErrors(400)
@@ -45,7 +51,7 @@ export class NamespacesController {
    * Delete a namespace that holds no servers. Its skills and connections go with it. Spec 4.13.
    */
   @Delete(':name')
-  @ApiParam({ name: 'name', example: 'acme' })
+  @ApiParam(nameParam)
   @Access('namespaces:write', {
     owner: 'name',
     missing: () => new NamespaceNotFoundError(),

@@ -1,9 +1,10 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
+import { NAMESPACE_NAME } from '../../platform/http/names.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { AccessService } from '../auth/access.service.js';
@@ -23,13 +24,9 @@ export const NAMESPACE_DELETED_TOPIC = 'namespaces.deleted';
 /** Namespaces: claimed, listed, deleted, and asked for by the access guard. */
 @Injectable()
 export class NamespacesService implements NamespaceOwners, OnModuleInit {
-  private readonly owners = new LRUCache<string, { id: string; accountId: string }>({
+  private readonly owners = new RowCache<{ id: string; accountId: string }>((name) => this.load(name), {
     max: OWNERS_CACHED_MAX,
-    ttl: OWNERS_CACHED_MS,
-    fetchMethod: async (name) => {
-      const row = await this.namespaces.findOneBy({ name });
-      return row ? { id: row.id, accountId: row.accountId } : undefined;
-    },
+    ttlMs: OWNERS_CACHED_MS,
   });
 
   constructor(
@@ -40,11 +37,12 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
 
   async onModuleInit(): Promise<void> {
     this.access.useNamespaceOwners(this);
-    await this.relay.subscribe<{ name: string }>(NAMESPACE_DELETED_TOPIC, ({ name }) => this.owners.delete(name));
+    await this.relay.subscribe<{ name: string }>(NAMESPACE_DELETED_TOPIC, ({ name }) => this.owners.drop(name));
   }
 
   async find(name: string): Promise<{ id: string; accountId: string } | null> {
-    return (await this.owners.fetch(name)) ?? null;
+    if (!NAMESPACE_NAME.test(name)) return null;
+    return this.owners.get(name);
   }
 
   /** The caller's namespaces, newest first; with a search filter those of everybody, by name. */
@@ -80,11 +78,14 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
    * @throws InvalidInputError, NamespaceTakenError
    */
   async claim(name: string, caller: Caller): Promise<NamespaceDto> {
-    const created = await this.insert(requireNamespaceName(name), caller);
-    if (created) return created;
-    const row = await this.namespaces.findOneBy({ name });
-    if (row?.accountId !== caller.accountId) throw new NamespaceTakenError(name);
-    return toNamespaceDto(row);
+    for (;;) {
+      const created = await this.insert(requireNamespaceName(name), caller);
+      if (created) return created;
+      const row = await this.namespaces.findOneBy({ name });
+      if (row?.accountId === caller.accountId) return toNamespaceDto(row);
+      // Without a row it was deleted in between and is free again.
+      if (row) throw new NamespaceTakenError(name);
+    }
   }
 
   /**
@@ -100,9 +101,14 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
       if (isForeignKeyViolation(error)) throw new NamespaceHoldsServersError(name);
       throw error;
     }
-    this.owners.delete(name);
+    this.owners.drop(name);
     this.relay.publish(NAMESPACE_DELETED_TOPIC, { id, name });
     return { success: true, name };
+  }
+
+  private async load(name: string): Promise<{ id: string; accountId: string } | null> {
+    const row = await this.namespaces.findOneBy({ name });
+    return row ? { id: row.id, accountId: row.accountId } : null;
   }
 
   private async insert(name: string, { accountId }: Caller): Promise<NamespaceDto | null> {
@@ -115,7 +121,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
       .execute()) as { raw: { name: string; created_at: Date }[] };
     const [row] = raw;
     // Nobody owned the name a moment ago, and this process may have remembered that.
-    this.owners.delete(name);
+    this.owners.drop(name);
     return row ? toNamespaceDto({ name: row.name, createdAt: row.created_at }) : null;
   }
 }

@@ -1,6 +1,6 @@
 import type { PipeTransform } from '@nestjs/common';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/names.js';
+import { NAMESPACE_NAME, SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/names.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
 /** Which server is meant. */
@@ -36,7 +36,8 @@ export function requireServerName(name: string): void {
 export class QualifiedNamePipe implements PipeTransform<string, QualifiedName> {
   transform(text: string): QualifiedName {
     const parsed = parseQualifiedName(text);
-    if (parsed.name !== '' && !SERVER_NAME.test(parsed.name)) throw new ServerNotFoundError();
+    const { namespace, name } = parsed;
+    if (!NAMESPACE_NAME.test(namespace) || (name !== '' && !SERVER_NAME.test(name))) throw new ServerNotFoundError();
     return parsed;
   }
 }

@@ -1,6 +1,7 @@
 import { IsOptional, IsString, Matches, MaxLength } from 'class-validator';
 
-const NO_NUL = /^[^\0]*$/;
+/** What Postgres can store: no NUL, no lone surrogates. */
+const STORABLE = /^[^\0\p{Cs}]*$/u;
 
 export class CreateServerDto {
   /**
@@ -10,7 +11,7 @@ export class CreateServerDto {
   @IsOptional()
   @IsString()
   @MaxLength(255)
-  @Matches(NO_NUL, { message: 'displayName must not hold NUL characters' })
+  @Matches(STORABLE, { message: 'displayName must not hold NUL characters or broken unicode' })
   displayName?: string;
 
   /**
@@ -20,7 +21,7 @@ export class CreateServerDto {
   @IsOptional()
   @IsString()
   @MaxLength(10_000)
-  @Matches(NO_NUL, { message: 'description must not hold NUL characters' })
+  @Matches(STORABLE, { message: 'description must not hold NUL characters or broken unicode' })
   description?: string;
 }
 

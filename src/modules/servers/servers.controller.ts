@@ -71,8 +71,8 @@ export class ServersController {
   @Put('namespaces/:namespace/servers/:server')
   @HttpCode(201)
   @ApiOperation({ deprecated: true })
-  @ApiParam({ name: 'namespace', example: 'acme' })
-  @ApiParam({ name: 'server', example: 'weather' })
+  @ApiParam({ name: 'namespace', description: 'The namespace.', example: 'acme' })
+  @ApiParam({ name: 'server', description: 'The name of the server in its namespace.', example: 'weather' })
   @Access('servers:write', { owner: 'namespace', ...ownNamespace })
   @ApiErrors(...createErrors)
   createUnderNamespace(

@@ -29,13 +29,17 @@ export class ServersService {
       displayName: body.displayName ?? (name || namespace.name),
       description: body.description ?? '',
     };
-    try {
-      await this.servers.createQueryBuilder().insert().values(row).orIgnore().execute();
-    } catch (error) {
-      if (isForeignKeyViolation(error)) throw new NamespaceNotFoundError();
-      throw error;
+    for (;;) {
+      try {
+        await this.servers.createQueryBuilder().insert().values(row).orIgnore().execute();
+      } catch (error) {
+        if (isForeignKeyViolation(error)) throw new NamespaceNotFoundError();
+        throw error;
+      }
+      // None when it was deleted in between: then the name is free again.
+      const server = await this.servers.findOneBy({ namespaceId: namespace.id, name });
+      if (server) return toServerDto(namespace.name, server);
     }
-    return toServerDto(namespace.name, await this.servers.findOneByOrFail({ namespaceId: namespace.id, name }));
   }
 
   /** @throws ServerNotFoundError */

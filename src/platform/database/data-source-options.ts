@@ -16,7 +16,8 @@ export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSou
     applicationName: 'slipway',
     // A connection attempt that hangs must not hang a request; a database that is up answers in milliseconds.
     connectTimeoutMS: 5_000,
-    extra: { idleTimeoutMillis: 30_000, statement_timeout: 30_000 },
+    // The second bound is ours: a database behind a dead network cannot keep the first.
+    extra: { idleTimeoutMillis: 30_000, statement_timeout: 30_000, query_timeout: 35_000 },
   };
 }
 

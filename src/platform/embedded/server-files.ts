@@ -31,14 +31,15 @@ export async function findInstallation(account: Account | undefined): Promise<In
 }
 
 /**
- * A folder under /var/tmp that any account may enter and only we may write to: for what cannot stay where it is. The
- * name is guessable and /var/tmp is everybody's, so a folder that somebody else made there is refused.
+ * A folder that any account may enter and only we may write to, for what cannot stay where it is. Root's is below
+ * /var/lib and keeps data; anybody else's is below /var/tmp and holds programs only, which are copied again when the
+ * system cleans up there. A folder that somebody else made under that name is refused.
  *
  * @throws EmbeddedPostgresError when it is not ours.
  */
 export async function sparePlace(): Promise<string> {
   const uid = process.getuid?.() ?? 0;
-  const place = join('/var/tmp', `slipway-${uid}`);
+  const place = uid === 0 ? '/var/lib/slipway' : join('/var/tmp', `slipway-${uid}`);
   await mkdir(place).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
   });

@@ -1,3 +1,4 @@
+import { DatabaseAwayError, isDatabaseAway } from '../database/database-away.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**
@@ -13,7 +14,7 @@ export interface ErrorAnswer {
 }
 
 /** JSON-RPC's own codes where it has them; otherwise ours, -33000 less the status, outside of what it reserves. */
-function rpcCodeOf(status: number): number {
+export function rpcCodeOf(status: number): number {
   if (status === 400) return -32600;
   return status === 500 ? -32603 : -33_000 - status;
 }
@@ -22,6 +23,7 @@ function rpcCodeOf(status: number): number {
 const notRepeatable: ReadonlySet<ErrorKind> = new Set([
   'conflict',
   'unprocessable',
+  'internal',
   'upstream',
   'unavailable',
   'timeout',
@@ -33,15 +35,21 @@ export function familyOf(path: string): ErrorFamily {
   return path === '/connect' || path.startsWith('/connect/') ? 'connections' : 'registry';
 }
 
+/** The domain error behind anything that was thrown; null for what nobody foresaw. */
+export function domainErrorOf(error: unknown): DomainError | null {
+  if (error instanceof DomainError) return error;
+  return isDatabaseAway(error) ? new DatabaseAwayError(error) : null;
+}
+
 /**
- * What a client is told about an error. Anything that is not a {@link DomainError} becomes a 500 that says nothing
- * internal.
+ * What a client is told about an error. Anything that is no domain error ({@link domainErrorOf}) becomes a 500 that says
+ * nothing internal.
  *
- * A 409 and everything an upstream caused carry `x-should-retry: false`: published clients repeat 409 and 5xx twice,
+ * A 409, a 500 and everything an upstream caused carry `x-should-retry: false`: published clients repeat 409 and 5xx twice,
  * a tool call too, unless told not to.
  */
 export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
-  const known = error instanceof DomainError ? error : null;
+  const known = domainErrorOf(error);
   const kind = known?.kind ?? 'internal';
   const code = known?.code ?? 'internal_error';
   const message = known?.message ?? 'Internal server error';

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { DatabaseAwayError } from '../database/database-away.js';
 import { DomainError, InvalidInputError, statusOf } from './domain-error.js';
-import { errorAnswer, familyOf } from './error-body.js';
+import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
 import { BodyTooLargeError, RouteNotFoundError } from './http-errors.js';
 
 /** What Express' parsers and Nest's router throw, in our words; everything else is returned as it came. */
@@ -13,23 +14,36 @@ function asDomainError(error: unknown, request: Request): unknown {
   if (status === 404) return new RouteNotFoundError(request.method, path);
   if (status === 413) return new BodyTooLargeError((error as { limit?: number }).limit ?? 0);
   if (status === 400 || status === 415) {
-    const { type, message } = error as { type?: string; message: string };
-    return new InvalidInputError(type === 'entity.parse.failed' ? `The body is not valid JSON: ${message}` : message);
+    const { message } = error as { message: string };
+    return new InvalidInputError(/\bJSON\b/.test(message) ? `The body is not valid JSON: ${message}` : message);
   }
   return error;
 }
 
 /**
- * Logs what an operator must see: 5xx as errors with their cause, everything else at debug. Nothing else in the
- * service logs errors of requests.
+ * Logs what an operator must see as an error: what nobody foresaw, with its cause, and a database that is away, in one
+ * line. Everything else is at debug. Nothing else in the service logs errors of requests.
  */
 export function logFailure(logger: Logger, error: unknown, request: IncomingMessage): void {
   const what = `${request.method} ${request.url?.split('?')[0]}`;
   const requestId = request.headers['x-request-id'];
-  const status = error instanceof DomainError ? statusOf[error.kind] : 500;
-  const detail = error instanceof DomainError ? error.detail : error;
-  if (status === 500) logger.error({ msg: `${what} failed`, requestId, err: error });
-  else logger.debug({ msg: `${what} answered ${status}`, requestId, reason: (error as Error).message, detail });
+  const known = domainErrorOf(error);
+  if (!known) {
+    logger.error({ msg: `${what} failed`, requestId, err: error });
+    return;
+  }
+  // What is wrong with an input may quote it, and an input may hold secrets; the caller has read the sentence.
+  const { detail } = known;
+  const reason = known.kind === 'invalid' ? known.code : known.message;
+  const level = known instanceof DatabaseAwayError ? 'error' : 'debug';
+  logger[level]({ msg: `${what} answered ${statusOf[known.kind]}`, requestId, reason, detail: brief(detail) });
+}
+
+/** An error in a word and a sentence: its other fields may hold what an upstream or the database said, secrets too. */
+function brief(detail: unknown): unknown {
+  if (!(detail instanceof Error)) return detail;
+  const { code, message } = detail as NodeJS.ErrnoException;
+  return [code, message].filter(Boolean).join(': ');
 }
 
 /** The one exit for errors: domain error in, status and one of the two bodies out. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { NestApplicationOptions } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
+import express from 'express';
 import { canonicalPath } from './canonical-path.js';
 
 /** Looks at a request before Express does; true when it took it. */
@@ -22,14 +23,37 @@ const DRAIN_MS_MAX = 10_000;
  */
 export class SlipwayAdapter extends ExpressAdapter {
   private door: Door = () => false;
+  private observe: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
+
+  constructor() {
+    const app = express();
+    // Before super(), which makes the router: it reads its settings then and never again.
+    app.enable('case sensitive routing');
+    super(app);
+  }
 
   /** Called once, when the routes are known. */
   useDoor(door: Door): void {
     this.door = door;
   }
 
+  /** Logs each finished request through `log`. Not called, requests cost nothing to log. */
+  useRequestLog(log: (fields: object) => void): void {
+    this.observe = (request, response) => {
+      const startedAt = performance.now();
+      const { method, url = '' } = request;
+      response.once('close', () => {
+        log({
+          msg: `${method} ${url.split('?')[0]} ${response.writableFinished ? response.statusCode : 'left'}`,
+          requestId: request.headers['x-request-id'],
+          ms: Math.round(performance.now() - startedAt),
+        });
+      });
+    };
+  }
+
   override initHttpServer(_options: NestApplicationOptions): void {
-    const express = this.getInstance<(request: IncomingMessage, response: ServerResponse) => void>();
+    const app = this.getInstance<(request: IncomingMessage, response: ServerResponse) => void>();
     const server = http.createServer((request, response) => {
       request.url = canonicalPath(request.url ?? '/');
       const given = request.headers['x-request-id'];
@@ -37,7 +61,8 @@ export class SlipwayAdapter extends ExpressAdapter {
       request.headers['x-request-id'] = id;
       response.setHeader('x-request-id', id);
       response.setHeader('x-content-type-options', 'nosniff');
-      if (!this.door(request, response)) express(request, response);
+      this.observe?.(request, response);
+      if (!this.door(request, response)) app(request, response);
     });
     server.keepAliveTimeout = KEEP_ALIVE_MS;
     this.httpServer = server;

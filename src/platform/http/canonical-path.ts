@@ -11,22 +11,41 @@ function decodeSegment(segment: string): string | null {
   }
 }
 
+/** One leading `@` and one trailing slash mean nothing; a second one stays, in a name that is invalid then. */
+function cleanName(name: string): string {
+  return name.replace(/^@(?!@)/, '').replace(/(?<!\/)\/$/, '');
+}
+
 /**
  * Every accepted spelling of a server's path in its one form, `/servers/{name%2Fserver}…`: the slash encoded or not, a
- * leading `@`, a trailing slash after a namespace-only name.
+ * leading `@`, a trailing encoded slash.
  */
 function canonicalServerPath(segments: string[]): string | null {
   const [first = '', second, ...rest] = segments;
   const decoded = decodeSegment(first);
   if (decoded === null) return null;
-  const name = decoded.replace(/^@/, '').replace(/\/$/, '');
+  const name = cleanName(decoded);
   const tail = (parts: string[]) => parts.map((part) => `/${part}`).join('');
   if (second === undefined) return `/servers/${encodeURIComponent(name)}`;
   if (name.includes('/') || second === '') return `/servers/${encodeURIComponent(name)}${tail([second, ...rest])}`;
   const next = decodeSegment(second);
   if (next === null) return null;
   if (SERVER_SUBRESOURCES.has(next)) return `/servers/${encodeURIComponent(name)}${tail([second, ...rest])}`;
-  return `/servers/${encodeURIComponent(`${name}/${next}`)}${tail(rest)}`;
+  return `/servers/${encodeURIComponent(cleanName(`${name}/${next}`))}${tail(rest)}`;
+}
+
+/** What Express reads in a request target: no fragment, and the absolute form of proxies without its origin. */
+function originForm(url: string): string {
+  const hash = url.indexOf('#');
+  const target = hash < 0 ? url : url.slice(0, hash);
+  return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*\/?/i, '/');
+}
+
+/** Trailing slashes mean nothing to Express' router; the door ahead of it compares segment by segment. */
+function withoutTrailingSlashes(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
 }
 
 /**
@@ -35,6 +54,8 @@ function canonicalServerPath(segments: string[]): string | null {
  * - `/servers/ns/server/…`, `/servers/@ns%2Fserver/…`, `/servers/ns%2F` become `/servers/ns%2Fserver/…`, `/servers/ns`.
  * - `/{ns}…` becomes `/connect/{ns}…` when `{ns}` is a possible, unreserved namespace name: the short form that
  *   published clients use.
+ * - `/connect/{ns}…/` loses its trailing slashes.
+ * - An absolute target or a fragment is cut down to path and query.
  *
  * Percent-encoding is undone once, never twice, so `%252F` stays part of a (then invalid) name. A path it does not
  * understand is returned as it came, for the router to refuse.
@@ -42,16 +63,18 @@ function canonicalServerPath(segments: string[]): string | null {
  * @param url path and query as they stand in the request line
  */
 export function canonicalPath(url: string): string {
-  const mark = url.indexOf('?');
-  const path = mark < 0 ? url : url.slice(0, mark);
-  if (path.startsWith('/connect/')) return url;
-  const query = mark < 0 ? '' : url.slice(mark);
-  const [, first = '', ...segments] = path.split('/');
+  const target = originForm(url);
+  const mark = target.indexOf('?');
+  const path = mark < 0 ? target : target.slice(0, mark);
+  const query = mark < 0 ? '' : target.slice(mark);
+  if (path.startsWith('/connect/')) return withoutTrailingSlashes(path) + query;
+  const [root, first = '', ...segments] = path.split('/');
+  if (root !== '') return target;
   if (first === 'servers') {
-    if (segments.length === 0 || segments[0] === '') return url;
+    if (segments.length === 0 || segments[0] === '') return target;
     return (canonicalServerPath(segments) ?? path) + query;
   }
   const namespace = decodeSegment(first);
-  if (namespace === null || !isNamespaceName(namespace)) return url;
-  return `/connect/${namespace}${segments.map((part) => `/${part}`).join('')}${query}`;
+  if (namespace === null || !isNamespaceName(namespace)) return target;
+  return withoutTrailingSlashes(`/connect/${namespace}${segments.map((part) => `/${part}`).join('')}`) + query;
 }

@@ -1,6 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
-import { familyOf, type ErrorFamily } from '../errors/error-body.js';
+import { familyOf, rpcCodeOf, type ErrorFamily } from '../errors/error-body.js';
 import { API_ERRORS, type ApiError } from './api-errors.decorator.js';
 
 const description = `
@@ -8,13 +8,14 @@ One place where MCP servers are published, run and connected.
 
 **First steps.** Press *Authorize* and give the API key that \`npm start\` printed. Then, top to bottom:
 1. *Namespaces*: claim one with \`PUT /namespaces/{name}\`.
-2. *Connections*: connect an MCP server with \`PUT /connect/{namespace}/{connectionId}\` and its \`mcpUrl\`.
+2. *Connections*: connect an MCP server with \`PUT /connect/{namespace}/{connectionId}\` and its \`mcpUrl\`. None at hand?
+   \`npx -y @modelcontextprotocol/server-everything streamableHttp\` starts the one that the examples here mean.
 3. *Tools*: list its tools, look at one, call it.
 4. *MCP*: use the same connection from any MCP client, at \`/connect/{namespace}/{connectionId}/mcp\`.
 5. *Connections*: list yours, filtered by your own metadata.
 
 \`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
-endpoints, \`{error}\` everywhere else.
+endpoints, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
 `.trim();
 
 /** In the order a newcomer needs them. */
@@ -37,22 +38,23 @@ const usualTexts: Record<number, string> = {
   413: 'The body is too large.',
 };
 
-/** An example body of each family; the texts are those of the status. */
-function exampleBody(family: ErrorFamily, status: number, text: string | undefined): object {
-  const code: Record<number, string> = {
+/** An example body of each family; code and text are those of the status unless given. */
+function exampleBody(family: ErrorFamily, status: number, given: { code?: string; message?: string }): object {
+  const codes: Record<number, string> = {
     400: 'validation_error',
     401: 'unauthorized',
     403: 'forbidden',
     404: 'not_found',
     409: 'conflict',
+    413: 'validation_error',
     422: 'tool_error',
     502: 'upstream_error',
     504: 'timeout',
   };
   const message =
-    text ?? (status === 404 ? 'Resource not found' : (usualTexts[status] ?? 'What happened, and what to do.'));
-  if (family === 'json-rpc') return { jsonrpc: '2.0', id: null, error: { code: -33_000 - status, message } };
-  if (family === 'connections') return { error: code[status] ?? 'internal_error', message };
+    given.message ?? (status === 404 ? 'Resource not found' : (usualTexts[status] ?? 'What happened, and what to do.'));
+  if (family === 'json-rpc') return { jsonrpc: '2.0', id: null, error: { code: rpcCodeOf(status), message } };
+  if (family === 'connections') return { error: given.code ?? codes[status] ?? 'internal_error', message };
   return { error: status === 401 ? 'Unauthorized' : message };
 }
 
@@ -91,8 +93,21 @@ const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
   'json-rpc': 'JsonRpcError',
 };
 
+/** Of successes that say nothing of their own. */
+const successTexts: Record<string, string> = { 200: 'Done.', 201: 'Created.' };
+
+interface Parameter {
+  name: string;
+  in: string;
+  schema?: { type?: string };
+}
+
 interface Operation {
-  responses: Record<string, object>;
+  summary?: string;
+  description?: string;
+  parameters?: Parameter[];
+  requestBody?: object;
+  responses: Record<string, { description?: string; content?: object }>;
   security?: Record<string, string[]>[];
   [API_ERRORS]?: ApiError[];
 }
@@ -102,19 +117,51 @@ function addErrors(path: string, operation: Operation): void {
   const needsKey = operation.security?.some((scheme) => 'apiKey' in scheme) ?? false;
   const declared = operation[API_ERRORS] ?? [];
   delete operation[API_ERRORS];
-  for (const error of [...declared, ...(needsKey ? [401] : [])]) {
-    const { status, text, message } =
+  for (const error of [...declared, ...(needsKey ? [401] : []), ...(operation.requestBody ? [413] : [])]) {
+    const { status, text, ...given } =
       typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
     operation.responses[status] = {
       description: text ?? usualTexts[status] ?? `Status ${status}.`,
       content: {
         'application/json': {
           schema: { $ref: `#/components/schemas/${schemaOf[family]}` },
-          example: exampleBody(family, status, message),
+          example: exampleBody(family, status, given),
         },
       },
     };
   }
+}
+
+/**
+ * The first sentence of a handler's comment is the summary, which Swagger UI shows on one line and without formatting;
+ * the rest is the description. Sources (`Spec 4.2.`) are for readers of the code.
+ */
+function splitComment(operation: Operation): void {
+  const comment = (operation.summary ?? '')
+    .replace(/\s+/g, ' ')
+    .replace(/ ?Spec [\d.]*\d\.?/g, '')
+    .trim();
+  const [, first, rest] = /^(.*?)\.(?: (.+))?$/.exec(comment) ?? [undefined, comment, undefined];
+  operation.summary = first;
+  if (rest) operation.description = rest;
+}
+
+/** Path parameters first, in the order of the path, and all of them text. */
+function sortParameters(path: string, operation: Operation): void {
+  const place = ({ name, in: where }: Parameter) => (where === 'path' ? path.indexOf(`{${name}}`) : path.length);
+  operation.parameters?.sort((a, b) => place(a) - place(b));
+  for (const parameter of operation.parameters ?? []) {
+    if (parameter.in === 'path') parameter.schema = { type: 'string', ...parameter.schema };
+  }
+}
+
+function finish(path: string, operation: Operation): void {
+  splitComment(operation);
+  sortParameters(path, operation);
+  for (const [status, response] of Object.entries(operation.responses)) {
+    response.description ||= successTexts[status] ?? '';
+  }
+  addErrors(path, operation);
 }
 
 /** The OpenAPI document of everything the app serves; the same text in `openapi.json` and at `/openapi.json`. */
@@ -129,7 +176,7 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
     operationIdFactory: (controller, method) => `${controller.replace(/Controller$/, '')}_${method}`,
   });
   for (const [path, item] of Object.entries(document.paths)) {
-    for (const operation of Object.values(item) as Operation[]) if (operation.responses) addErrors(path, operation);
+    for (const operation of Object.values(item) as Operation[]) if (operation.responses) finish(path, operation);
   }
   document.components = {
     ...document.components,

@@ -1,21 +1,27 @@
+import { ApiProperty } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import { IsInt, IsOptional, Max, Min } from 'class-validator';
 
 /** Where a page-numbered list stands. */
 export class PaginationDto {
   /** @example 1 */
+  @ApiProperty({ type: 'integer' })
   currentPage: number;
   /** @example 20 */
+  @ApiProperty({ type: 'integer' })
   pageSize: number;
   /** @example 1 */
+  @ApiProperty({ type: 'integer' })
   totalPages: number;
   /** @example 3 */
+  @ApiProperty({ type: 'integer' })
   totalCount: number;
 }
 
 /** Page-numbered lists: a page past the end is an empty list. */
 export class PageQueryDto {
   /** Page to show, from 1. */
+  @ApiProperty({ type: 'integer' })
   @IsOptional()
   @Type(() => Number)
   @IsInt()
@@ -24,6 +30,7 @@ export class PageQueryDto {
   page?: number = 1;
 
   /** Items per page. */
+  @ApiProperty({ type: 'integer' })
   @IsOptional()
   @Type(() => Number)
   @IsInt()

@@ -3,7 +3,8 @@ import { InvalidInputError } from '../errors/domain-error.js';
 import { BodyTooLargeError } from '../errors/http-errors.js';
 
 /**
- * Reads a whole request body as text, for routes served ahead of Express.
+ * Reads a whole request body as text, for routes served ahead of Express. A body that somebody read before is an error
+ * at once: its end would never come.
  *
  * @throws BodyTooLargeError past `bytesMax`, before more is read; InvalidInputError for a compressed body or one that
  * breaks off
@@ -15,6 +16,7 @@ export function readBody(request: IncomingMessage, bytesMax: number): Promise<st
       new InvalidInputError(`Send the body as it is: the encoding "${encoding}" is not taken here`),
     );
   }
+  if (request.readableEnded) return Promise.reject(new Error('The body was read before'));
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.reject(new BodyTooLargeError(bytesMax));
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

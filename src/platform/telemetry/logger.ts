@@ -4,6 +4,17 @@ import pretty from 'pino-pretty';
 import type { Env } from '../../config/env.js';
 import { redact } from './redact.js';
 
+/**
+ * What a log may say about an error. Not its other fields: a failed query carries its values and rows, a failed request
+ * what the other side sent.
+ */
+function errorForLog(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { type, message, stack } = pino.stdSerializers.err(error);
+  const { code, query } = error as Error & { code?: unknown; query?: unknown };
+  return { type, message, stack, code, query };
+}
+
 /** The process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. */
 export function createPino(env: Pick<Env, 'logLevel' | 'logFormat'>): Pino {
   const format = env.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
@@ -17,6 +28,7 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat'>): Pino {
       base: undefined,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: errorForLog },
       hooks: { streamWrite: redact },
     },
     stream,

@@ -1,19 +1,46 @@
-import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { loadEnv, type EncryptionKey } from '../../config/env.js';
+import { loadEnv, SettingsError, type EncryptionKey } from '../../config/env.js';
 
 /**
  * The vault's keys when the database is embedded: read from `<dataDir>/encryption-keys`, made there (mode 0600) on
  * the first start. Losing the file loses every stored header and token, so it lies beside the data it seals.
+ *
+ * @throws SettingsError when the file does not hold keys
  */
 export async function keysFromFile(dataDir: string): Promise<EncryptionKey[]> {
   const file = path.join(dataDir, 'encryption-keys');
   await mkdir(dataDir, { recursive: true });
+  const content = (await readIfThere(file)) ?? (await create(file));
   try {
-    await writeFile(file, `k1:${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    const { encryptionKeys } = loadEnv({ ENCRYPTION_KEYS: content });
+    if (encryptionKeys) return encryptionKeys;
+  } catch {
+    // The sentence below says it better: nobody has set ENCRYPTION_KEYS.
   }
-  return loadEnv({ ENCRYPTION_KEYS: (await readFile(file, 'utf8')).trim() }).encryptionKeys ?? [];
+  throw new SettingsError(
+    `${file} does not hold encryption keys (id:base64): restore it, since it opens the stored headers.`,
+  );
+}
+
+/** The file appears complete or not at all; of two processes at the same instant one wins, and both read its key. */
+async function create(file: string): Promise<string> {
+  const draft = `${file}.${randomUUID()}`;
+  try {
+    await writeFile(draft, `k1:${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flush: true });
+    await link(draft, file).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  } finally {
+    await rm(draft, { force: true });
+  }
+  return readFile(file, 'utf8');
+}
+
+async function readIfThere(file: string): Promise<string | null> {
+  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
 }

@@ -1,0 +1,146 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Logger } from '@nestjs/common';
+import { parseUrl } from '../../config/parse-url.js';
+import type { Egress } from '../../platform/egress/egress.js';
+import type { McpCall, McpReply } from '../channel.js';
+import { fromHttpStatus, notMcp, UpstreamAuthRequiredError, UpstreamError } from '../mcp-errors.js';
+import { parseMessage, replyTo, requestText, type RpcHead } from '../messages.js';
+import { rpcCode } from '../protocol.js';
+import { exchange, type ExchangeAnswer } from './http-exchange.js';
+
+/** For messages whose answer nobody waits for. */
+const ASIDE_TIMEOUT_MS = 2_000;
+
+type Headers = Record<string, string>;
+
+/** The upstream no longer knows the session a request was sent in: the request certainly did not run. */
+export class SessionLostError extends Error {}
+
+/** Where a wire leads and with what credentials. */
+export interface HttpTarget {
+  url: URL;
+  /** The connection's own headers; lower-case names. */
+  headers: Headers;
+  /** How long a handshake may take. */
+  connectTimeoutMs: number;
+}
+
+/** One request as it goes over the wire, in a session or to open one. */
+export interface WireRequest extends McpCall {
+  headers: Headers;
+  /** Answers that mean the session is gone reject with {@link SessionLostError}. */
+  mayLoseSession?: boolean;
+}
+
+/**
+ * JSON-RPC over HTTP POST to one upstream. Ids are ours: one counter, never derived from a caller's id, so callers that
+ * all use `id: 1` cannot cross.
+ */
+export class HttpWire {
+  private readonly logger = new Logger('mcp');
+  private lastId = 0;
+
+  constructor(
+    private readonly egress: Egress,
+    readonly target: HttpTarget,
+  ) {}
+
+  /** The id of the next request: what its cancellation must name. */
+  get nextId(): number {
+    return this.lastId + 1;
+  }
+
+  /**
+   * Sends a request and returns its reply, which may be a JSON-RPC error, with the headers it came with.
+   *
+   * @throws UpstreamFailure, SessionLostError
+   */
+  async ask(request: WireRequest): Promise<{ reply: McpReply; headers: IncomingHttpHeaders }> {
+    const id = (this.lastId += 1);
+    let found: McpReply | null = null;
+    const answer = await exchange(this.egress, {
+      url: this.target.url,
+      method: 'POST',
+      headers: request.headers,
+      body: requestText(id, request.method, request.params),
+      timeoutMs: request.timeoutMs,
+      extendWithEvents: request.onNotification !== undefined,
+      cancellation: request.cancellation,
+      onEvent: (data) => (found = this.onEvent(id, data, request)) !== null,
+    });
+    return { reply: found ?? this.replyIn(answer, id, request), headers: answer.headers };
+  }
+
+  /** Sends a notification and waits until it was taken. @throws UpstreamFailure */
+  async tell(headers: Headers, method: string, timeoutMs: number): Promise<void> {
+    const { url } = this.target;
+    const body = requestText(null, method, undefined);
+    const { status } = await exchange(this.egress, { url, method: 'POST', headers, body, timeoutMs });
+    if (status >= 400) throw fromHttpStatus(status, url, undefined);
+  }
+
+  /** Sends a message that nothing depends on. */
+  aside(headers: Headers, body: string): void {
+    const { url } = this.target;
+    exchange(this.egress, { url, method: 'POST', headers, body, timeoutMs: ASIDE_TIMEOUT_MS }).catch((error: unknown) =>
+      this.logger.debug({ msg: 'a message to an upstream was lost', err: error }),
+    );
+  }
+
+  /** Ends a session upstream, in 2 s at most. Never rejects. */
+  async endSession(headers: Headers): Promise<void> {
+    const { url } = this.target;
+    await exchange(this.egress, { url, method: 'DELETE', headers, timeoutMs: ASIDE_TIMEOUT_MS }).catch(
+      (error: unknown) => this.logger.debug({ msg: 'an upstream session could not be ended', err: error }),
+    );
+  }
+
+  /** One message of an answer's stream: the reply, or null for what precedes it. */
+  private onEvent(id: number, data: string, { headers, onNotification }: WireRequest): McpReply | null {
+    const head = parseMessage(data);
+    if (!head) throw notMcp(this.target.url, '');
+    if (typeof head.method !== 'string') return replyTo(id, data, head);
+    if (head.id === undefined) onNotification?.(data, head.method);
+    else this.aside(headers, answerToServer(head.id, head.method));
+    return null;
+  }
+
+  private replyIn(answer: ExchangeAnswer, id: number, { mayLoseSession }: WireRequest): McpReply {
+    const { url, headers } = this.target;
+    const { status, contentType, text } = answer;
+    if (status === 401) throw new UpstreamAuthRequiredError(Object.keys(headers).length > 0);
+    const head = text === null ? null : parseMessage(text);
+    const reply = head && text !== null ? replyTo(id, text, head) : null;
+    if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();
+    if (reply && (status < 300 || reply.error)) return reply;
+    if (status < 200 || status >= 300) throw fromHttpStatus(status, url, locationOf(answer.headers.location, url));
+    if (text !== null || !contentType.startsWith('text/event-stream')) throw notMcp(url, contentType);
+    throw new UpstreamError(
+      `${url.host} ended its event stream without an answer. Whether the call was carried out is unknown.`,
+      undefined,
+      true,
+    );
+  }
+}
+
+/** A server may ask its client something mid-call. We declared that we answer nothing, so it hears so at once. */
+function answerToServer(id: unknown, method: string): string {
+  const outcome =
+    method === 'ping'
+      ? { result: {} }
+      : { error: { code: rpcCode.methodNotFound, message: `This client does not answer ${method}` } };
+  return JSON.stringify({ jsonrpc: '2.0', id, ...outcome });
+}
+
+/** 404 is how MCP says it; servers in the field also answer 400 with a generic code and no id of ours. */
+function isSessionLost(status: number, reply: McpReply | null, id: number, head: RpcHead | null): boolean {
+  const code = reply?.error?.code;
+  if (status === 404) return !(code === rpcCode.methodNotFound && head?.id === id);
+  return status === 400 && head?.id !== id && (code === -32000 || code === rpcCode.invalidRequest);
+}
+
+/** A redirect's target without its query: what a person needs to see, and nothing secret. */
+function locationOf(location: string | string[] | undefined, base: URL): string | undefined {
+  const target = typeof location === 'string' ? parseUrl(location, base) : null;
+  return target ? `${target.origin}${target.pathname}` : undefined;
+}

@@ -1,0 +1,41 @@
+import type { ServerInfo } from '../../mcp/protocol.js';
+import { toStorableText } from './storable.js';
+
+type Icon = NonNullable<ServerInfo['icons']>[number];
+
+function record(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/** The members of these names that are texts. */
+function texts<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
+  const found = names.flatMap((name) => {
+    const text = value[name];
+    return typeof text === 'string' ? [[name, toStorableText(text)]] : [];
+  });
+  return Object.fromEntries(found) as Partial<Record<Name, string>>;
+}
+
+/** An icon without a `src` is none. Before revision 2025-11-25 some servers wrote `sizes` as one text. */
+function iconsOf(value: unknown): Icon[] {
+  const isText = (size: unknown) => typeof size === 'string';
+  return Array.from(value as unknown[], record).flatMap(({ sizes, ...icon }) => {
+    const { src, ...rest } = texts(icon, 'src', 'mimeType', 'theme');
+    const given = isText(sizes) ? sizes.split(' ') : Array.isArray(sizes) ? sizes.filter(isText) : undefined;
+    return src === undefined ? [] : [{ src, ...rest, ...(given && { sizes: given.map(toStorableText) }) }];
+  });
+}
+
+/**
+ * What a server said of itself, as it is stored and shown: the known fields (Spec 2.1), each only in its own type, in
+ * text Postgres can hold. An upstream may send anything; none of it may make a connection unreadable.
+ */
+export function toStoredServerInfo(info: ServerInfo): ServerInfo {
+  const given = record(info);
+  return {
+    name: '',
+    version: '',
+    ...texts(given, 'name', 'version', 'title', 'description', 'websiteUrl'),
+    ...(Array.isArray(given.icons) && { icons: iconsOf(given.icons) }),
+  };
+}

@@ -1,0 +1,26 @@
+/** Levels of nesting; Postgres and every recursion of ours take some thousands. */
+const DEPTH_MAX = 100;
+
+/**
+ * Why Postgres would refuse a JSON value or change it on the way, as the end of a sentence; null when it can be stored.
+ * Text and jsonb hold no NUL and no lone surrogates; a number such as 1e400 is infinite here and null in JSON.
+ */
+export function storableFault(value: unknown, depth = 0): string | null {
+  if (typeof value === 'string') {
+    return value.includes('\0') || !value.isWellFormed() ? 'must not hold NUL characters or broken unicode' : null;
+  }
+  if (typeof value === 'number') return Number.isFinite(value) ? null : 'must not hold numbers beyond 1.7e308';
+  if (typeof value !== 'object' || value === null) return null;
+  if (depth > DEPTH_MAX) return `must not be nested deeper than ${DEPTH_MAX} levels`;
+  const parts: unknown[] = Array.isArray(value) ? value : Object.entries(value).flat();
+  for (const part of parts) {
+    const fault = storableFault(part, depth + 1);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+/** A text that an upstream wrote, as text of Postgres: what that cannot hold becomes U+FFFD. */
+export function toStorableText(text: string): string {
+  return text.replaceAll('\0', '\ufffd').toWellFormed();
+}

@@ -1,0 +1,76 @@
+import { describe, expect, it } from '@jest/globals';
+import { RowCache } from './row-cache.js';
+
+/** A cache whose reads end when the test says so. */
+function cacheWithReads() {
+  const reads: { key: string; end: (row: { n: number } | null) => void; fail: (error: Error) => void }[] = [];
+  const load = (key: string) =>
+    new Promise<{ n: number } | null>((end, fail) => {
+      reads.push({ key, end, fail });
+    });
+  return { reads, cache: new RowCache<{ n: number }>(load, { max: 10, ttlMs: 60_000 }) };
+}
+
+describe('RowCache', () => {
+  it('reads a row once for all who ask at once and later', async () => {
+    const { cache, reads } = cacheWithReads();
+    const asked = [cache.get('a'), cache.get('a')];
+    reads[0]?.end({ n: 1 });
+    expect(await Promise.all(asked)).toEqual([{ n: 1 }, { n: 1 }]);
+    expect(await cache.get('a')).toEqual({ n: 1 });
+    expect(reads).toHaveLength(1);
+  });
+
+  it('does not remember that a row is missing, nor that reading it failed', async () => {
+    const { cache, reads } = cacheWithReads();
+    const missing = cache.get('a');
+    reads[0]?.end(null);
+    expect(await missing).toBeNull();
+    const failing = cache.get('a');
+    reads[1]?.fail(new Error('away'));
+    await expect(failing).rejects.toThrow('away');
+    const found = cache.get('a');
+    reads[2]?.end({ n: 3 });
+    expect(await found).toEqual({ n: 3 });
+  });
+
+  it.each([
+    ['drop', (cache: RowCache<{ n: number }>) => cache.drop('a')],
+    ['dropWhere', (cache: RowCache<{ n: number }>) => cache.dropWhere(() => false)],
+  ])('%s: a row that is being read answers those who asked before, and is not kept', async (_, drop) => {
+    const { cache, reads } = cacheWithReads();
+    const before = cache.get('a');
+    drop(cache);
+    const after = cache.get('a');
+    reads[1]?.end({ n: 2 });
+    expect(await after).toEqual({ n: 2 });
+    reads[0]?.end({ n: 1 });
+    expect(await before).toEqual({ n: 1 });
+    expect(await cache.get('a')).toEqual({ n: 2 });
+    expect(reads).toHaveLength(2);
+  });
+
+  it('dropWhere forgets the rows that match and no others', async () => {
+    const { cache, reads } = cacheWithReads();
+    for (const [i, key] of ['a', 'b'].entries()) {
+      const asked = cache.get(key);
+      reads[i]?.end({ n: i });
+      await asked;
+    }
+    cache.dropWhere(({ n }) => n === 1);
+    expect(await cache.get('a')).toEqual({ n: 0 });
+    void cache.get('b');
+    expect(reads.map(({ key }) => key)).toEqual(['a', 'b', 'b']);
+  });
+
+  it('believes a row only for its time', async () => {
+    let n = 0;
+    const cache = new RowCache(async () => ({ n: (n += 1) }), { max: 10, ttlMs: 1 });
+    expect(await cache.get('a')).toEqual({ n: 1 });
+    const deadline = Date.now() + 5_000;
+    while ((await cache.get('a'))?.n === 1) {
+      expect(Date.now()).toBeLessThan(deadline);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  });
+});

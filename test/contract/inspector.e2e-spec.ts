@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { delimiter, dirname, join } from 'node:path';
+import { startApp, type TestAccount, type TestApp } from '../support/app.js';
+import { startEverything, type EverythingServer } from '../support/everything.js';
+import { createConnection } from '../support/factories.js';
+import { verifies } from '../support/verifies.js';
+
+let app: TestApp;
+let everything: EverythingServer;
+let account: TestAccount;
+let endpoint: string;
+
+interface Run {
+  code: number;
+  output: string;
+  errors: string;
+}
+
+/** Runs MCP Inspector's command line mode against an endpoint, with only its URL and a bearer. */
+function inspect(url: string, key: string, ...args: string[]): Promise<Run> {
+  const manifest = createRequire(import.meta.url).resolve('@modelcontextprotocol/inspector-cli/package.json');
+  const program = join(dirname(manifest), 'build', 'cli.js');
+  const options = ['--cli', url, '--transport', 'http', '--header', `Authorization: Bearer ${key}`, ...args];
+  // It starts itself once more, with the `node` of the PATH.
+  const path = [dirname(process.execPath), process.env.PATH].join(delimiter);
+  const env = { ...process.env, PATH: path, NODE_OPTIONS: '' };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...options], { env, timeout: 50_000 }, (error, output, errors) => {
+      resolve({ code: error ? Number(error.code ?? -1) : 0, output, errors });
+    });
+  });
+}
+
+beforeAll(async () => {
+  [app, everything] = await Promise.all([startApp(), startEverything()]);
+  account = await app.account();
+  const { path } = await createConnection(app, account, { mcpUrl: everything.url });
+  endpoint = `${app.url}${path}/mcp`;
+});
+
+afterAll(async () => {
+  await Promise.all([app?.close(), everything?.close()]);
+});
+
+describe("MCP Inspector's command line mode", () => {
+  verifies('mcp:initialize', 'lists tools with only URL and bearer', async () => {
+    const { code, output, errors } = await inspect(endpoint, account.key, '--method', 'tools/list');
+    expect({ code, errors }).toMatchObject({ code: 0 });
+    const { tools } = JSON.parse(output) as { tools: { name: string }[] };
+    expect(tools.map(({ name }) => name)).toContain('echo');
+  });
+
+  verifies('mcp:initialize', 'calls a tool with only URL and bearer, in the short form of the path too', async () => {
+    const short = endpoint.replace('/connect/', '/');
+    for (const url of [endpoint, short]) {
+      const call = ['--method', 'tools/call', '--tool-name', 'echo', '--tool-arg', 'message=Hello'];
+      const { code, output, errors } = await inspect(url, account.key, ...call);
+      expect({ code, errors }).toMatchObject({ code: 0 });
+      expect(JSON.parse(output)).toEqual({ content: [{ type: 'text', text: 'Echo: Hello' }] });
+    }
+  });
+
+  verifies('mcp:no-key', 'says that a wrong bearer is refused', async () => {
+    const { code, output, errors } = await inspect(endpoint, 'slipway_wrong', '--method', 'tools/list');
+    expect(code).not.toBe(0);
+    expect(output).toBe('');
+    expect(errors).toContain('The API key is not valid');
+  });
+});

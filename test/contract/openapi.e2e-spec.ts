@@ -1,0 +1,509 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import { createApp } from '../../src/app.setup.js';
+import { loadEnv } from '../../src/config/env.js';
+import { routeTable } from '../../src/platform/http/route-table.js';
+import { uniqueName } from '../support/app.js';
+import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
+import { startUpstream, type Upstream } from '../support/upstream.js';
+import { verifies } from '../support/verifies.js';
+
+/** Real processes take their time on a busy machine. */
+const SLOW_MS = 120_000;
+
+/** A parsed body, of any shape. */
+type Json = ReturnType<typeof JSON.parse>;
+
+interface Schema {
+  $ref?: string;
+  type?: string;
+  nullable?: boolean;
+  enum?: unknown[];
+  required?: string[];
+  properties?: Record<string, Schema>;
+  additionalProperties?: Schema | boolean;
+  items?: Schema;
+  oneOf?: Schema[];
+  example?: unknown;
+}
+
+interface Media {
+  schema?: Schema;
+  example?: unknown;
+  examples?: Record<string, { value: unknown }>;
+}
+
+interface Parameter {
+  name: string;
+  in: string;
+  required?: boolean;
+  description?: string;
+  schema?: Schema;
+}
+
+interface Operation {
+  operationId: string;
+  summary?: string;
+  description?: string;
+  deprecated?: boolean;
+  tags?: string[];
+  parameters?: Parameter[];
+  requestBody?: { content: Record<string, Media> };
+  responses: Record<string, { description?: string; content?: Record<string, Media> }>;
+  security?: Record<string, string[]>[];
+}
+
+interface OpenApi {
+  openapi: string;
+  info: { title: string; version: string };
+  tags: { name: string; description?: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema>; securitySchemes: Record<string, object> };
+}
+
+/** What an MCP server said passes unchanged, so these may hold more than is written; every other object is closed. */
+const open = new Set([
+  'ToolDto',
+  'ObjectSchemaDto',
+  'ToolAnnotationsDto',
+  'ServerIconDto',
+  'CallToolResultDto',
+  'ContentDto',
+]);
+
+/** Routes that are answered and not worth a line in the document. */
+const undocumented = ['GET /connect/{namespace}/{connectionId}/mcp', 'DELETE /connect/{namespace}/{connectionId}/mcp'];
+
+let url: string;
+let key: string;
+let served: OpenApi;
+let committed: OpenApi;
+let operations: { name: string; method: string; path: string; operation: Operation }[];
+
+beforeAll(async () => {
+  const service = runProgram('main.js', {
+    DATA_DIR: await dataFolder(),
+    UPSTREAM_CALL_TIMEOUT_MS: '1500',
+    LOG_LEVEL: 'fatal',
+  });
+  url = await service.url();
+  key = (await service.key()) as string;
+  served = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
+  committed = JSON.parse(await readFile(new URL('../../openapi.json', import.meta.url), 'utf8')) as OpenApi;
+  operations = Object.entries(committed.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      method: method.toUpperCase(),
+      path,
+      operation,
+    })),
+  );
+}, SLOW_MS);
+
+afterAll(cleanUpPrograms, SLOW_MS);
+
+function resolve(ref: string): { name: string; schema: Schema } {
+  const name = /^#\/components\/schemas\/(\w+)$/.exec(ref)?.[1] ?? '';
+  const schema = committed.components.schemas[name];
+  if (!schema) throw new Error(`${ref} leads nowhere.`);
+  return { name, schema };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const fits: Record<string, (value: unknown) => boolean> = {
+  string: (value) => typeof value === 'string',
+  number: (value) => typeof value === 'number',
+  integer: (value) => Number.isInteger(value),
+  boolean: (value) => typeof value === 'boolean',
+  array: Array.isArray,
+  object: isObject,
+};
+
+/** Where a value departs from its schema, one line each; none when it fits. */
+function departures(schema: Schema, value: unknown, at = 'body', isOpen = false): string[] {
+  if (schema.$ref !== undefined) {
+    const target = resolve(schema.$ref);
+    return departures(target.schema, value, at, open.has(target.name));
+  }
+  if (schema.oneOf) {
+    const all = schema.oneOf.map((one) => departures(one, value, at, isOpen));
+    return all.some((one) => one.length === 0) ? [] : all.flat();
+  }
+  if (value === null && schema.nullable === true) return [];
+  if (schema.type !== undefined && !fits[schema.type]?.(value))
+    return [`${at} is no ${schema.type}: ${JSON.stringify(value)}`];
+  if (schema.enum && !schema.enum.includes(value)) return [`${at} is none of ${schema.enum.join(', ')}`];
+  if (Array.isArray(value)) {
+    return value.flatMap((item, i) => (schema.items ? departures(schema.items, item, `${at}[${i}]`) : []));
+  }
+  if (!isObject(value)) return [];
+  const missing = (schema.required ?? []).filter((name) => !(name in value)).map((name) => `${at}.${name} is missing`);
+  return Object.entries(value).reduce((found, [name, member]) => {
+    const known = schema.properties?.[name];
+    const rest = schema.additionalProperties;
+    if (known) return [...found, ...departures(known, member, `${at}.${name}`)];
+    if (isObject(rest)) return [...found, ...departures(rest, member, `${at}.${name}`)];
+    const isFree = isOpen || rest === true || schema.properties === undefined;
+    return isFree ? found : [...found, `${at}.${name} is not documented`];
+  }, missing);
+}
+
+/** Every schema and reference inside a part of the document. */
+function* schemasIn(part: unknown): Generator<Record<string, unknown>> {
+  if (Array.isArray(part)) for (const item of part) yield* schemasIn(item);
+  else if (isObject(part)) {
+    yield part;
+    for (const [name, member] of Object.entries(part)) {
+      if (name !== 'example' && name !== 'examples') yield* schemasIn(member);
+    }
+  }
+}
+
+function familySchema(path: string): string {
+  if (path.endsWith('/mcp')) return 'JsonRpcError';
+  return path.startsWith('/connect/') ? 'ConnectionsError' : 'RegistryError';
+}
+
+/** `[{}]` is how a document says that nothing is needed. */
+const needsKey = ({ security = [] }: Operation) => security.some((scheme) => 'apiKey' in scheme);
+
+/** The operations that fail a check, so that a failure names all of them at once. */
+function failing(check: (operation: Operation, path: string, method: string) => boolean): string[] {
+  return operations.filter(({ operation, path, method }) => !check(operation, path, method)).map(({ name }) => name);
+}
+
+describe('the API document', () => {
+  verifies('openapi:document', 'is served as it is committed, without a key', async () => {
+    expect(served).toEqual(committed);
+    const yaml = await fetch(`${url}/openapi.yaml`);
+    expect(yaml.status).toBe(200);
+  });
+
+  verifies('openapi:document', 'is OpenAPI 3.0 by its structure', () => {
+    expect(committed.openapi).toMatch(/^3\.0\.\d$/);
+    expect(committed.info).toMatchObject({ title: 'Slipway', version: '1.0.0' });
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    const declared = committed.tags.map(({ name }) => name);
+    expect(failing(({ tags }) => tags?.length === 1 && declared.includes(tags[0] ?? ''))).toEqual([]);
+    expect(
+      failing(({ parameters = [] }, path) => {
+        const wanted = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+        const given = parameters.filter((one) => one.in === 'path');
+        return (
+          JSON.stringify(given.map(({ name }) => name)) === JSON.stringify(wanted) &&
+          given.every((one) => one.required === true && one.schema?.type === 'string')
+        );
+      }),
+    ).toEqual([]);
+    expect(
+      failing(({ responses }) =>
+        Object.entries(responses).every(([status, { description }]) => /^[2-5]\d\d$/.test(status) && !!description),
+      ),
+    ).toEqual([]);
+
+    const odd = [...schemasIn({ paths: committed.paths, components: committed.components })].flatMap((part) => {
+      if (typeof part.$ref === 'string') return resolve(part.$ref).schema ? [] : [part.$ref];
+      // What 3.1 and JSON Schema have and 3.0 has not.
+      const newer = ['const', '$defs', '$schema', 'patternProperties', 'prefixItems'].filter((word) => word in part);
+      return Array.isArray(part.type) || part.type === 'null' ? [...newer, JSON.stringify(part.type)] : newer;
+    });
+    expect(odd).toEqual([]);
+  });
+
+  verifies('openapi:complete', 'names every route of the service and no other', async () => {
+    const env = loadEnv({
+      DATABASE_URL: 'postgres://localhost/none',
+      ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
+    });
+    const routes = routeTable(await createApp(env, { preview: true })).map(
+      ({ method, path }) => `${method} ${path.replace(/[:*](\w+)/g, '{$1}')}`,
+    );
+    expect(routes).toEqual(expect.arrayContaining(undocumented));
+    const documented = operations.map(({ name }) => name);
+    expect([...documented].sort()).toEqual(routes.filter((name) => !undocumented.includes(name)).sort());
+  });
+
+  verifies('openapi:complete', 'gives every operation a summary of one plain line and describes its parameters', () => {
+    const isPlain = (text: string) => text.length <= 80 && !/[`\n]|\.$/.test(text);
+    expect(failing(({ summary = '' }) => summary !== '' && isPlain(summary))).toEqual([]);
+    expect(failing(({ summary, description }) => !`${summary} ${description}`.includes('Spec '))).toEqual([]);
+    expect(failing(({ parameters = [] }) => parameters.every((one) => (one.description ?? '') !== ''))).toEqual([]);
+  });
+
+  verifies('openapi:complete', 'gives every operation examples that fit, and fills no filter in unasked', () => {
+    const wrong: string[] = [];
+    let examples = 0;
+    const check = (name: string, { schema = {}, example, examples: several = {} }: Media) => {
+      const given = [example, schema.example, ...Object.values(several).map(({ value }) => value)];
+      for (const value of given.filter((one) => one !== undefined)) {
+        examples += 1;
+        wrong.push(...departures(schema, value).map((line) => `${name}: ${line}`));
+      }
+    };
+    for (const { name, operation } of operations) {
+      const { parameters = [], requestBody, responses } = operation;
+      const bodies = [requestBody ?? {}, ...Object.values(responses)].flatMap(({ content = {} }) =>
+        Object.values(content),
+      );
+      bodies.forEach((media) => check(name, media));
+      for (const { in: where, name: parameter, schema = {} } of parameters) {
+        const isFilled = schema.example !== undefined;
+        if (where === 'path' && !isFilled) wrong.push(`${name}: {${parameter}} has no example`);
+        if (where === 'query' && isFilled && parameter !== 'metadata') wrong.push(`${name}: ${parameter} is filled in`);
+      }
+      // A success without an example of its own is shown with those of its schema's properties.
+      const shown = bodies.some(({ schema, example }) => {
+        const properties = schema?.$ref === undefined ? {} : (resolve(schema.$ref).schema.properties ?? {});
+        return (
+          example !== undefined ||
+          schema?.example !== undefined ||
+          Object.values(properties).some((one) => 'example' in one)
+        );
+      });
+      if (!shown) wrong.push(`${name} has no example`);
+    }
+    expect(wrong).toEqual([]);
+    expect(examples).toBeGreaterThan(operations.length);
+  });
+
+  verifies('openapi:complete', 'gives every operation its statuses, each failure with the body of its family', () => {
+    expect(failing(({ responses }) => Object.keys(responses).some((status) => status.startsWith('2')))).toEqual([]);
+    expect(
+      failing(({ responses }, path) =>
+        Object.entries(responses).every(([status, { content }]) => {
+          if (status.startsWith('2') || path === '/ready') return true;
+          const media = content?.['application/json'];
+          return media?.schema?.$ref === `#/components/schemas/${familySchema(path)}` && media.example !== undefined;
+        }),
+      ),
+    ).toEqual([]);
+    const needs = (status: string, when: (operation: Operation, path: string) => boolean) =>
+      failing((operation, path) => !when(operation, path) || status in operation.responses);
+    expect(needs('401', needsKey)).toEqual([]);
+    expect(needs('413', ({ requestBody }) => requestBody !== undefined)).toEqual([]);
+    expect(needs('404', (_, path) => path.includes('{') && path !== '/namespaces/{name}')).toEqual([]);
+  });
+
+  verifies('openapi:deprecated', 'marks the older way to create a server deprecated, and nothing else', () => {
+    const deprecated = operations.filter(({ operation }) => operation.deprecated === true).map(({ name }) => name);
+    expect(deprecated).toEqual(['PUT /namespaces/{namespace}/servers/{server}']);
+    expect(operations.map(({ name }) => name)).toContain('PUT /servers/{qualifiedName}');
+  });
+
+  verifies('openapi:no-version', 'has no version in a path, a parameter or a header', () => {
+    expect(operations.filter(({ path }) => /(^|\/)v\d+(\/|$)|version/i.test(path))).toEqual([]);
+    const parameters = operations.flatMap(({ operation }) => operation.parameters ?? []);
+    expect(parameters.filter((one) => one.in === 'header' || /version/i.test(one.name))).toEqual([]);
+    expect(Object.keys(committed.components.securitySchemes)).toEqual(['apiKey']);
+  });
+
+  verifies('openapi:security', 'wants the bearer key everywhere but for health', () => {
+    expect(committed.components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' });
+    const isOpen = (path: string) => path === '/health' || path === '/ready';
+    expect(
+      failing(({ security }, path) => JSON.stringify(security) === (isOpen(path) ? '[{}]' : '[{"apiKey":[]}]')),
+    ).toEqual([]);
+  });
+});
+
+describe('the answers of the service', () => {
+  /** The statuses each operation really gave. */
+  const seen = new Map<string, Set<number>>();
+  let upstream: Upstream;
+  let guarded: Upstream;
+
+  beforeAll(async () => {
+    [upstream, guarded] = await Promise.all([
+      startUpstream(),
+      startUpstream({ requireHeaders: { authorization: 'Bearer right' } }),
+    ]);
+  });
+
+  afterAll(() => Promise.all([upstream?.close(), guarded?.close()]));
+
+  /** Sends a request and holds the answer against its documented schema. */
+  async function ask(
+    name: string,
+    status: number,
+    parameters: Record<string, string> = {},
+    body?: unknown,
+    { bearer = key, query = '', headers = {} }: { bearer?: string | null; query?: string; headers?: object } = {},
+  ): Promise<Json> {
+    const found = operations.find((one) => one.name === name);
+    if (!found) throw new Error(`${name} is not documented.`);
+    const path = found.path.replace(/\{(\w+)\}/g, (_, param: string) => encodeURIComponent(parameters[param] ?? ''));
+    const response = await fetch(`${url}${path}${query}`, {
+      method: found.method,
+      headers: {
+        ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
+    });
+    const text = await response.text();
+    expect({ name, status: response.status, text }).toMatchObject({ status });
+    const documented = found.operation.responses[status];
+    expect({ name, status, isDocumented: documented !== undefined }).toMatchObject({ isDocumented: true });
+    seen.set(name, (seen.get(name) ?? new Set()).add(status));
+    if (documented?.content === undefined) {
+      expect(text).toBe('');
+      return undefined;
+    }
+    const type = (response.headers.get('content-type') ?? '').split(';')[0];
+    const schema = documented.content[type]?.schema;
+    expect({ name, status, type, isDocumented: schema !== undefined }).toMatchObject({ isDocumented: true });
+    if (type !== 'application/json') return text;
+    const parsed: unknown = JSON.parse(text);
+    expect({ name, status, departures: departures(schema as Schema, parsed) }).toMatchObject({ departures: [] });
+    return parsed;
+  }
+
+  it('are measured by a check that can fail', () => {
+    const list = { $ref: '#/components/schemas/NamespaceListDto' };
+    const namespace = { name: 'acme', createdAt: '2026-11-20T10:15:00.000Z' };
+    const pagination = { currentPage: 1, pageSize: 20, totalPages: 1, totalCount: 1 };
+    expect(departures(list, { namespaces: [namespace], pagination })).toEqual([]);
+    expect(
+      departures(list, { namespaces: [{ name: 1, id: 7 }], pagination: { ...pagination, pageSize: 1.5 } }),
+    ).toEqual([
+      'body.namespaces[0].createdAt is missing',
+      'body.namespaces[0].name is no string: 1',
+      'body.namespaces[0].id is not documented',
+      'body.pagination.pageSize is no integer: 1.5',
+    ]);
+  });
+
+  verifies(
+    'openapi:complete',
+    'are as documented for every operation, successes and failures alike',
+    async () => {
+      const namespace = uniqueName('ns');
+      const tooLarge = JSON.stringify({ displayName: 'x', description: 'x'.repeat(2 ** 20) });
+      await ask('GET /health', 200, {}, undefined, { bearer: null });
+      await ask('GET /ready', 200, {}, undefined, { bearer: null });
+
+      // Accounts and keys
+      await ask('GET /accounts/me', 200);
+      const name = uniqueName('account');
+      const account = await ask('POST /accounts', 201, {}, { name, kind: 'organization' });
+      await ask('POST /accounts', 409, {}, { name, kind: 'user' });
+      await ask('POST /accounts', 400, {}, { kind: 'robot' });
+      await ask('GET /accounts', 200);
+      await ask('GET /accounts', 400, {}, undefined, { query: '?page=0' });
+      const accountId = account.id as string;
+      const made = await ask('POST /accounts/{accountId}/api-keys', 201, { accountId }, { name: 'laptop' });
+      await ask('POST /accounts/{accountId}/api-keys', 400, { accountId }, {});
+      await ask('POST /accounts/{accountId}/api-keys', 404, { accountId: made.id }, { name: 'laptop' });
+      const other = { bearer: made.key as string };
+      await ask('GET /accounts/{accountId}/api-keys', 200, { accountId: 'me' }, undefined, other);
+      await ask('GET /accounts/{accountId}/api-keys', 404, { accountId: 'none' });
+      await ask('GET /accounts', 403, {}, undefined, other);
+      await ask('POST /accounts', 403, {}, { name: uniqueName('account'), kind: 'user' }, other);
+
+      // Namespaces and servers
+      await ask('PUT /namespaces/{name}', 201, { name: namespace });
+      await ask('PUT /namespaces/{name}', 400, { name: 'A' });
+      await ask('PUT /namespaces/{name}', 409, { name: namespace }, undefined, other);
+      const generated = await ask('POST /namespaces', 201);
+      await ask('GET /namespaces', 200);
+      await ask('GET /namespaces', 400, {}, undefined, { query: '?pageSize=999' });
+      await ask('DELETE /namespaces/{name}', 200, { name: generated.name });
+      await ask('DELETE /namespaces/{name}', 404, { name: generated.name });
+      await ask('DELETE /namespaces/{name}', 403, { name: namespace }, undefined, other);
+      const qualifiedName = `${namespace}/weather`;
+      await ask('PUT /servers/{qualifiedName}', 201, { qualifiedName }, { displayName: 'Weather' });
+      await ask('PUT /servers/{qualifiedName}', 400, { qualifiedName }, { displayName: 7 });
+      await ask('PUT /servers/{qualifiedName}', 403, { qualifiedName }, {}, other);
+      await ask('PUT /servers/{qualifiedName}', 404, { qualifiedName: `${generated.name}/weather` }, {});
+      await ask('PUT /servers/{qualifiedName}', 413, { qualifiedName }, tooLarge);
+      await ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
+      await ask('DELETE /namespaces/{name}', 409, { name: namespace });
+      const older = 'PUT /namespaces/{namespace}/servers/{server}';
+      await ask(older, 201, { namespace, server: 'older' }, {});
+      await ask(older, 400, { namespace, server: 'x' }, {});
+      await ask(older, 403, { namespace, server: 'older' }, {}, other);
+      await ask('DELETE /servers/{qualifiedName}', 200, { qualifiedName });
+      await ask('DELETE /servers/{qualifiedName}', 404, { qualifiedName });
+      await ask('GET /servers/{qualifiedName}', 404, { qualifiedName });
+
+      // Connections
+      const one = 'PUT /connect/{namespace}/{connectionId}';
+      const mine = { namespace, connectionId: 'mine' };
+      const body = { mcpUrl: upstream.url, metadata: { userId: 'u-1' } };
+      await ask(one, 201, mine, body);
+      await ask(one, 200, mine, { name: 'Renamed' });
+      await ask(one, 400, mine, { surprise: true });
+      await ask(one, 409, mine, { mcpUrl: guarded.url });
+      await ask(one, 404, mine, body, other);
+      await ask(one, 413, mine, tooLarge);
+      await ask('POST /connect/{namespace}', 201, { namespace }, body);
+      await ask('POST /connect/{namespace}', 400, { namespace }, {});
+      await ask('POST /connect/{namespace}', 404, { namespace: uniqueName('ns') }, body);
+      const locked = { namespace, connectionId: 'locked' };
+      expect((await ask(one, 201, locked, { mcpUrl: guarded.url })).status.state).toBe('auth_required');
+      const dead = { namespace, connectionId: 'dead' };
+      expect((await ask(one, 201, dead, { mcpUrl: 'http://127.0.0.1:1/mcp' })).status.state).toBe('error');
+      await ask('GET /connect/{namespace}', 200, { namespace }, undefined, { query: '?limit=2&metadata.userId=u-1' });
+      await ask('GET /connect/{namespace}', 400, { namespace }, undefined, { query: '?limit=0' });
+      await ask('GET /connect/{namespace}', 404, { namespace }, undefined, other);
+      await ask('GET /connect/{namespace}/{connectionId}', 200, mine);
+      await ask('GET /connect/{namespace}/{connectionId}', 404, { namespace, connectionId: 'none' });
+
+      // Tools
+      const list = 'GET /connect/{namespace}/{connectionId}/.tools';
+      await ask(list, 200, mine);
+      await ask(list, 404, { namespace, connectionId: 'none' });
+      await ask(list, 409, locked);
+      await ask(list, 502, dead);
+      const get = 'GET /connect/{namespace}/{connectionId}/.tools/{toolPath}';
+      await ask(get, 200, { ...mine, toolPath: 'echo' });
+      await ask(get, 200, { ...mine, toolPath: 'repo' });
+      await ask(get, 404, { ...mine, toolPath: 'none' });
+      const call = 'POST /connect/{namespace}/{connectionId}/.tools/{toolPath}';
+      await ask(call, 200, { ...mine, toolPath: 'echo' }, { message: 'Hello' });
+      await ask(call, 200, { ...mine, toolPath: 'fail' }, {});
+      await ask(call, 400, { ...mine, toolPath: 'echo' }, []);
+      await ask(call, 404, { ...mine, toolPath: 'none' }, {});
+      await ask(call, 409, { ...locked, toolPath: 'echo' }, {});
+      await ask(call, 422, { ...mine, toolPath: 'rpc_error' }, {});
+      await ask(call, 502, { ...dead, toolPath: 'echo' }, {});
+      await ask(call, 504, { ...mine, toolPath: 'hold' }, {});
+      await ask('GET /connect/{namespace}/.tools', 200, { namespace });
+      await ask('GET /connect/{namespace}/.tools', 404, { namespace }, undefined, other);
+
+      // MCP
+      const mcp = 'POST /connect/{namespace}/{connectionId}/mcp';
+      const rpc = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+      await ask(mcp, 200, mine, rpc);
+      const steps = { name: 'progress', arguments: { steps: 2 }, _meta: { progressToken: 7 } };
+      const stream = { headers: { accept: 'application/json, text/event-stream' } };
+      const events = await ask(mcp, 200, mine, { ...rpc, method: 'tools/call', params: steps }, stream);
+      expect(events).toContain('notifications/progress');
+      await ask(mcp, 202, mine, { jsonrpc: '2.0', method: 'notifications/initialized' });
+      await ask(mcp, 400, mine, 'no JSON');
+      await ask(mcp, 403, mine, rpc, { headers: { origin: 'https://evil.example' } });
+      await ask(mcp, 404, mine, rpc, other);
+
+      for (const { name: secured, path, method, operation } of operations) {
+        if (!needsKey(operation)) continue;
+        const parameters = Object.fromEntries(
+          [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => [param ?? '', 'none']),
+        );
+        await ask(secured, 401, parameters, method === 'GET' || method === 'DELETE' ? undefined : {}, { bearer: null });
+      }
+      await ask('DELETE /connect/{namespace}/{connectionId}', 200, mine);
+      await ask('DELETE /connect/{namespace}/{connectionId}', 404, mine);
+      await ask('DELETE /accounts/{accountId}/api-keys/{keyId}', 200, { accountId, keyId: made.id });
+      await ask('DELETE /accounts/{accountId}/api-keys/{keyId}', 404, { accountId, keyId: made.id });
+
+      const unproven = operations.filter(({ name: one }) => ![...(seen.get(one) ?? [])].some((status) => status < 300));
+      expect(unproven.map(({ name: one }) => one)).toEqual([]);
+    },
+    SLOW_MS,
+  );
+});

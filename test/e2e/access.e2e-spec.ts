@@ -1,0 +1,394 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import supertest from 'supertest';
+import { createApp } from '../../src/app.setup.js';
+import { declarationOf } from '../../src/modules/auth/access.check.js';
+import type { AccessRule } from '../../src/modules/auth/access.types.js';
+import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
+import { ServersController } from '../../src/modules/servers/servers.controller.js';
+import { RESERVED_NAMESPACES } from '../../src/platform/http/names.js';
+import { ACCESS } from '../../src/platform/http/public.decorator.js';
+import { routeTable, type Route } from '../../src/platform/http/route-table.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { createConnection, createServer } from '../support/factories.js';
+import { startUpstream, type Upstream } from '../support/upstream.js';
+import { verifies } from '../support/verifies.js';
+
+/** What somebody owns, enough to fill the parameters of every route. */
+interface Estate {
+  owner: TestAccount;
+  keyId: string;
+  namespace: string;
+  /** `namespace/server` */
+  server: string;
+  connectionId: string;
+}
+
+/** One request of a walk through all routes. */
+interface Visit {
+  /** `GET /servers/:qualifiedName` */
+  name: string;
+  path: string;
+  response: supertest.Response;
+}
+
+type Method = 'get' | 'put' | 'post' | 'delete' | 'patch' | 'head';
+
+/** In what a stranger must not see: stored with the estate, and to be looked for in answers. */
+const CANARY = 'canary-of-the-owner';
+
+let app: TestApp;
+let upstream: Upstream;
+let routes: Route[];
+let estate: Estate;
+let stranger: TestAccount;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  app = await startApp();
+  routes = routeTable(await createApp(app.env, { preview: true }));
+  estate = await createEstate();
+  stranger = await app.account();
+});
+afterAll(async () => {
+  await app.close();
+  await upstream.close();
+});
+
+async function createEstate(): Promise<Estate> {
+  const owner = await app.account();
+  const server = await createServer(app, owner, { description: CANARY });
+  const [namespace = ''] = server.split('/');
+  const made = { mcpUrl: upstream.url, metadata: { note: CANARY }, headers: { 'x-note': CANARY } };
+  const { connectionId } = await createConnection(app, owner, made, { namespace });
+  const keys = await app.as(owner).get('/accounts/me/api-keys');
+  return { owner, server, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
+}
+
+function pathOf(route: Route, { owner, keyId, namespace, server, connectionId }: Estate): string {
+  const values: Record<string, string> = {
+    name: namespace,
+    namespace,
+    qualifiedName: encodeURIComponent(server),
+    server: server.split('/')[1] ?? '',
+    connectionId,
+    toolPath: 'echo',
+    accountId: owner.id,
+    keyId,
+  };
+  return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
+    const value = values[param];
+    if (value === undefined) throw new Error(`Teach this test the parameter "${param}" of ${route.path}`);
+    return value;
+  });
+}
+
+/** A body the route accepts. */
+function bodyOf({ method, path }: Route): object | undefined {
+  const bodies: Record<string, object> = {
+    'POST /accounts': { name: uniqueName('account'), kind: 'user' },
+    'POST /accounts/:accountId/api-keys': { name: 'another' },
+    'PUT /connect/:namespace/:connectionId': { mcpUrl: upstream.url },
+    'POST /connect/:namespace': { mcpUrl: upstream.url },
+    'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    'POST /connect/:namespace/:connectionId/.tools/*toolPath': { message: 'hello' },
+  };
+  return bodies[`${method} ${path}`] ?? (method === 'PUT' || method === 'POST' ? {} : undefined);
+}
+
+const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
+
+function guarded(): Route[] {
+  return routes.filter((route) => declarationOf(route) !== 'public');
+}
+
+async function visit(
+  route: Route,
+  authorization: string | undefined,
+  { path = pathOf(route, estate), method = route.method, body = bodyOf(route) as unknown } = {},
+): Promise<Visit> {
+  const request = supertest(app.url)[method.toLowerCase() as Method](path);
+  if (authorization !== undefined) void request.set('authorization', authorization);
+  const response = await (body === undefined ? request : request.send(body as object));
+  return { name: `${method} ${route.path}`, path, response };
+}
+
+async function walk(chosen: Route[], authorization: string | undefined): Promise<Visit[]> {
+  const visits: Visit[] = [];
+  for (const route of chosen) visits.push(await visit(route, authorization));
+  return visits;
+}
+
+/** Says what is wrong with the answer to a request without a valid key; nothing when all is right. */
+function faultsOf401({ name, path, response: { status, headers, body } }: Visit): string[] {
+  const faults = (isRight: boolean, what: string) => (isRight ? [] : [`${name}: ${what}, ${JSON.stringify(body)}`]);
+  const isConnect = path.startsWith('/connect');
+  const keys = Object.keys(body as object).join();
+  const isRightBody = isConnect
+    ? path.endsWith('/mcp')
+      ? body.jsonrpc === '2.0' && body.id === null && typeof body.error.message === 'string'
+      : body.error === 'unauthorized' && typeof body.message === 'string' && keys === 'error,message'
+    : body.error === 'Unauthorized' && keys === 'error';
+  return [
+    ...faults(status === 401, `status ${status}`),
+    ...faults(isRightBody, 'wrong body'),
+    ...faults(/^Bearer\b/.test(headers['www-authenticate'] ?? ''), 'no challenge'),
+    ...faults(!JSON.stringify(body).includes(CANARY), 'tells too much'),
+  ];
+}
+
+/** Everything the owner has, as the database holds it, without what mere use changes. */
+async function stateOf({ owner, namespace }: Estate): Promise<unknown> {
+  const rows = (sql: string, value: string) => app.database.query(sql, [value]);
+  return {
+    keys: await rows(`SELECT id, name, hash, expires_at FROM api_keys WHERE account_id = $1 ORDER BY id`, owner.id),
+    namespaces: await rows('SELECT * FROM namespaces WHERE account_id = $1 ORDER BY id', owner.id),
+    servers: await rows(
+      'SELECT s.* FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY s.id',
+      namespace,
+    ),
+    connections: await rows(
+      `SELECT c.id, c.connection_id, c.name, c.mcp_url, c.metadata, c.sealed_headers, c.revision FROM connections c
+         JOIN namespaces n ON n.id = c.namespace_id WHERE n.name = $1 ORDER BY c.id`,
+      namespace,
+    ),
+  };
+}
+
+async function expiredKey(): Promise<string> {
+  const key = generateApiKey();
+  await app.database.query(
+    `INSERT INTO api_keys (account_id, name, prefix, hash, expires_at) VALUES ($1, 'old', $2, $3, now() - interval '1 s')`,
+    [estate.owner.id, prefixOf(key), hashApiKey(key)],
+  );
+  return key;
+}
+
+describe('a request without a valid key', () => {
+  it('the walk covers the whole API document', async () => {
+    const document = await app.as().get('/openapi.json');
+    const documented = Object.entries(document.body.paths as Record<string, object>).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
+    );
+    const walked = routes.map(nameOf).map((name) => name.replace('*', ':'));
+    expect(documented.filter((name) => !walked.includes(name))).toEqual([]);
+    expect(guarded().length).toBeGreaterThan(20);
+  });
+
+  verifies(['auth:missing', 'auth:challenge'], 'is refused by every route, in its own family', async () => {
+    const visits = await walk(guarded(), undefined);
+    expect(visits.flatMap(faultsOf401)).toEqual([]);
+  });
+
+  verifies('auth:missing', 'is refused with HEAD and in the short form of connections too', async () => {
+    for (const route of guarded()) {
+      if (route.method === 'GET') {
+        const { response } = await visit(route, undefined, { method: 'HEAD' });
+        expect([nameOf(route), response.status]).toEqual([nameOf(route), 401]);
+      }
+      if (!route.path.startsWith('/connect/')) continue;
+      const full = pathOf(route, estate);
+      const short = await visit(route, undefined, { path: full.replace('/connect', '') });
+      expect(faultsOf401({ ...short, path: full })).toEqual([]);
+    }
+  });
+
+  verifies(['auth:malformed', 'auth:challenge'], 'is refused whatever is wrong with the header', async () => {
+    const { key } = estate.owner;
+    const headers = [
+      'Bearer',
+      'Bearer ',
+      'Bearer undefined',
+      'Bearer not-a-key',
+      `Bearer ${key.slice(0, -1)}`,
+      `Bearer ${key}A`,
+      `Bearer ${key} ${key}`,
+      `Bearer ${key},`,
+      `Bearer "${key}"`,
+      `Bearer${key}`,
+      `Bearer ${key.toUpperCase()}`,
+      `Bearer Bearer ${key}`,
+      `Basic ${Buffer.from(`me:${key}`).toString('base64')}`,
+      `Token ${key}`,
+      key,
+    ];
+    for (const header of headers) {
+      const faults = (await walk(guarded(), header)).flatMap(faultsOf401);
+      expect([header.replace(key, 'KEY'), faults]).toEqual([header.replace(key, 'KEY'), []]);
+    }
+  });
+
+  verifies(['auth:unknown-key', 'auth:challenge'], 'is refused with a key nobody was given', async () => {
+    expect((await walk(guarded(), `Bearer ${generateApiKey()}`)).flatMap(faultsOf401)).toEqual([]);
+  });
+
+  verifies(['auth:expired-key', 'auth:challenge'], 'is refused with a key past its expiry', async () => {
+    expect((await walk(guarded(), `Bearer ${await expiredKey()}`)).flatMap(faultsOf401)).toEqual([]);
+  });
+
+  verifies('auth:body:registry', 'gets {error: "Unauthorized"} outside connections', async () => {
+    const outside = guarded().filter(({ path }) => !path.startsWith('/connect'));
+    expect(outside.length).toBeGreaterThan(8);
+    for (const { response } of await walk(outside, undefined)) expect(response.body).toEqual({ error: 'Unauthorized' });
+  });
+
+  verifies('auth:body:connect', 'gets {error: "unauthorized", message} under connections', async () => {
+    const inside = guarded().filter(({ path }) => path.startsWith('/connect') && !path.endsWith('/mcp'));
+    expect(inside.length).toBeGreaterThan(8);
+    for (const { response } of await walk(inside, undefined)) {
+      expect(response.body).toEqual({ error: 'unauthorized', message: expect.stringContaining('API key') });
+    }
+  });
+
+  verifies('auth:before-validation', 'learns neither what is wrong with it nor whether its target exists', async () => {
+    const nowhere = { ...estate, namespace: 'no-such-ns', server: 'no-such-ns/none', connectionId: 'none' };
+    for (const route of guarded()) {
+      const unknown = pathOf(route, { ...nowhere, keyId: 'none', owner: { ...estate.owner, id: 'none' } });
+      const faulty = bodyOf(route) === undefined ? undefined : { name: 7, kind: [], mcpUrl: {}, nonsense: true };
+      for (const authorization of [undefined, `Bearer ${generateApiKey()}`]) {
+        const [known, missing] = [
+          await visit(route, authorization, { body: faulty }),
+          await visit(route, authorization, { path: unknown }),
+        ];
+        expect([...faultsOf401(known), ...faultsOf401({ ...missing, path: known.path })]).toEqual([]);
+        expect(missing.response.body).toEqual(known.response.body);
+      }
+    }
+  });
+});
+
+describe('a valid key', () => {
+  verifies('auth:bearer', 'is accepted by every route', async () => {
+    const own = await createEstate();
+    // What is deleted comes last, and what holds it after it.
+    const order = ['/accounts', '/connect', '/servers', '/namespaces'];
+    const rank = ({ method, path }: Route) =>
+      method === 'DELETE' ? order.findIndex((prefix) => path.startsWith(prefix)) : -1;
+    const bySafety = guarded().toSorted((a, b) => rank(a) - rank(b));
+    const refused: string[] = [];
+    for (const route of bySafety) {
+      // The key that is revoked on the way is not the one that asks.
+      const made = await app.as(own.owner).post('/accounts/me/api-keys', { name: 'to be revoked' });
+      const target = { ...own, keyId: made.body.id as string };
+      const scheme = rank(route) < 0 ? 'bearer' : 'Bearer';
+      const { response } = await visit(route, `${scheme} ${own.owner.key}`, { path: pathOf(route, target) });
+      const declared = declarationOf(route);
+      const isOperators = declared !== 'public' && declared?.operator === true;
+      const isMethodRefused = route.path.endsWith('/mcp') && route.method !== 'POST';
+      const allowed = isOperators ? 403 : isMethodRefused ? 405 : 299;
+      if (response.status > allowed || (allowed > 299 && response.status !== allowed)) {
+        refused.push(`${nameOf(route)}: ${response.status} ${response.text}`);
+      }
+    }
+    expect(refused).toEqual([]);
+    expect(await stateOf(own)).toMatchObject({ namespaces: expect.any(Array), servers: [], connections: [] });
+  });
+
+  it('routes without a key are those of monitors, and need none', async () => {
+    const open = routes.filter((route) => declarationOf(route) === 'public');
+    expect(open.map(nameOf).toSorted()).toEqual(['GET /health', 'GET /ready']);
+    for (const { response } of await walk(open, undefined)) expect(response.status).toBe(200);
+    for (const { response } of await walk(open, 'Bearer nonsense')) expect(response.status).toBe(200);
+  });
+});
+
+describe('somebody else’s key', () => {
+  /** Walks all routes with the owner's paths; returns what went wrong. */
+  async function trespass(key: string, chosen: Route[]): Promise<string[]> {
+    const before = await stateOf(estate);
+    const asked = upstream.requests.length;
+    const faults: string[] = [];
+    for (const route of chosen) {
+      const { response, name } = await visit(route, `Bearer ${key}`);
+      const rule = declarationOf(route) as AccessRule;
+      const isClosed = rule.owner !== undefined || rule.account !== undefined || rule.operator === true;
+      if (isClosed && ![403, 404].includes(response.status))
+        faults.push(`${name}: ${response.status} ${response.text}`);
+      if (isClosed && response.text.includes(CANARY)) faults.push(`${name} tells too much: ${response.text}`);
+    }
+    expect(upstream.requests.length).toBe(asked);
+    expect(await stateOf(estate)).toEqual(before);
+    return faults;
+  }
+
+  verifies('auth:owner:every-route', 'reads no connection and changes nothing, by any route', async () => {
+    expect(await trespass(stranger.key, guarded())).toEqual([]);
+    const { namespace, owner } = estate;
+    expect((await app.as(stranger).put(`/namespaces/${namespace}`)).status).toBe(409);
+    const list = await app.as(stranger).get('/namespaces');
+    expect(list.body.namespaces.map(({ name }: { name: string }) => name)).not.toContain(namespace);
+    expect((await app.as(owner).get(`/connect/${namespace}`)).body.connections).toHaveLength(1);
+  });
+
+  verifies('auth:owner:every-route', 'cannot tell the owner’s connections from missing ones', async () => {
+    const missing = { ...estate, namespace: uniqueName('none'), connectionId: 'none' };
+    for (const route of guarded().filter(({ path }) => path.startsWith('/connect/'))) {
+      const authorization = `Bearer ${stranger.key}`;
+      const foreign = await visit(route, authorization);
+      const none = await visit(route, authorization, { path: pathOf(route, missing) });
+      const { namespace } = estate;
+      const own = await app.as(stranger).put(`/namespaces/${uniqueName('own')}`);
+      const inOwn = await visit(route, authorization, {
+        path: pathOf(route, { ...estate, namespace: own.body.name as string, connectionId: 'none' }),
+      });
+      const told = ({ response: { status, text, headers } }: Visit) => [status, text, Object.keys(headers).toSorted()];
+      expect([nameOf(route), ...told(foreign)]).toEqual([nameOf(route), ...told(none)]);
+      // In a namespace of one's own a missing connection looks the same, where the route does not create or list.
+      if (inOwn.response.status === 404) expect(foreign.response.text).toBe(inOwn.response.text);
+      expect(foreign.response.text).not.toContain(namespace);
+    }
+  });
+
+  verifies(
+    'auth:owner:delete-connection',
+    'deletes no connection, and the answer is that of an unknown one',
+    async () => {
+      const { namespace, connectionId, owner } = estate;
+      const path = `/connect/${namespace}/${connectionId}`;
+      const foreign = await app.as(stranger).delete(path);
+      const unknown = await app.as(owner).delete(`/connect/${namespace}/unknown`);
+      expect(foreign.status).toBe(404);
+      expect(foreign.body).toEqual({ error: 'not_found', message: 'Resource not found' });
+      expect([unknown.status, unknown.text]).toEqual([foreign.status, foreign.text]);
+      expect((await app.as(owner).get(path)).status).toBe(200);
+    },
+  );
+
+  verifies('operator:owns-nothing', 'the operator’s key opens nothing but accounts', async () => {
+    const isAccounts = ({ path }: Route) => path.startsWith('/accounts');
+    const rest = guarded().filter((route) => !isAccounts(route));
+    expect(rest.length).toBeGreaterThan(15);
+    expect(await trespass(app.operator.key, rest)).toEqual([]);
+  });
+});
+
+describe('the start', () => {
+  const handler = ServersController.prototype.get as unknown as object;
+
+  verifies('auth:declared', 'is refused when a route does not say who may use it', async () => {
+    const rule = Reflect.getMetadata(ACCESS, handler) as unknown;
+    Reflect.deleteMetadata(ACCESS, handler);
+    try {
+      const start = createApp(app.env, { preview: true });
+      await expect(start).rejects.toThrow('GET /servers/:qualifiedName declares neither @Access(…) nor @Public()');
+    } finally {
+      Reflect.defineMetadata(ACCESS, rule, handler);
+    }
+    await expect(createApp(app.env, { preview: true })).resolves.toBeDefined();
+  });
+
+  verifies(
+    ['auth:declared', 'path:reserved-first-segment'],
+    'is refused when a namespace could shadow a route',
+    async () => {
+      const names = RESERVED_NAMESPACES as Set<string>;
+      names.delete('servers');
+      try {
+        const start = createApp(app.env, { preview: true });
+        await expect(start).rejects.toThrow('"servers" must stand in RESERVED_NAMESPACES');
+      } finally {
+        names.add('servers');
+      }
+      expect(routes.map(({ path }) => path.split('/')[1] ?? '').filter((first) => !names.has(first))).toEqual([]);
+    },
+  );
+});

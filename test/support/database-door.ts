@@ -1,0 +1,76 @@
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { once } from 'node:events';
+
+/** A TCP relay in front of a real Postgres (or Redis), so that a test can take it away and bring it back. */
+export interface DatabaseDoor {
+  /** The URL of the server, by way of the door. */
+  url: string;
+  /** Cuts every connection and refuses new ones. */
+  shut(): Promise<void>;
+  /** Connections stay and new ones are accepted, but nothing passes any more: a dead network. */
+  freeze(): void;
+  /** Lets everything through again; `to` is another server, for one that was started anew. */
+  open(to?: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Opens a door on a free port of 127.0.0.1 to the server of `url`. */
+export async function openDoor(url: string): Promise<DatabaseDoor> {
+  let target = new URL(url);
+  let isFrozen = false;
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    const pairs = [
+      [client, upstream],
+      [upstream, client],
+    ] as const;
+    for (const [from, to] of pairs) {
+      sockets.add(from);
+      from.on('error', () => to.destroy());
+      from.on('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+      from.pipe(to);
+      if (isFrozen) from.pause();
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const own = new URL(url);
+  own.hostname = '127.0.0.1';
+  own.port = String(port);
+
+  const shut = async () => {
+    for (const socket of sockets) socket.destroy();
+    if (!server.listening) return;
+    const closed = once(server, 'close');
+    server.close();
+    await closed;
+  };
+  return {
+    url: own.href,
+    shut,
+    freeze: () => {
+      isFrozen = true;
+      for (const socket of sockets) {
+        socket.unpipe();
+        socket.pause();
+      }
+    },
+    open: async (to) => {
+      if (to !== undefined) target = new URL(to);
+      if (isFrozen) {
+        // What was frozen has lost its pairing: cut it, as a network that comes back resets what it forgot.
+        isFrozen = false;
+        for (const socket of sockets) socket.destroy();
+      }
+      if (server.listening) return;
+      server.listen(port, '127.0.0.1');
+      await once(server, 'listening');
+    },
+    close: shut,
+  };
+}

@@ -1,0 +1,130 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { until } from './until.js';
+
+const built = (file: string): string => fileURLToPath(new URL(`../../dist/src/${file}`, import.meta.url));
+
+/** A built program of ours, running in a process of its own. */
+export interface Program {
+  /** Everything it wrote so far, on both outputs. */
+  output(): string;
+  /** Its log lines, as objects. */
+  logs(): Record<string, unknown>[];
+  /** `http://127.0.0.1:port` once it listens. */
+  url(): Promise<string>;
+  /** The operator's key it printed; null when it listens and printed none. */
+  key(): Promise<string | null>;
+  kill(signal: NodeJS.Signals): void;
+  /** Its exit code, or the signal that ended it. */
+  ended: Promise<number | NodeJS.Signals>;
+}
+
+const running = new Set<ChildProcess>();
+const folders: string[] = [];
+
+/** How long a start may take on a busy machine; an ordinary one takes under two seconds. */
+const START_MS_MAX = 60_000;
+
+/**
+ * Runs a built program with these settings and no others.
+ *
+ * @param program below `dist/src`
+ * @param uid who runs it; only root may choose
+ */
+export function runProgram(
+  program: 'main.js' | 'cli/keys.js' | 'cli/migrate.js',
+  settings: Record<string, string>,
+  { args = [], uid }: { args?: string[]; uid?: number } = {},
+): Program {
+  const child = spawn(process.execPath, [built(program), ...args], {
+    cwd: tmpdir(),
+    env: { PATH: process.env.PATH, PORT: '0', ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    uid,
+    gid: uid,
+  });
+  running.add(child);
+  let written = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (written += text));
+  }
+  let isOver = false;
+  const ended = new Promise<number | NodeJS.Signals>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => {
+      running.delete(child);
+      isOver = true;
+      resolve(code ?? (signal as NodeJS.Signals));
+    });
+  });
+  const greeting = async () => {
+    const found = () => /listens on {2}(\S+)[^]*?\n\n/.exec(written);
+    await until(() => found() ?? isOver, 'the service listens', START_MS_MAX);
+    const greeted = found();
+    if (!greeted) throw new Error(`The service ended instead of listening:\n${written}`);
+    return greeted;
+  };
+  return {
+    output: () => written,
+    logs: () =>
+      written
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+        .map((line) => JSON.parse(line) as Record<string, unknown>),
+    url: async () => (await greeting())[1] as string,
+    key: async () => /Operator API key\s+(\S+)/.exec((await greeting())[0])?.[1] ?? null,
+    kill: (signal) => child.kill(signal),
+    ended,
+  };
+}
+
+/** A new empty folder that the account of the embedded Postgres may enter. */
+export async function dataFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'slipway-program-'));
+  await chmod(folder, 0o777);
+  folders.push(folder);
+  return folder;
+}
+
+/** Where the embedded Postgres of a data folder keeps its files. */
+async function databaseFolder(dataDir: string): Promise<string> {
+  const note = await readFile(join(dataDir, 'pg-location'), 'utf8').catch(() => null);
+  return note?.split('\n')[0] ?? join(dataDir, 'pg');
+}
+
+/** The process id of the embedded Postgres on a data folder; null when none runs. */
+export async function postgresOf(dataDir: string): Promise<number | null> {
+  const lock = await readFile(join(await databaseFolder(dataDir), 'postmaster.pid'), 'utf8').catch(() => null);
+  return lock === null ? null : Number(lock.split('\n')[0]);
+}
+
+/** The URL of the embedded Postgres that runs on a data folder. */
+export async function databaseUrlOf(dataDir: string): Promise<string> {
+  const folder = await databaseFolder(dataDir);
+  const password = await readFile(join(folder, 'slipway.password'), 'utf8');
+  const port = (await readFile(join(folder, 'postmaster.pid'), 'utf8')).split('\n')[3];
+  return `postgres://slipway:${password}@127.0.0.1:${port}/slipway`;
+}
+
+/** True while a process with this id exists. */
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Ends what still runs and removes what it left. Call it after all tests of a file. */
+export async function cleanUpPrograms(): Promise<void> {
+  for (const child of running) child.kill('SIGKILL');
+  for (const folder of folders) {
+    const pid = await postgresOf(folder);
+    if (pid !== null) await until(() => !isAlive(pid), `the Postgres of ${folder} has ended`);
+    await rm(await databaseFolder(folder), { recursive: true, force: true, maxRetries: 20 });
+    await rm(folder, { recursive: true, force: true, maxRetries: 20 });
+  }
+}

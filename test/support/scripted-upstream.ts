@@ -1,0 +1,54 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { listen, shut } from './upstream-net.js';
+
+/** A JSON-RPC message as it came. */
+export interface ScriptedMessage {
+  id?: number;
+  method?: string;
+  params?: Record<string, any>;
+}
+
+/**
+ * Answers one request; `nth` counts the requests of this method from 1. Returning a string sends it as a result, byte
+ * for byte; returning nothing means that the script has answered by `res` itself, or never will.
+ */
+export type Script = (message: ScriptedMessage, res: ServerResponse, nth: number) => string | undefined | void;
+
+/** A running upstream whose answers are written by hand. */
+export interface ScriptedUpstream {
+  url: string;
+  /** Every message in order of arrival. */
+  seen: ScriptedMessage[];
+  count(method: string): number;
+  close(): Promise<void>;
+}
+
+/** Starts an upstream that does the legacy handshake soundly and leaves every other request to the script. */
+export async function startScripted(script: Script): Promise<ScriptedUpstream> {
+  const seen: ScriptedMessage[] = [];
+  const count = (method: string) => seen.filter((message) => message.method === method).length;
+  const serve = async (req: IncomingMessage, res: ServerResponse) => {
+    const body = await text(req).catch(() => '');
+    if (body === '') return void res.writeHead(405).end();
+    const message = JSON.parse(body) as ScriptedMessage;
+    seen.push(message);
+    if (message.id === undefined) return void res.writeHead(202).end();
+    const result = message.method === 'initialize' ? hello : script(message, res, count(message.method ?? ''));
+    if (typeof result === 'string') sendJson(res, `{"jsonrpc":"2.0","id":${message.id},"result":${result}}`);
+  };
+  const server = createServer((req, res) => void serve(req, res));
+  const port = await listen(server);
+  return { url: `http://127.0.0.1:${port}/mcp`, seen, count, close: () => shut(server) };
+}
+
+const hello = JSON.stringify({
+  protocolVersion: '2025-11-25',
+  capabilities: { tools: {} },
+  serverInfo: { name: 'scripted', version: '1.0.0' },
+});
+
+/** Sends this text as a whole JSON answer. */
+export function sendJson(res: ServerResponse, json: string, status = 200): void {
+  res.writeHead(status, { 'content-type': 'application/json' }).end(json);
+}
