@@ -33,7 +33,6 @@ export async function createApp(
   checkRoutes(routes);
   app.disable('x-powered-by');
   app.set('etag', false);
-  app.enable('case sensitive routing');
   app.use(express.json({ limit: BODY_BYTES_MAX }));
   app.useGlobalPipes(new InputPipe());
   app.useGlobalFilters(new ErrorFilter());

@@ -1,6 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { eventsOf, mcp, mcpAccept, open, request, send, times, toolCall, type Answer } from '../support/calls.js';
+import {
+  eventsOf,
+  mcp,
+  mcpAccept,
+  open,
+  request,
+  send,
+  times,
+  toolCall,
+  type Answer,
+  type Json,
+} from '../support/calls.js';
 import { createConnection } from '../support/factories.js';
 import { startFaulty } from '../support/faulty-upstreams.js';
 import { sendJson, startScripted } from '../support/scripted-upstream.js';
@@ -42,8 +55,8 @@ function rest(path: string, tool: string, args: object = {}, signal?: AbortSigna
   return send(app, owner, `${path}/.tools/${tool}`, args, { signal });
 }
 
-function messageOf({ body }: RecordedRequest): { id?: number; method?: string; params?: any } {
-  return (body ?? {}) as object;
+function messageOf({ body }: RecordedRequest): { id?: number; method?: string; params?: Json } {
+  return body ?? {};
 }
 
 function seen(upstream: Upstream, method: string): RecordedRequest[] {
@@ -82,29 +95,37 @@ describe.each(kinds)('one channel to an upstream that answers %s', (_, options) 
     expect(upstream.sessions.size).toBe(options.sessions ? 1 : 0);
   });
 
-  verifies('channel:single-flight', '50 first calls at once open one session, in a process that never had one', async () => {
-    const upstream = await start({ ...options, delayInitializeMs: 50 });
-    const path = await connect(upstream.url);
-    expect(upstream.count('initialize')).toBe(1);
-    expect(await crosstalk(hasty, path, 50)).toEqual(times(50, (i) => `token-${i}`));
-    expect(upstream.count('initialize')).toBe(2);
-    expect(upstream.count('notifications/initialized')).toBe(2);
-  });
+  verifies(
+    'channel:single-flight',
+    '50 first calls at once open one session, in a process that never had one',
+    async () => {
+      const upstream = await start({ ...options, delayInitializeMs: 50 });
+      const path = await connect(upstream.url);
+      expect(upstream.count('initialize')).toBe(1);
+      expect(await crosstalk(hasty, path, 50)).toEqual(times(50, (i) => `token-${i}`));
+      expect(upstream.count('initialize')).toBe(2);
+      expect(upstream.count('notifications/initialized')).toBe(2);
+    },
+  );
 
-  verifies('channel:session-kept', 'calls by REST and MCP, one after the other and at once, share a session', async () => {
-    const upstream = await start(options);
-    const path = await connect(upstream.url);
-    await crosstalk(app, path, 10);
-    await send(app, owner, `${path}/.tools`, undefined, { method: 'GET' });
-    await mcp(app, owner, path, request(1, 'initialize', { protocolVersion: '2025-11-25' }));
-    await rest(path, 'echo', { message: '' });
-    expect(upstream.count('initialize')).toBe(1);
-    const after = upstream.requests.slice(1).map(({ headers }) => headers);
-    expect(new Set(after.map((one) => one['mcp-session-id']))).toEqual(
-      new Set(options.sessions ? upstream.sessions : [undefined]),
-    );
-    expect(new Set(after.map((one) => one['mcp-protocol-version']))).toEqual(new Set(['2025-11-25']));
-  });
+  verifies(
+    'channel:session-kept',
+    'calls by REST and MCP, one after the other and at once, share a session',
+    async () => {
+      const upstream = await start(options);
+      const path = await connect(upstream.url);
+      await crosstalk(app, path, 10);
+      await send(app, owner, `${path}/.tools`, undefined, { method: 'GET' });
+      await mcp(app, owner, path, request(1, 'initialize', { protocolVersion: '2025-11-25' }));
+      await rest(path, 'echo', { message: '' });
+      expect(upstream.count('initialize')).toBe(1);
+      const after = upstream.requests.slice(1).map(({ headers }) => headers);
+      expect(new Set(after.map((one) => one['mcp-session-id']))).toEqual(
+        new Set(options.sessions ? upstream.sessions : [undefined]),
+      );
+      expect(new Set(after.map((one) => one['mcp-protocol-version']))).toEqual(new Set(['2025-11-25']));
+    },
+  );
 });
 
 describe('a forgotten session', () => {
@@ -150,6 +171,30 @@ describe('a forgotten session', () => {
     expect([502, 422]).toContain(answer.status);
     expect(upstream.count('initialize')).toBeLessThanOrEqual(2);
     expect(upstream.count('tools/call')).toBeLessThanOrEqual(2);
+  });
+
+  verifies('channel:reinitialize', 'costs one handshake, also when a call learns of it after the others', async () => {
+    const notFound = '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}';
+    let refuseLate: (() => void) | undefined;
+    const upstream = closing(
+      await startScripted(
+        ({ session, params }, res) => {
+          if (session !== 'session-1') return '{"content":[]}';
+          const refuse = () => sendJson(res, notFound, 404);
+          if (params?.name === 'late') refuseLate = refuse;
+          else refuse();
+        },
+        { sessions: true },
+      ),
+    );
+    const path = await connect(upstream.url);
+    const late = rest(path, 'late');
+    while (!refuseLate) await rest(path, 'early');
+    expect((await rest(path, 'early')).status).toBe(200);
+    refuseLate();
+    expect((await late).status).toBe(200);
+    expect(upstream.count('initialize')).toBe(2);
+    expect(upstream.seen.at(-1)?.session).toBe('session-2');
   });
 
   verifies('channel:reinitialize', 'leaves calls alone that run', async () => {
@@ -209,32 +254,40 @@ describe('a caller that leaves', () => {
     }
   }
 
-  verifies('channel:cancel', 'closes the socket of an upstream of 2026-07-28, to which that is the cancel', async () => {
-    const upstream = await start({ modernOnly: true });
-    const path = await connect(upstream.url);
-    const leaving = new AbortController();
-    const left = expect(rest(path, 'hold', {}, leaving.signal)).rejects.toThrow();
-    await upstream.waitFor((u) => u.count('tools/call') === 1);
-    leaving.abort();
-    await left;
-    await upstream.waitFor((u) => seen(u, 'tools/call')[0].aborted);
-    expect((await rest(path, 'echo', { message: '' })).status).toBe(200);
-    expect(upstream.count('notifications/cancelled')).toBe(0);
-  });
+  verifies(
+    'channel:cancel',
+    'closes the socket of an upstream of 2026-07-28, to which that is the cancel',
+    async () => {
+      const upstream = await start({ modernOnly: true });
+      const path = await connect(upstream.url);
+      const leaving = new AbortController();
+      const left = expect(rest(path, 'hold', {}, leaving.signal)).rejects.toThrow();
+      await upstream.waitFor((u) => u.count('tools/call') === 1);
+      leaving.abort();
+      await left;
+      await upstream.waitFor((u) => seen(u, 'tools/call')[0].aborted);
+      expect((await rest(path, 'echo', { message: '' })).status).toBe(200);
+      expect(upstream.count('notifications/cancelled')).toBe(0);
+    },
+  );
 
-  verifies('channel:cancel', 'while the session opens does not disturb the others, and its call is not sent', async () => {
-    const upstream = await start({ delayInitializeMs: 300 });
-    const path = await connect(upstream.url);
-    const leaving = new AbortController();
-    const left = expect(send(hasty, owner, `${path}/.tools/hold`, {}, { signal: leaving.signal })).rejects.toThrow();
-    await upstream.waitFor((u) => u.count('initialize') === 2);
-    const stays = send(hasty, owner, `${path}/.tools/echo`, { message: 'stays' });
-    leaving.abort();
-    await left;
-    expect(textOf((await stays).body)).toBe('stays');
-    expect(seen(upstream, 'tools/call').map((one) => messageOf(one).params.name)).toEqual(['echo']);
-    expect(upstream.count('initialize')).toBe(2);
-  });
+  verifies(
+    'channel:cancel',
+    'while the session opens does not disturb the others, and its call is not sent',
+    async () => {
+      const upstream = await start({ delayInitializeMs: 300 });
+      const path = await connect(upstream.url);
+      const leaving = new AbortController();
+      const left = expect(send(hasty, owner, `${path}/.tools/hold`, {}, { signal: leaving.signal })).rejects.toThrow();
+      await upstream.waitFor((u) => u.count('initialize') === 2);
+      const stays = send(hasty, owner, `${path}/.tools/echo`, { message: 'stays' });
+      leaving.abort();
+      await left;
+      expect(textOf((await stays).body)).toBe('stays');
+      expect(seen(upstream, 'tools/call').map((one) => messageOf(one).params.name)).toEqual(['echo']);
+      expect(upstream.count('initialize')).toBe(2);
+    },
+  );
 
   verifies('channel:cancel', 'in the middle of its progress cancels too', async () => {
     const upstream = await start({
@@ -274,7 +327,9 @@ describe('notifications/cancelled of a client', () => {
     const calls = ['a', 'b', 7, '7'].map((id) => mcp(app, owner, path, toolCall(id, 'hold', { id })));
     await upstream.waitFor((u) => u.count('tools/call') === 4);
     const idUpstream = (id: unknown) =>
-      messageOf(seen(upstream, 'tools/call').find((one) => messageOf(one).params.arguments.id === id) as RecordedRequest).id;
+      messageOf(
+        seen(upstream, 'tools/call').find((one) => messageOf(one).params.arguments.id === id) as RecordedRequest,
+      ).id;
 
     expect((await mcp(app, owner, path, cancelled('b'))).status).toBe(202);
     expect((await mcp(app, owner, path, cancelled(7))).status).toBe(202);
@@ -328,18 +383,20 @@ describe('notifications/cancelled of a client', () => {
     const beside = await connect(upstream.url);
     const theirs = (await createConnection(app, other, { mcpUrl: upstream.url })).path;
     const headers = { 'mcp-session-id': 'mine' };
-    const call = mcp(app, owner, path, toolCall(1, 'hold'), { headers });
+    let isOver = false;
+    const call = mcp(app, owner, path, toolCall(1, 'hold'), { headers }).finally(() => (isOver = true));
     await upstream.waitFor((u) => u.count('tools/call') === 1);
     expect((await mcp(app, other, path, cancelled(1), { headers })).status).toBe(404);
     expect((await mcp(app, other, theirs, cancelled(1), { headers })).status).toBe(202);
     expect((await mcp(app, owner, beside, cancelled(1), { headers })).status).toBe(202);
     expect((await mcp(app, owner, path, cancelled(1), { headers: { 'mcp-session-id': 'other' } })).status).toBe(202);
     expect((await mcp(app, owner, path, cancelled(1))).status).toBe(202);
-    // All answered, so whatever they cancel has been cancelled; now the right one.
-    expect(upstream.count('notifications/cancelled')).toBe(0);
+    // A round trip later whatever they cancelled would show.
+    expect((await rest(path, 'echo', { message: '' })).status).toBe(200);
+    expect([isOver, upstream.count('notifications/cancelled')]).toEqual([false, 0]);
     expect((await mcp(app, owner, path, cancelled(1), { headers })).status).toBe(202);
     await upstream.waitFor((u) => u.count('notifications/cancelled') === 1);
-    await call;
+    expect((await call).body).not.toHaveProperty('result');
   });
 });
 
@@ -351,11 +408,11 @@ describe('limits', () => {
   };
   for (const [what, half] of Object.entries(halves)) {
     verifies('channel:deadline-covers-body', `an upstream that stalls after ${what} ends at the deadline`, async () => {
-      let closed = 0;
+      const closed: Promise<unknown>[] = [];
       const upstream = closing(
         await startScripted(({ id }, res) => {
           const [type, text] = half(id);
-          res.on('close', () => closed++);
+          closed.push(once(res, 'close'));
           res.writeHead(200, { 'content-type': type });
           res.flushHeaders();
           res.write(text);
@@ -375,7 +432,7 @@ describe('limits', () => {
         else expect([answer.status, typeof answer.body.error.code]).toEqual([200, 'number']);
       }
       expect(upstream.count('tools/call')).toBe(2);
-      expect(closed).toBe(2);
+      await Promise.all(closed);
     });
   }
 
@@ -398,9 +455,10 @@ describe('limits', () => {
   for (const [what, { type, length, head }] of Object.entries(floods)) {
     verifies('channel:byte-cap', `${what} ends the call with an error, soon, and closes the socket`, async () => {
       let sent = 0;
-      const ended = new Promise<void>((resolve) => {
-        void startScripted((_message, res) => {
-          res.on('close', resolve);
+      let ended: Promise<unknown> | undefined;
+      const upstream = closing(
+        await startScripted((_message, res) => {
+          ended = once(res, 'close');
           res.writeHead(200, { 'content-type': type, ...(length ? { 'content-length': length } : {}) });
           res.write(head);
           if (length) return;
@@ -410,16 +468,14 @@ describe('limits', () => {
           };
           res.on('drain', pour);
           pour();
-        }).then(async (upstream) => {
-          closing(upstream);
-          const path = await connect(upstream.url);
-          const answer = await rest(path, 't');
-          expect([answer.status, answer.body.error]).toEqual([502, 'upstream_error']);
-          expect(answer.headers.get('x-should-retry')).toBe('false');
-          expect(answer.body.message).toMatch(/larger than \d+ MB/);
-          expect(upstream.count('tools/call')).toBe(1);
-        }, resolve);
-      });
+        }),
+      );
+      const path = await connect(upstream.url);
+      const answer = await rest(path, 't');
+      expect([answer.status, answer.body.error]).toEqual([502, 'upstream_error']);
+      expect(answer.headers.get('x-should-retry')).toBe('false');
+      expect(answer.body.message).toMatch(/larger than \d+ MB/);
+      expect(upstream.count('tools/call')).toBe(1);
       await ended;
       expect(sent).toBeLessThan(40 * MB);
     });
@@ -457,26 +513,30 @@ describe('a connection that breaks', () => {
     });
   }
 
-  verifies('channel:outcome-unknown', 'by an event stream that ends without an answer, or a 5xx, is unknown too', async () => {
-    const ends: ((res: import('node:http').ServerResponse) => unknown)[] = [
-      (res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n'),
-      (res) => res.writeHead(500).end(),
-      (res) => res.writeHead(504, { 'content-type': 'text/html' }).end('<html>'),
-      (res) => res.destroy(),
-    ];
-    for (const end of ends) {
-      const upstream = closing(
-        await startScripted(({ method }, res) => {
-          if (method === 'tools/list') return '{"tools":[{"name":"t","inputSchema":{}}]}';
-          end(res);
-        }),
-      );
-      const path = await connect(upstream.url);
-      expect((await rest(path, 't')).status).toBe(502);
-      expect((await mcp(app, owner, path, toolCall(1, 't'))).body.error).toBeDefined();
-      expect(upstream.count('tools/call')).toBe(2);
-    }
-  });
+  verifies(
+    'channel:outcome-unknown',
+    'by an event stream that ends without an answer, or a 5xx, is unknown too',
+    async () => {
+      const ends: ((res: ServerResponse) => unknown)[] = [
+        (res) => res.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n'),
+        (res) => res.writeHead(500).end(),
+        (res) => res.writeHead(504, { 'content-type': 'text/html' }).end('<html>'),
+        (res) => res.destroy(),
+      ];
+      for (const end of ends) {
+        const upstream = closing(
+          await startScripted(({ method }, res) => {
+            if (method === 'tools/list') return '{"tools":[{"name":"t","inputSchema":{}}]}';
+            end(res);
+          }),
+        );
+        const path = await connect(upstream.url);
+        expect((await rest(path, 't')).status).toBe(502);
+        expect((await mcp(app, owner, path, toolCall(1, 't'))).body.error).toBeDefined();
+        expect(upstream.count('tools/call')).toBe(2);
+      }
+    },
+  );
 
   verifies('channel:outcome-unknown', 'in a read is repeated once, and the reader sees no error', async () => {
     for (const reset of [true, false]) {
@@ -520,12 +580,12 @@ describe('a server that asks its client', () => {
   }
 
   verifies('channel:sse', 'hears it also when more calls ask at once than there are sockets', async () => {
+    const patient = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: '5000' });
     const path = await connect((await start({ sse: true })).url);
-    const from = performance.now();
-    const answers = await Promise.all(times(80, () => rest(path, 'asks')));
-    expect(answers.map(({ status }) => status)).toEqual(times(80, () => 200));
-    expect(performance.now() - from).toBeLessThan(10_000);
-  }, 90_000);
+    const answers = await Promise.all(times(80, () => send(patient, owner, `${path}/.tools/asks`, {})));
+    await patient.close();
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  });
 
   it('gets a pong for its ping', async () => {
     const upstream = await start({
@@ -554,7 +614,10 @@ describe('the headers of a connection', () => {
 
     const running = rest(path, 'hold');
     await upstream.waitFor((u) => u.count('tools/call') === 11);
-    await app.as(owner).put(path, { headers: { 'X-Token': 'new' } }).expect(200);
+    await app
+      .as(owner)
+      .put(path, { headers: { 'X-Token': 'new' } })
+      .expect(200);
     const before = upstream.requests.length;
     await crosstalk(app, path, 20);
     const later = upstream.requests.slice(before).filter(({ method }) => method === 'POST');
@@ -566,19 +629,26 @@ describe('the headers of a connection', () => {
     await upstream.waitFor((u) => u.sessions.size === 1);
   });
 
-  verifies('channel:headers-changed', 'another process takes over the new ones, and then never sends the old', async () => {
-    const upstream = await start();
-    const path = await connect(upstream.url, { headers: { 'X-Token': 'old' } });
-    await crosstalk(hasty, path, 4);
-    await app.as(owner).put(path, { headers: { 'X-Token': 'new' } }).expect(200);
-    const token = async () => {
-      await send(hasty, owner, `${path}/.tools/echo`, { message: '' });
-      return seen(upstream, 'tools/call').at(-1)?.headers['x-token'];
-    };
-    const until = Date.now() + 6_000;
-    while ((await token()) !== 'new') expect(Date.now()).toBeLessThan(until);
-    const before = upstream.requests.length;
-    await crosstalk(hasty, path, 20);
-    for (const { headers } of upstream.requests.slice(before)) expect(headers['x-token']).toBe('new');
-  });
+  verifies(
+    'channel:headers-changed',
+    'another process takes over the new ones, and then never sends the old',
+    async () => {
+      const upstream = await start();
+      const path = await connect(upstream.url, { headers: { 'X-Token': 'old' } });
+      await crosstalk(hasty, path, 4);
+      await app
+        .as(owner)
+        .put(path, { headers: { 'X-Token': 'new' } })
+        .expect(200);
+      const token = async () => {
+        await send(hasty, owner, `${path}/.tools/echo`, { message: '' });
+        return seen(upstream, 'tools/call').at(-1)?.headers['x-token'];
+      };
+      const until = Date.now() + 6_000;
+      while ((await token()) !== 'new') expect(Date.now()).toBeLessThan(until);
+      const before = upstream.requests.length;
+      await crosstalk(hasty, path, 20);
+      for (const { headers } of upstream.requests.slice(before)) expect(headers['x-token']).toBe('new');
+    },
+  );
 });

@@ -128,9 +128,7 @@ describe('a connection to a closed address', () => {
     const egress = new Egress(new AddressPolicy(parseEgressAllow('loopback')));
     for (const url of ['file:///etc/passwd', 'ftp://127.0.0.1/', 'ws://127.0.0.1/']) {
       expect(() => egress.check(url)).toThrow(/scheme ".*" is not supported/);
-      expect(() => egress.dispatch(new URL(url), { method: 'POST', headers: {} }, {} as never)).toThrow(
-        /not supported/,
-      );
+      expect(() => egress.dispatch(new URL(url), { method: 'POST', headers: {} }, {})).toThrow(/not supported/);
     }
     await egress.close();
   });
@@ -229,15 +227,20 @@ describe('a connection to a name', () => {
     async () => {
       const upstream = await start();
       const neighbour = await forbiddenNeighbour(upstream.port);
-      const resolve = resolver(['127.0.0.1'], [neighbour.host]);
-      const channel = channelTo(`http://rebind.example:${upstream.port}/mcp`, '127.0.0.1', resolve);
+      const url = `http://rebind.example:${upstream.port}/mcp`;
+      // Were the name asked once to check it and once more to dial it, the second answer would be the closed address.
+      const turning = resolver(...Array.from({ length: 50 }, (_, i) => [i % 2 === 0 ? '127.0.0.1' : neighbour.host]));
+      await channelTo(url, '127.0.0.1', turning)
+        .open(2_000)
+        .catch(() => undefined);
+      expect(upstream.count('initialize')).toBe(1);
+
+      const steady = resolver(['127.0.0.1']);
+      const before = upstream.connections;
+      const channel = channelTo(url, '127.0.0.1', steady);
       await channel.open(2_000);
-      // Handshake and notification went over one socket, so the name was asked once.
-      expect(resolve.asked).toBe(1);
-      expect(upstream.connections).toBe(1);
-      await upstream.close();
-      const again = channel.request({ method: 'tools/list', params: undefined, timeoutMs: 2_000 });
-      await expect(again).rejects.toThrow(/Slipway does not dial loopback addresses|broke before the answer/);
+      await channel.request({ method: 'tools/list', params: undefined, timeoutMs: 2_000 });
+      expect(steady.asked).toBe(upstream.connections - before);
       expect(neighbour.arrived()).toBe(0);
     },
   );
@@ -304,7 +307,9 @@ describe('EGRESS_ALLOW', () => {
     const hosts = ['127.0.0.1', '127.0.0.9', 'localhost', '10.255.255.1', '[::1]', '169.254.169.254'];
     expect(await open('loopback', hosts)).toEqual(['127.0.0.1', '127.0.0.9', 'localhost', '[::1]']);
     expect(await open('127.0.0.1', hosts)).toEqual(['127.0.0.1', 'localhost']);
-    expect(await open('127.0.0.8/29, ::1', hosts)).toEqual(['127.0.0.9', 'localhost', '[::1]']);
+    // Without `localhost`, whose addresses differ from machine to machine.
+    const literals = hosts.filter((host) => host !== 'localhost');
+    expect(await open('127.0.0.8/29, ::1', literals)).toEqual(['127.0.0.9', '[::1]']);
     expect(await open('some.example,*.other.example', hosts)).toEqual([]);
   });
 

@@ -24,7 +24,7 @@ interface Page {
 
 /** One page; the query is encoded here. */
 async function page(namespace: string, query: Record<string, string> = {}): Promise<Page> {
-  const response = await app.as(owner).get(`/connect/${namespace}?${new URLSearchParams(query)}`);
+  const response = await app.as(owner).get(`/connect/${namespace}?${new URLSearchParams(query).toString()}`);
   expect([query, response.status]).toEqual([query, 200]);
   expect(Object.keys(response.body as object).sort()).toEqual(['connections', 'nextCursor']);
   return response.body as Page;
@@ -229,8 +229,8 @@ describe('GET /connect/{namespace}', () => {
       'http://a.invalid/mcp?x=1&y=%20',
     ];
     const { namespace, all } = await seeded([...urls.map((mcpUrl) => ({ mcpUrl })), { mcpUrl: urls[0] }]);
-    expect(await ids(namespace, { mcpUrl: urls[0] as string })).toEqual([all[4], all[0]]);
-    for (const i of [1, 2, 3]) expect(await ids(namespace, { mcpUrl: urls[i] as string })).toEqual([all[i]]);
+    expect(await ids(namespace, { mcpUrl: urls[0] })).toEqual([all[4], all[0]]);
+    for (const i of [1, 2, 3]) expect(await ids(namespace, { mcpUrl: urls[i] })).toEqual([all[i]]);
     expect(await ids(namespace, { mcpUrl: 'http://a.invalid/' })).toEqual([]);
   });
 

@@ -1,9 +1,11 @@
+import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { deadHost, refusedPort, startFaulty, type FaultKind, type FaultOptions } from '../support/faulty-upstreams.js';
 import { until } from '../support/until.js';
 import { closing, start } from '../support/upstream-clients.js';
+import { listen, shut } from '../support/upstream-net.js';
 import { verifies } from '../support/verifies.js';
 
 /** How long opening a session may take here. */
@@ -237,6 +239,22 @@ describe('a target that cannot be used', () => {
       }
     },
   );
+
+  verifies('connection:state:error', 'a refusal in words Postgres cannot hold is told all the same', async () => {
+    const server = createServer((_req, res) => {
+      res.writeHead(200, { 'content-type': 'application/json' });
+      res.end(JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32000, message: 'no\0t for \ud800 you' } }));
+    });
+    const port = await listen(server);
+    closing({ close: () => shut(server) });
+    expect(await errorOf(`http://127.0.0.1:${port}/mcp`)).not.toContain('\0');
+    // Statuses are written together: one that cannot be written must not hold up the others.
+    const upstream = await start();
+    const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+    await upstream.close();
+    await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' }).expect(502);
+    expect((await app.as(owner).get(path)).body).toMatchObject({ status: { state: 'error' } });
+  });
 
   verifies(
     'connection:state:error',

@@ -7,9 +7,16 @@ import { expectAlike, notFound } from '../support/connection-rows.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { startFaulty } from '../support/faulty-upstreams.js';
 import { until } from '../support/until.js';
-import { closing, start } from '../support/upstream-clients.js';
+import { closing, start, textOf } from '../support/upstream-clients.js';
 import { listen, shut } from '../support/upstream-net.js';
 import { verifies } from '../support/verifies.js';
+
+/** What the tests read of a connection. */
+interface ConnectionBody {
+  [field: string]: unknown;
+  iconUrl: string | null;
+  serverInfo: { [field: string]: unknown; icons?: unknown[] };
+}
 
 const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
@@ -23,6 +30,11 @@ beforeAll(async () => {
   other = await app.account();
 });
 afterAll(() => app.close());
+
+/** The JSON-RPC method of a request an upstream saw. */
+function rpcMethod(body: unknown): string | undefined {
+  return (body as { method?: string } | undefined)?.method;
+}
 
 /** How many connections a namespace holds. */
 async function count(namespace: string): Promise<number> {
@@ -44,12 +56,12 @@ async function expectRefused(body: object, message: RegExp): Promise<void> {
 }
 
 /** Expects this body to be taken by POST; returns the connection. */
-async function expectTaken(body: object): Promise<Record<string, any>> {
+async function expectTaken(body: object): Promise<ConnectionBody> {
   const { url } = await start();
   const namespace = await createNamespace(app, owner);
   const response = await app.as(owner).post(`/connect/${namespace}`, { mcpUrl: url, ...body });
   expect([body, response.status]).toEqual([body, 201]);
-  return response.body as Record<string, any>;
+  return response.body as ConnectionBody;
 }
 
 describe('POST /connect/{namespace}', () => {
@@ -415,12 +427,12 @@ describe('what a server says of itself', () => {
   ];
 
   /** The connection to an upstream that says this. */
-  async function connected(serverInfo: Record<string, unknown>): Promise<Record<string, any>> {
+  async function connected(serverInfo: Record<string, unknown>): Promise<ConnectionBody> {
     const { url } = await start({ serverInfo: { title: undefined, ...serverInfo } });
     const { path, body } = await createConnection(app, owner, { mcpUrl: url });
     expect(body.status).toMatchObject({ state: 'connected' });
     expect((await app.as(owner).get(path)).body).toEqual(body);
-    return body;
+    return body as unknown as ConnectionBody;
   }
 
   verifies(
@@ -573,9 +585,7 @@ describe('PUT /connect/{namespace}/{connectionId}', () => {
         const { path } = await createConnection(app, owner, { mcpUrl: upstream.url, headers: { 'X-Key': 'old' } });
         const call = async (process: TestApp) => {
           await process.as(owner).post(`${path}/.tools/echo`, { message: 'hi' }).expect(200);
-          return upstream.requests.filter(({ body }) => (body as any)?.method === 'tools/call').at(-1)?.headers[
-            'x-key'
-          ];
+          return upstream.requests.filter(({ body }) => rpcMethod(body) === 'tools/call').at(-1)?.headers['x-key'];
         };
         expect([await call(app), await call(second)]).toEqual(['old', 'old']);
         await app
@@ -853,7 +863,7 @@ describe('the headers of a connection', () => {
     await send(app, owner, `${path}/mcp`, request(1, 'resources/list'));
     await send(app, owner, `${path}/mcp`, toolCall(2, 'echo', { message: 'hi' }));
     await app.as(owner).delete(path).expect(200);
-    const methods = upstream.requests.map(({ method, body }) => (body as any)?.method ?? method);
+    const methods = upstream.requests.map(({ method, body }) => rpcMethod(body) ?? method);
     expect(methods).toEqual(
       expect.arrayContaining(['initialize', 'notifications/initialized', 'tools/list', 'tools/call', 'resources/list']),
     );
@@ -916,6 +926,34 @@ describe('the headers of a connection', () => {
         [rich.connectionId, poor.connectionId],
       );
       expect((await app.as(owner).put(poor.path, {})).status).toBe(500);
+    },
+  );
+
+  verifies(
+    ['connection:headers:never-returned', 'connection:headers:stored-securely'],
+    'an upstream that repeats them in its refusal makes us neither tell nor store them',
+    async () => {
+      const value = uniqueName('whisper');
+      const server = createServer((req, res) => {
+        const error = {
+          code: -32000,
+          message: `Unknown key ${String(req.headers['x-key'])}, not ${req.headers.authorization}`,
+        };
+        res.writeHead(200, { 'content-type': 'application/json' });
+        res.end(JSON.stringify({ jsonrpc: '2.0', id: 1, error }));
+      });
+      const mcpUrl = `http://127.0.0.1:${await listen(server)}/mcp`;
+      closing({ close: () => shut(server) });
+      const headers = { 'X-Key': value, Authorization: `Bearer ${value}` };
+      const { path, connectionId, body } = await createConnection(app, owner, { mcpUrl, headers });
+      expect(body.status).toMatchObject({ state: 'error' });
+      const call = await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
+      const [row] = await app.database.query<{ text: string }[]>(
+        'SELECT c::text AS text FROM connections c WHERE connection_id = $1',
+        [connectionId],
+      );
+      const got = await app.as(owner).get(path);
+      for (const text of [JSON.stringify(body), call.text, got.text, row?.text]) expect(text).not.toContain(value);
     },
   );
 
@@ -1021,7 +1059,7 @@ describe('a process that never called the connection', () => {
       const answers = await Promise.all(
         times(50, (i) => second.as(owner).post(`${path}/.tools/echo`, { message: String(i) })),
       );
-      expect(answers.map(({ body }) => (body as any).content[0].text)).toEqual(times(50, String));
+      expect(answers.map(({ body }) => textOf(body))).toEqual(times(50, String));
       expect(upstream.count('initialize')).toBe(before + 1);
       expect(upstream.sessions.size).toBe(2);
     } finally {

@@ -1,6 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
-import { eventsOf, mcp, mcpAccept, open, request, send, times, toolCall, type Answer } from '../support/calls.js';
+import {
+  eventsOf,
+  mcp,
+  type Json,
+  mcpAccept,
+  open,
+  request,
+  send,
+  times,
+  toolCall,
+  type Answer,
+} from '../support/calls.js';
 import { createConnection } from '../support/factories.js';
 import { refusedPort, startFaulty, type FaultKind } from '../support/faulty-upstreams.js';
 import { startScripted } from '../support/scripted-upstream.js';
@@ -75,42 +86,46 @@ describe('a request', () => {
     expect(new Set(sent)).toEqual(upstream.sessions);
   });
 
-  verifies('mcp:initialize', 'initialize tells of the upstream, less what a stateless endpoint cannot keep', async () => {
-    const upstream = await start({ sessions: true, iconUrl: 'http://127.0.0.1/i.png', serverInfo: { 'x-own': [1] } });
-    const path = await connect(upstream.url);
-    const clientInfo = { name: 'spec', version: '1' };
-    for (const [asked, given] of [
-      ['2025-11-25', '2025-11-25'],
-      ['2025-03-26', '2025-03-26'],
-      ['2024-11-05', '2024-11-05'],
-      ['1999-01-01', '2025-11-25'],
-      ['2026-07-28', '2025-11-25'],
-    ]) {
-      const params = { protocolVersion: asked, capabilities: { sampling: {}, roots: {} }, clientInfo };
-      const answer = await mcp(app, owner, path, request('init', 'initialize', params));
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get('mcp-session-id')).toBeNull();
-      expect(answer.body).toEqual({
-        jsonrpc: '2.0',
-        id: 'init',
-        result: {
-          protocolVersion: given,
-          capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
-          serverInfo: {
-            name: 'upstream',
-            title: 'Test upstream',
-            version: '1.0.0',
-            icons: [{ src: 'http://127.0.0.1/i.png' }],
-            'x-own': [1],
+  verifies(
+    'mcp:initialize',
+    'initialize tells of the upstream, less what a stateless endpoint cannot keep',
+    async () => {
+      const upstream = await start({ sessions: true, iconUrl: 'http://127.0.0.1/i.png', serverInfo: { 'x-own': [1] } });
+      const path = await connect(upstream.url);
+      const clientInfo = { name: 'spec', version: '1' };
+      for (const [asked, given] of [
+        ['2025-11-25', '2025-11-25'],
+        ['2025-03-26', '2025-03-26'],
+        ['2024-11-05', '2024-11-05'],
+        ['1999-01-01', '2025-11-25'],
+        ['2026-07-28', '2025-11-25'],
+      ]) {
+        const params = { protocolVersion: asked, capabilities: { sampling: {}, roots: {} }, clientInfo };
+        const answer = await mcp(app, owner, path, request('init', 'initialize', params));
+        expect(answer.status).toBe(200);
+        expect(answer.headers.get('mcp-session-id')).toBeNull();
+        expect(answer.body).toEqual({
+          jsonrpc: '2.0',
+          id: 'init',
+          result: {
+            protocolVersion: given,
+            capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
+            serverInfo: {
+              name: 'upstream',
+              title: 'Test upstream',
+              version: '1.0.0',
+              icons: [{ src: 'http://127.0.0.1/i.png' }],
+              'x-own': [1],
+            },
+            instructions: 'A server for tests.',
           },
-          instructions: 'A server for tests.',
-        },
-      });
-    }
-    expect(upstream.count('initialize')).toBe(1);
-    const declared = upstream.requests.find(({ raw }) => raw.includes('"initialize"'))?.body as { params: object };
-    expect(declared.params).toMatchObject({ capabilities: {} });
-  });
+        });
+      }
+      expect(upstream.count('initialize')).toBe(1);
+      const declared = upstream.requests.find(({ raw }) => raw.includes('"initialize"'))?.body as { params: object };
+      expect(declared.params).toMatchObject({ capabilities: {} });
+    },
+  );
 
   verifies('mcp:initialize', 'ping is answered by ourselves, and session-wide methods do not exist', async () => {
     const upstream = await start();
@@ -149,24 +164,33 @@ describe('a request', () => {
   const ids = ['1', '0', '-0', '"1"', '""', '"text"', '9007199254740993', '123456789012345678901234567890', '1E400'];
   ids.push('1.50', '-17', '"\\u0041\\/\\"\\\\\\n"', '"ünï🌊"', '"\\ud800"', '"__proto__"', '"null"');
   for (const options of [{}, { sse: true }, { modernOnly: true }]) {
-    verifies('mcp:id-kept', `has its id given back as it was written, from an upstream ${JSON.stringify(options)}`, async () => {
-      const upstream = await start(options);
-      const path = await connect(upstream.url);
-      for (const id of ids) {
-        for (const message of [
-          `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"raw"}}`,
-          ` { "params" : {"name":"raw","id":5} ,\n"method":"tools\\/call", "\\u0069d"\t:\r\n${id} } `,
-        ]) {
-          const answer = await mcp(app, owner, path, message);
-          expect(answer.text).toBe(`{"jsonrpc":"2.0","id":${id},"result":${RAW_TOOL_RESULT}}`);
+    verifies(
+      'mcp:id-kept',
+      `has its id given back as it was written, from an upstream ${JSON.stringify(options)}`,
+      async () => {
+        const upstream = await start(options);
+        const path = await connect(upstream.url);
+        for (const id of ids) {
+          for (const message of [
+            `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"raw"}}`,
+            ` { "params" : {"name":"raw","id":5} ,\n"method":"tools\\/call", "\\u0069d"\t:\r\n${id} } `,
+          ]) {
+            const answer = await mcp(app, owner, path, message);
+            expect(answer.text).toBe(`{"jsonrpc":"2.0","id":${id},"result":${RAW_TOOL_RESULT}}`);
+          }
+          const ping = await mcp(app, owner, path, `{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
+          expect(ping.text).toBe(`{"jsonrpc":"2.0","id":${id},"result":{}}`);
+          const failed = await mcp(
+            app,
+            owner,
+            path,
+            `{"id":${id},"method":"tools/call","params":{"name":"rpc_error"}}`,
+          );
+          expect(failed.text).toContain(`"id":${id},`);
+          expect(failed.body.error.code).toBe(-32602);
         }
-        const ping = await mcp(app, owner, path, `{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
-        expect(ping.text).toBe(`{"jsonrpc":"2.0","id":${id},"result":{}}`);
-        const failed = await mcp(app, owner, path, `{"id":${id},"method":"tools/call","params":{"name":"rpc_error"}}`);
-        expect(failed.text).toContain(`"id":${id},`);
-        expect(failed.body.error.code).toBe(-32602);
-      }
-    });
+      },
+    );
   }
 
   verifies('mcp:passes-through', 'passes byte for byte, and so does its answer, around the id', async () => {
@@ -238,7 +262,7 @@ describe('a request', () => {
     expect(call.body).toMatchObject({ id: 'a', result: { content: [{ text: 'hi' }] } });
     const seen = upstream.requests.at(-1);
     expect(seen?.headers).toMatchObject({ 'mcp-method': 'tools/call', 'mcp-name': 'echo' });
-    expect((seen?.body as any).params._meta).toMatchObject({ 'x-own': 1 });
+    expect((seen?.body as Json).params._meta).toMatchObject({ 'x-own': 1 });
     for (const params of ['', ',"params":{}', ',"params":{"_meta":{}}', ',"params": { "_meta" : { } } ']) {
       const answer = await mcp(app, owner, path, `{"jsonrpc":"2.0","id":1,"method":"tools/list"${params}}`);
       expect([params, answer.body.result?.tools.length]).toEqual([params, 13]);
@@ -270,11 +294,11 @@ describe('a bad request', () => {
   afterAll(() => close());
 
   const bodies: Record<string, [code: number, text: string]> = {
-    'nothing': [-32700, ''],
+    nothing: [-32700, ''],
     'no JSON': [-32700, '{"jsonrpc":"2.0",'],
     'a batch': [-32600, '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'],
     'an empty batch': [-32600, '[]'],
-    'null': [-32600, 'null'],
+    null: [-32600, 'null'],
     'a text': [-32600, '"ping"'],
     'a number': [-32600, '5'],
     'an empty object': [-32600, '{}'],
@@ -305,26 +329,30 @@ describe('a bad request', () => {
     expectRpcError(answer, null);
   });
 
-  verifies('mcp:bad-request', 'of an unknown protocol version answers 400 and -32022 with the versions we speak', async () => {
-    const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' };
-    const asked = [
-      await mcp(app, owner, path, request(1, 'tools/list'), { headers: { 'mcp-protocol-version': '1999-01-01' } }),
-      await mcp(app, owner, path, request(1, 'tools/list'), { headers: { 'mcp-protocol-version': '2026-07-28' } }),
-      await mcp(app, owner, path, request(1, 'server/discover', { _meta: meta })),
-    ];
-    for (const [i, answer] of asked.entries()) {
-      expect(answer.status).toBe(400);
-      expectRpcError(answer, answer.body.id, -32022);
-      expect(answer.body.error.data).toEqual({
-        supported: expect.arrayContaining(['2025-11-25', '2025-03-26']),
-        requested: i === 0 ? '1999-01-01' : '2026-07-28',
-      });
-    }
-    for (const version of ['2025-11-25', '2025-06-18', '2025-03-26']) {
-      const headers = { 'mcp-protocol-version': version };
-      expect((await mcp(app, owner, path, request(1, 'tools/list'), { headers })).status).toBe(200);
-    }
-  });
+  verifies(
+    'mcp:bad-request',
+    'of an unknown protocol version answers 400 and -32022 with the versions we speak',
+    async () => {
+      const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' };
+      const asked = [
+        await mcp(app, owner, path, request(1, 'tools/list'), { headers: { 'mcp-protocol-version': '1999-01-01' } }),
+        await mcp(app, owner, path, request(1, 'tools/list'), { headers: { 'mcp-protocol-version': '2026-07-28' } }),
+        await mcp(app, owner, path, request(1, 'server/discover', { _meta: meta })),
+      ];
+      for (const [i, answer] of asked.entries()) {
+        expect(answer.status).toBe(400);
+        expectRpcError(answer, answer.body.id, -32022);
+        expect(answer.body.error.data).toEqual({
+          supported: expect.arrayContaining(['2025-11-25', '2025-03-26']),
+          requested: i === 0 ? '1999-01-01' : '2026-07-28',
+        });
+      }
+      for (const version of ['2025-11-25', '2025-06-18', '2025-03-26']) {
+        const headers = { 'mcp-protocol-version': version };
+        expect((await mcp(app, owner, path, request(1, 'tools/list'), { headers })).status).toBe(200);
+      }
+    },
+  );
 
   it('from a page of a foreign site answers 403 and a JSON-RPC error; programs and local pages are served', async () => {
     for (const origin of ['https://evil.example', 'http://127.0.0.1.evil.example', 'null', 'http://localhost.evil']) {
@@ -349,28 +377,32 @@ describe('a bad request', () => {
     }
   });
 
-  verifies('mcp:unknown-connection', 'to an unknown or foreign connection answers 404, byte for byte alike', async () => {
-    const upstream = await start();
-    const own = await connect(upstream.url);
-    expect((await mcp(app, owner, own, request(1, 'tools/list'))).status).toBe(200);
-    const before = upstream.requests.length;
-    const [, , namespace] = own.split('/');
-    const answers = [
-      await mcp(app, other, own, request(1, 'tools/list')),
-      await mcp(app, app.operator, own, request(1, 'tools/list')),
-      await mcp(app, owner, `/connect/${namespace}/${uniqueName()}`, request(1, 'tools/list')),
-      await mcp(app, owner, `/connect/${uniqueName()}/${uniqueName()}`, request(1, 'tools/list')),
-      await mcp(app, other, own.replace('/connect', ''), request(1, 'initialize')),
-    ];
-    await app.as(owner).delete(own).expect(200);
-    answers.push(await mcp(app, owner, own, request(1, 'tools/list')));
-    for (const answer of answers) {
-      expect(answer.status).toBe(404);
-      expectRpcError(answer, null);
-    }
-    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-    expect(upstream.requests.slice(before).map(({ method }) => method)).toEqual([]);
-  });
+  verifies(
+    'mcp:unknown-connection',
+    'to an unknown or foreign connection answers 404, byte for byte alike',
+    async () => {
+      const upstream = await start();
+      const own = await connect(upstream.url);
+      expect((await mcp(app, owner, own, request(1, 'tools/list'))).status).toBe(200);
+      const before = upstream.requests.length;
+      const [, , namespace] = own.split('/');
+      const answers = [
+        await mcp(app, other, own, request(1, 'tools/list')),
+        await mcp(app, app.operator, own, request(1, 'tools/list')),
+        await mcp(app, owner, `/connect/${namespace}/${uniqueName()}`, request(1, 'tools/list')),
+        await mcp(app, owner, `/connect/${uniqueName()}/${uniqueName()}`, request(1, 'tools/list')),
+        await mcp(app, other, own.replace('/connect', ''), request(1, 'initialize')),
+      ];
+      await app.as(owner).delete(own).expect(200);
+      answers.push(await mcp(app, owner, own, request(1, 'tools/list')));
+      for (const answer of answers) {
+        expect(answer.status).toBe(404);
+        expectRpcError(answer, null);
+      }
+      expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+      expect(upstream.requests.slice(before).map(({ method }) => method)).toEqual([]);
+    },
+  );
 
   verifies('mcp:no-key', 'without a valid key answers 401, a challenge and a JSON-RPC error', async () => {
     const wrong = { ...owner, key: `slipway_${'x'.repeat(43)}` };
@@ -403,18 +435,22 @@ describe('a failure of the upstream', () => {
     }
   });
 
-  verifies('mcp:upstream-error', 'an error without an id, or with null for one, gets the id of the request', async () => {
-    for (const id of ['"id":null,', '']) {
-      const upstream = closing(
-        await startScripted((_, res) => {
-          res.writeHead(200, { 'content-type': 'application/json' });
-          res.end(`{"jsonrpc":"2.0",${id}"error":{"code":-32000,"message":"No","data":[1]}}`);
-        }),
-      );
-      const answer = await mcp(app, owner, await connect(upstream.url), toolCall('mine', 'x'));
-      expect(answer.body).toEqual({ jsonrpc: '2.0', id: 'mine', error: { code: -32000, message: 'No', data: [1] } });
-    }
-  });
+  verifies(
+    'mcp:upstream-error',
+    'an error without an id, or with null for one, gets the id of the request',
+    async () => {
+      for (const id of ['"id":null,', '']) {
+        const upstream = closing(
+          await startScripted((_, res) => {
+            res.writeHead(200, { 'content-type': 'application/json' });
+            res.end(`{"jsonrpc":"2.0",${id}"error":{"code":-32000,"message":"No","data":[1]}}`);
+          }),
+        );
+        const answer = await mcp(app, owner, await connect(upstream.url), toolCall('mine', 'x'));
+        expect(answer.body).toEqual({ jsonrpc: '2.0', id: 'mine', error: { code: -32000, message: 'No', data: [1] } });
+      }
+    },
+  );
 
   const down: FaultKind[] = ['html', 'not-found', 'forbidden', 'hangs-up', 'empty', 'garbage', 'not-rpc', 'redirect'];
   down.push('server-error', 'tls-self-signed', 'bad-protocol-version', 'unavailable', 'silent', 'slow-body', 'too-big');
@@ -432,17 +468,21 @@ describe('a failure of the upstream', () => {
     });
   }
 
-  verifies('mcp:upstream-down', 'a refused port, and an upstream that dies later, give 200 and a JSON-RPC error', async () => {
-    const upstream = await start();
-    const dying = await connect(upstream.url);
-    await mcp(app, owner, dying, request(1, 'tools/list'));
-    await upstream.close();
-    for (const path of [await connect(await refusedPort()), dying]) {
-      const answer = await mcp(app, owner, path, request(1, 'tools/list'));
-      expect(answer.status).toBe(200);
-      expectRpcError(answer, 1);
-    }
-  });
+  verifies(
+    'mcp:upstream-down',
+    'a refused port, and an upstream that dies later, give 200 and a JSON-RPC error',
+    async () => {
+      const upstream = await start();
+      const dying = await connect(upstream.url);
+      await mcp(app, owner, dying, request(1, 'tools/list'));
+      await upstream.close();
+      for (const path of [await connect(await refusedPort()), dying]) {
+        const answer = await mcp(app, owner, path, request(1, 'tools/list'));
+        expect(answer.status).toBe(200);
+        expectRpcError(answer, 1);
+      }
+    },
+  );
 
   verifies('mcp:upstream-down', 'a tool that is too slow gives 200 and a JSON-RPC error at the deadline', async () => {
     for (const options of [{}, { sse: true }]) {
@@ -456,26 +496,30 @@ describe('a failure of the upstream', () => {
     }
   });
 
-  verifies('mcp:auth-required', 'a server that wants authorization says so in a tool result, or an error, never as 401', async () => {
-    const locked = closing(await startFaulty('needs-auth'));
-    const expired = closing(await startScripted((_, res) => void res.writeHead(401).end()));
-    for (const { url } of [locked, expired]) {
-      const path = await connect(url);
-      const call = await mcp(app, owner, path, toolCall('id', 'echo'));
-      expect([call.status, call.headers.get('www-authenticate')]).toEqual([200, null]);
-      expect(call.body).toEqual({
-        jsonrpc: '2.0',
-        id: 'id',
-        result: { isError: true, content: [{ type: 'text', text: expect.stringContaining('401') }] },
-      });
-      for (const method of ['tools/list', 'resources/read', 'prompts/get']) {
-        const answer = await mcp(app, owner, path, request('id', method, { name: 'x', uri: 'x' }));
-        expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([200, null]);
-        expectRpcError(answer, 'id');
-        expect([-32001, -32603]).not.toContain(answer.body.error.code);
+  verifies(
+    'mcp:auth-required',
+    'a server that wants authorization says so in a tool result, or an error, never as 401',
+    async () => {
+      const locked = closing(await startFaulty('needs-auth'));
+      const expired = closing(await startScripted((_, res) => void res.writeHead(401).end()));
+      for (const { url } of [locked, expired]) {
+        const path = await connect(url);
+        const call = await mcp(app, owner, path, toolCall('id', 'echo'));
+        expect([call.status, call.headers.get('www-authenticate')]).toEqual([200, null]);
+        expect(call.body).toEqual({
+          jsonrpc: '2.0',
+          id: 'id',
+          result: { isError: true, content: [{ type: 'text', text: expect.stringContaining('401') }] },
+        });
+        for (const method of ['tools/list', 'resources/read', 'prompts/get']) {
+          const answer = await mcp(app, owner, path, request('id', method, { name: 'x', uri: 'x' }));
+          expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([200, null]);
+          expectRpcError(answer, 'id');
+          expect([-32001, -32603]).not.toContain(answer.body.error.code);
+        }
       }
-    }
-  });
+    },
+  );
 });
 
 describe('progress', () => {
@@ -484,7 +528,7 @@ describe('progress', () => {
     name: 'steps',
     inputSchema: {},
     call: async ({ args, params, exchange, held }) => {
-      const progressToken = (params._meta as any)?.progressToken;
+      const progressToken = (params._meta as Json)?.progressToken;
       const report = (progress: number) =>
         exchange.send({ method: 'notifications/progress', params: { progressToken, progress, message: args.who } });
       report(1);
@@ -520,30 +564,38 @@ describe('progress', () => {
         );
       }
       expect(events).toHaveLength(4);
-      expect(JSON.parse(events[3])).toEqual({ jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: 'a' }] } });
+      expect(JSON.parse(events[3])).toEqual({
+        jsonrpc: '2.0',
+        id: 1,
+        result: { content: [{ type: 'text', text: 'a' }] },
+      });
       expect(upstream.requests.at(-1)?.raw).not.toContain(`"progressToken" : ${token} `);
       expect(upstream.requests.at(-1)?.raw).toContain('"x":1.0');
     }
   });
 
-  verifies('mcp:progress', 'of callers with one token and one id stays with each, and their tokens differ upstream', async () => {
-    const upstream = await start({ tools: [steps] });
-    const path = await connect(upstream.url);
-    const callers = times(10, (i) => `caller-${i}`);
-    const answers = callers.map((who) => mcp(app, owner, path, toolCall(1, 'steps', { who }, { progressToken: 1 })));
-    await upstream.waitFor((u) => u.count('tools/call') === callers.length);
-    upstream.release();
-    for (const [i, { text }] of (await Promise.all(answers)).entries()) {
-      const events = eventsOf(text).map((event) => JSON.parse(event));
-      expect(events).toHaveLength(4);
-      for (const event of events.slice(0, 3)) {
-        expect(event.params).toMatchObject({ progressToken: 1, message: callers[i] });
+  verifies(
+    'mcp:progress',
+    'of callers with one token and one id stays with each, and their tokens differ upstream',
+    async () => {
+      const upstream = await start({ tools: [steps] });
+      const path = await connect(upstream.url);
+      const callers = times(10, (i) => `caller-${i}`);
+      const answers = callers.map((who) => mcp(app, owner, path, toolCall(1, 'steps', { who }, { progressToken: 1 })));
+      await upstream.waitFor((u) => u.count('tools/call') === callers.length);
+      upstream.release();
+      for (const [i, { text }] of (await Promise.all(answers)).entries()) {
+        const events = eventsOf(text).map((event) => JSON.parse(event));
+        expect(events).toHaveLength(4);
+        for (const event of events.slice(0, 3)) {
+          expect(event.params).toMatchObject({ progressToken: 1, message: callers[i] });
+        }
+        expect(events[3].result.content[0].text).toBe(callers[i]);
       }
-      expect(events[3].result.content[0].text).toBe(callers[i]);
-    }
-    const tokens = upstream.requests.map(({ body }) => (body as any)?.params?._meta?.progressToken).filter(Boolean);
-    expect(new Set(tokens).size).toBe(callers.length);
-  });
+      const tokens = upstream.requests.map(({ body }) => (body as Json)?.params?._meta?.progressToken).filter(Boolean);
+      expect(new Set(tokens).size).toBe(callers.length);
+    },
+  );
 
   verifies('mcp:progress', 'under somebody else’s token, or asked for by nobody, reaches no client', async () => {
     const leaky: ToolDef = {
@@ -582,7 +634,7 @@ describe('progress', () => {
       name: 'busy',
       inputSchema: {},
       call: async ({ params, exchange }) => {
-        const progressToken = (params._meta as any)?.progressToken;
+        const progressToken = (params._meta as Json)?.progressToken;
         for (let progress = 1; progress <= rounds; progress++) {
           await exchange.delay(CALL_MS / 3);
           exchange.send({ method: 'notifications/progress', params: { progressToken, progress } });
@@ -597,23 +649,27 @@ describe('progress', () => {
     expect(events.at(-1)).toEqual({ jsonrpc: '2.0', id: 1, result: { content: [] } });
   });
 
-  verifies('mcp:upstream-down', 'a call that fails after its progress ends its stream with a JSON-RPC error', async () => {
-    const broken: ToolDef = {
-      name: 'broken',
-      inputSchema: {},
-      call: ({ params, exchange }) => {
-        const progressToken = (params._meta as any)?.progressToken;
-        exchange.send({ method: 'notifications/progress', params: { progressToken, progress: 1 } });
-        exchange.cut('{"jsonrpc":"2.0","result":{"never":"whole"}}');
-        return new Promise(() => undefined);
-      },
-    };
-    const path = await connect((await start({ tools: [broken] })).url);
-    const { status, text } = await mcp(app, owner, path, toolCall('id', 'broken', {}, { progressToken: 1 }));
-    const events = eventsOf(text).map((event) => JSON.parse(event));
-    expect([status, events.length]).toEqual([200, 2]);
-    expect(events[1]).toMatchObject({ id: 'id', error: { message: expect.stringMatching(/unknown/) } });
-  });
+  verifies(
+    'mcp:upstream-down',
+    'a call that fails after its progress ends its stream with a JSON-RPC error',
+    async () => {
+      const broken: ToolDef = {
+        name: 'broken',
+        inputSchema: {},
+        call: ({ params, exchange }) => {
+          const progressToken = (params._meta as Json)?.progressToken;
+          exchange.send({ method: 'notifications/progress', params: { progressToken, progress: 1 } });
+          exchange.cut('{"jsonrpc":"2.0","result":{"never":"whole"}}');
+          return new Promise(() => undefined);
+        },
+      };
+      const path = await connect((await start({ tools: [broken] })).url);
+      const { status, text } = await mcp(app, owner, path, toolCall('id', 'broken', {}, { progressToken: 1 }));
+      const events = eventsOf(text).map((event) => JSON.parse(event));
+      expect([status, events.length]).toEqual([200, 2]);
+      expect(events[1]).toMatchObject({ id: 'id', error: { message: expect.stringMatching(/unknown/) } });
+    },
+  );
 
   verifies('mcp:passes-through', 'other notifications ahead of an answer reach its client', async () => {
     const talk: ToolDef = {

@@ -316,6 +316,23 @@ describe('an odd spelling', () => {
     for (const path of plain) expect((await rawRequest(app, owner, 'GET', path)).status).toBe(200);
   });
 
+  verifies('path:no-bypass', 'of a qualified name does not stand for its namespace alone', async () => {
+    const namespace = await createNamespace(app, owner);
+    await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace, connectionId: 'conn' });
+    const asked = [
+      ['DELETE', `/namespaces/${namespace}%2Fweather`],
+      ['DELETE', `/namespaces/${namespace}%2F`],
+      ['PUT', `/namespaces/${namespace}%2Fx/servers/weather`],
+      ['GET', `/connect/${namespace}%2Fx/conn`],
+      ['DELETE', `/connect/${namespace}%2F/conn`],
+    ] as const;
+    for (const [method, path] of asked) {
+      const { status } = await rawRequest(app, owner, method, path);
+      expect([method, path, status]).toEqual([method, path, 404]);
+    }
+    expect((await rawRequest(app, owner, 'GET', `/connect/${namespace}/conn`)).status).toBe(200);
+  });
+
   verifies('path:no-bypass', 'of a route that is served directly meets the same guard and is answered', async () => {
     const namespace = await furnished(owner);
     const call = {

@@ -84,7 +84,12 @@ describe('success', () => {
   verifies('call:passes-arguments', 'every spelling of a dotted name calls that tool', async () => {
     const upstream = await start();
     const path = await connect(upstream.url);
-    for (const spelling of ['repo.issues.create', 'repo/issues/create', 'repo%2Fissues%2Fcreate', 'repo.issues%2fcreate']) {
+    for (const spelling of [
+      'repo.issues.create',
+      'repo/issues/create',
+      'repo%2Fissues%2Fcreate',
+      'repo.issues%2fcreate',
+    ]) {
       const answer = await call(path, spelling, { title: spelling });
       expect(textOf(answer.body)).toBe(`Created issue: ${spelling}`);
     }
@@ -93,13 +98,17 @@ describe('success', () => {
     expect(textOf((await call(short, 'repo/search', { query: 'q' })).body)).toContain('q-1');
   });
 
-  verifies('call:passes-arguments', 'names with blanks, quotes and letters of any script are called as they are', async () => {
-    const names = ['with space', 'ünï"cødé\\', 'a%2Fb', 'slash/name', '日本.語'];
-    const upstream = await start({ tools: names.map((name) => ({ name, inputSchema: {} })) });
-    const path = await connect(upstream.url);
-    for (const name of names) expect((await call(path, encodeURIComponent(name), {})).status).toBe(200);
-    expect(callsOf(upstream).map(({ name }) => name)).toEqual(names);
-  });
+  verifies(
+    'call:passes-arguments',
+    'names with blanks, quotes and letters of any script are called as they are',
+    async () => {
+      const names = ['with space', 'ünï"cødé\\', 'a%2Fb', 'slash/name', '日本.語'];
+      const upstream = await start({ tools: names.map((name) => ({ name, inputSchema: {} })) });
+      const path = await connect(upstream.url);
+      for (const name of names) expect((await call(path, encodeURIComponent(name), {})).status).toBe(200);
+      expect(callsOf(upstream).map(({ name }) => name)).toEqual(names);
+    },
+  );
 
   for (const options of [{}, { sse: true }, { sessions: true }, { sessions: true, sse: true }, { modernOnly: true }]) {
     verifies(
@@ -176,16 +185,20 @@ describe('validation', () => {
     }
   });
 
-  verifies('call:unknown-tool', 'a server that reports an unknown tool as an isError result makes no difference', async () => {
-    const upstream = closing(
-      await startScripted(({ method }) =>
-        method === 'tools/list' ? '{"tools":[{"name":"known","inputSchema":{}}]}' : '{"content":[],"isError":true}',
-      ),
-    );
-    const path = await connect(upstream.url);
-    expect(await call(path, 'unknown', {})).toMatchObject({ status: 404, text: notFound });
-    expect(await call(path, 'known', {})).toMatchObject({ status: 200, text: '{"content":[],"isError":true}' });
-  });
+  verifies(
+    'call:unknown-tool',
+    'a server that reports an unknown tool as an isError result makes no difference',
+    async () => {
+      const upstream = closing(
+        await startScripted(({ method }) =>
+          method === 'tools/list' ? '{"tools":[{"name":"known","inputSchema":{}}]}' : '{"content":[],"isError":true}',
+        ),
+      );
+      const path = await connect(upstream.url);
+      expect(await call(path, 'unknown', {})).toMatchObject({ status: 404, text: notFound });
+      expect(await call(path, 'known', {})).toMatchObject({ status: 200, text: '{"content":[],"isError":true}' });
+    },
+  );
 });
 
 describe('authentication and ownership', () => {
@@ -202,21 +215,25 @@ describe('authentication and ownership', () => {
     expect(upstream.requests).toHaveLength(before);
   });
 
-  verifies('call:foreign', 'a foreign connection answers as an unknown one, and its upstream hears nothing', async () => {
-    const upstream = await start();
-    const path = await connect(upstream.url);
-    expect((await call(path, 'echo', { message: '' })).status).toBe(200);
-    const before = upstream.requests.length;
-    const [, , namespace] = path.split('/');
-    const foreign = await send(app, other, `${path}/.tools/echo`, { message: '' });
-    const foreignDotted = await send(app, other, `${path}/.tools/repo/search`, { query: '' });
-    const operator = await send(app, app.operator, `${path}/.tools/echo`, { message: '' });
-    const missing = await send(app, owner, `/connect/${namespace}/${uniqueName()}/.tools/echo`, { message: '' });
-    for (const { status, text } of [foreign, foreignDotted, operator, missing]) {
-      expect([status, text]).toEqual([404, notFound]);
-    }
-    expect(upstream.requests).toHaveLength(before);
-  });
+  verifies(
+    'call:foreign',
+    'a foreign connection answers as an unknown one, and its upstream hears nothing',
+    async () => {
+      const upstream = await start();
+      const path = await connect(upstream.url);
+      expect((await call(path, 'echo', { message: '' })).status).toBe(200);
+      const before = upstream.requests.length;
+      const [, , namespace] = path.split('/');
+      const foreign = await send(app, other, `${path}/.tools/echo`, { message: '' });
+      const foreignDotted = await send(app, other, `${path}/.tools/repo/search`, { query: '' });
+      const operator = await send(app, app.operator, `${path}/.tools/echo`, { message: '' });
+      const missing = await send(app, owner, `/connect/${namespace}/${uniqueName()}/.tools/echo`, { message: '' });
+      for (const { status, text } of [foreign, foreignDotted, operator, missing]) {
+        expect([status, text]).toEqual([404, notFound]);
+      }
+      expect(upstream.requests).toHaveLength(before);
+    },
+  );
 });
 
 describe('failures of the upstream', () => {
@@ -244,19 +261,23 @@ describe('failures of the upstream', () => {
     }
   });
 
-  verifies('call:auth-required', 'a server that wants authorization answers 409, and its 401 is never ours', async () => {
-    const locked = closing(await startFaulty('needs-auth'));
-    const bare = closing(await startFaulty('needs-auth', { challenge: false }));
-    for (const { url } of [locked, bare]) {
-      const path = await connect(url);
-      for (const tool of ['echo', 'repo/search']) {
-        const answer = await call(path, tool, {});
-        expectFailure(answer, 409, 'auth_required');
-        expect(answer.headers.get('x-should-retry')).toBe('false');
-        expect(answer.headers.get('www-authenticate')).toBeNull();
+  verifies(
+    'call:auth-required',
+    'a server that wants authorization answers 409, and its 401 is never ours',
+    async () => {
+      const locked = closing(await startFaulty('needs-auth'));
+      const bare = closing(await startFaulty('needs-auth', { challenge: false }));
+      for (const { url } of [locked, bare]) {
+        const path = await connect(url);
+        for (const tool of ['echo', 'repo/search']) {
+          const answer = await call(path, tool, {});
+          expectFailure(answer, 409, 'auth_required');
+          expect(answer.headers.get('x-should-retry')).toBe('false');
+          expect(answer.headers.get('www-authenticate')).toBeNull();
+        }
       }
-    }
-  });
+    },
+  );
 
   verifies('call:auth-required', 'credentials that stop working in a running session answer 409', async () => {
     const upstream = closing(
@@ -301,12 +322,12 @@ describe('failures of the upstream', () => {
     'no JSON': 'Hello',
     'a cut JSON': '{"jsonrpc":"2.0","id":',
     'an array': '[]',
-    'null': 'null',
+    null: 'null',
     'a number': '5',
     'no result': '{"jsonrpc":"2.0","id":ID}',
     'another id': '{"jsonrpc":"2.0","id":999,"result":{}}',
     'a request': '{"jsonrpc":"2.0","id":ID,"method":"ping"}',
-    'nothing': '',
+    nothing: '',
   };
   for (const [what, text] of Object.entries(nonsense)) {
     for (const type of ['application/json', 'text/event-stream', 'text/html', 'application/octet-stream']) {
@@ -338,7 +359,7 @@ describe('failures of the upstream', () => {
       'an unknown connection': await call(`/connect/${namespace}/${uniqueName()}`, 'echo', {}),
       'arguments that are no object': await call(path, 'echo', '[]'),
       'a rejected call': await call(path, 'rpc_error', {}),
-      'authorization': await call(locked, 'echo', {}),
+      authorization: await call(locked, 'echo', {}),
       'an upstream that is down': await call(down, 'echo', {}),
       'a call cut off': await call(path, 'cut', {}),
       'a deadline': await send(hasty, owner, `${path}/.tools/hold`, {}),
@@ -363,16 +384,20 @@ describe('the deadline', () => {
   }
 
   for (const options of [{}, { sse: true }, { sessions: true, sse: true }, { modernOnly: true }]) {
-    verifies('call:timeout', `a tool that does not answer ends at the deadline, ${JSON.stringify(options)}`, async () => {
-      const upstream = await start(options);
-      const path = await connect(upstream.url);
-      const answer = await timed(path, 'hold');
-      expectTimeout(answer);
-      expect(answer.ms).toBeGreaterThan(CALL_MS - 50);
-      expect(answer.body.message).toMatch(/unknown/);
-      await upstream.waitFor(({ requests }) => requests.some((one) => isCall(one) && one.aborted));
-      expect(upstream.count('tools/call')).toBe(1);
-    });
+    verifies(
+      'call:timeout',
+      `a tool that does not answer ends at the deadline, ${JSON.stringify(options)}`,
+      async () => {
+        const upstream = await start(options);
+        const path = await connect(upstream.url);
+        const answer = await timed(path, 'hold');
+        expectTimeout(answer);
+        expect(answer.ms).toBeGreaterThan(CALL_MS - 50);
+        expect(answer.body.message).toMatch(/unknown/);
+        await upstream.waitFor(({ requests }) => requests.some((one) => isCall(one) && one.aborted));
+        expect(upstream.count('tools/call')).toBe(1);
+      },
+    );
   }
 
   verifies('call:timeout', 'the default deadline is below 55 seconds, and no setting can raise it above', async () => {

@@ -30,7 +30,7 @@ export const registryEndpoints = {
   },
   'server:create:body-types': {
     source: 'Spec 4.1',
-    behavior: 'A `displayName` or `description` that is not a string answers 400 `{error}`.',
+    behavior: 'A `displayName` or `description` that is given, not null, and no string answers 400 `{error}`.',
   },
   'server:create:unknown-key': { source: 'House', behavior: 'Unknown keys in the body are dropped.' },
   'server:create:name-invalid': {

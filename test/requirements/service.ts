@@ -143,12 +143,12 @@ export const service = {
   'egress:scheme': { source: 'House', behavior: 'Schemes other than http and https are refused.' },
   'egress:dns': {
     source: 'House',
-    behavior: 'A name that resolves to a private address is refused, also when only one of its addresses is private.',
+    behavior: 'A name with private addresses only is refused, and of a name with others as well no private one is dialled.',
   },
   'egress:rebinding': { source: 'House', behavior: 'The connection goes to the very address that was checked.' },
   'egress:redirect': {
     source: 'House',
-    behavior: 'A redirect to a private address is refused, and no redirect carries the headers to another origin.',
+    behavior: 'No redirect is followed: its target is told, and nothing is sent there, headers least of all.',
   },
   'egress:allow': {
     source: 'House',

@@ -1,12 +1,15 @@
 import type { TestAccount, TestApp } from './app.js';
 
+/** What `JSON.parse` gives: anything. */
+export type Json = ReturnType<typeof JSON.parse>;
+
 /** An answer of the service, read to its end. */
 export interface Answer {
   status: number;
   headers: Headers;
   text: string;
   /** The parsed text; undefined when it is no JSON. */
-  body: any;
+  body: Json;
 }
 
 export interface CallOptions {
@@ -29,7 +32,7 @@ export function open(
   body?: string | object,
   { method = 'POST', headers = {}, signal }: CallOptions = {},
 ): Promise<Response> {
-  const key = account ? { authorization: `Bearer ${account.key}` } : {};
+  const key: Record<string, string> = account ? { authorization: `Bearer ${account.key}` } : {};
   return fetch(`${app.url}${path}`, {
     method,
     headers: { 'content-type': 'application/json', ...key, ...headers },
@@ -81,7 +84,7 @@ export function eventsOf(stream: string): string[] {
     .map((lines) => lines.map((line) => line.slice(6)).join('\n'));
 }
 
-/** Numbers from 0, as many as wanted. */
+/** A list of `count` values, each made from its index. */
 export function times<T>(count: number, make: (index: number) => T): T[] {
   return Array.from({ length: count }, (_, index) => make(index));
 }

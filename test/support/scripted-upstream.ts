@@ -6,7 +6,9 @@ import { listen, shut } from './upstream-net.js';
 export interface ScriptedMessage {
   id?: number;
   method?: string;
-  params?: Record<string, any>;
+  params?: Record<string, unknown>;
+  /** The session the message came in. */
+  session?: string;
 }
 
 /**
@@ -24,16 +26,23 @@ export interface ScriptedUpstream {
   close(): Promise<void>;
 }
 
-/** Starts an upstream that does the legacy handshake soundly and leaves every other request to the script. */
-export async function startScripted(script: Script): Promise<ScriptedUpstream> {
+/**
+ * Starts an upstream that does the legacy handshake soundly and leaves every other request to the script. With
+ * `sessions` each handshake mints one, `session-1` first; what becomes of them is the script's affair.
+ */
+export async function startScripted(script: Script, { sessions = false } = {}): Promise<ScriptedUpstream> {
   const seen: ScriptedMessage[] = [];
   const count = (method: string) => seen.filter((message) => message.method === method).length;
   const serve = async (req: IncomingMessage, res: ServerResponse) => {
     const body = await text(req).catch(() => '');
     if (body === '') return void res.writeHead(405).end();
-    const message = JSON.parse(body) as ScriptedMessage;
+    const session = req.headers['mcp-session-id'] as string | undefined;
+    const message: ScriptedMessage = { ...(JSON.parse(body) as ScriptedMessage), ...(session ? { session } : {}) };
     seen.push(message);
     if (message.id === undefined) return void res.writeHead(202).end();
+    if (sessions && message.method === 'initialize') {
+      res.setHeader('mcp-session-id', `session-${count('initialize')}`);
+    }
     const result = message.method === 'initialize' ? hello : script(message, res, count(message.method ?? ''));
     if (typeof result === 'string') sendJson(res, `{"jsonrpc":"2.0","id":${message.id},"result":${result}}`);
   };

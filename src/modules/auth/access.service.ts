@@ -45,7 +45,8 @@ export class AccessService {
   }
 
   private async ownNamespace(caller: Caller, rule: AccessRule, target: string): Promise<Grant['namespace']> {
-    const [name = ''] = target.split('/');
+    // Only a qualified name has two parts: `/namespaces/acme%2Fweather` does not mean the namespace acme.
+    const [name = ''] = rule.owner === 'qualifiedName' ? target.split('/') : [target];
     const found = await this.owners?.find(name);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
     if (!found) throw missing();

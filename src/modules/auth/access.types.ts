@@ -21,7 +21,7 @@ export interface OwnedNamespace {
 /**
  * Who may use a route beyond holding a valid key. One of:
  * - nothing more: any key;
- * - `owner`: the route parameter that holds a namespace or a qualified name, whose namespace the caller must own;
+ * - `owner`: the route parameter that holds a namespace the caller must own; `qualifiedName` holds it before the slash;
  * - `account`: the route parameter that holds an account id (or `me`), which must be the caller's, or the caller the
  *   operator;
  * - `operator`: the operator only.

@@ -31,6 +31,8 @@ function fault(property: keyof Body, value: unknown): string | undefined {
   return Object.values(error?.constraints ?? {})[0];
 }
 
+type Case = [value: unknown, message: string];
+
 describe('a URL', () => {
   it.each([
     ...['http://127.0.0.1:3001/mcp', 'https://example.com', 'https://example.com/', 'HTTPS://Example.COM/Mcp'],
@@ -85,18 +87,18 @@ describe('metadata', () => {
     expect(plainToInstance(Body, { metadata }).metadata).toBe(metadata);
   });
 
-  it.each([
-    ...[null, 'x', 5, true, [], [{}]].map((value) => [value, 'must be an object']),
+  it.each<Case>([
+    ...[null, 'x', 5, true, [], [{}]].map((value): Case => [value, 'must be an object']),
     [{ a: 'x'.repeat(16 * 1024 - 7) }, 'must be at most 16384 bytes of JSON'],
     [{ a: 'ü'.repeat(8 * 1024) }, 'must be at most 16384 bytes of JSON'],
-    ...[{ a: '\0' }, { 'a\0': 1 }, { a: [{ b: '\ud800' }] }, { '\udc00': 1 }].map((value) => [
+    ...[{ a: '\0' }, { 'a\0': 1 }, { a: [{ b: '\ud800' }] }, { '\udc00': 1 }].map((value): Case => [
       value,
       'must not hold NUL',
     ]),
-    ...[{ a: Infinity }, { a: [-Infinity] }].map((value) => [value, 'must not hold numbers beyond']),
+    ...[{ a: Infinity }, { a: [-Infinity] }].map((value): Case => [value, 'must not hold numbers beyond']),
     [JSON.parse('{"a":'.repeat(102) + '1' + '}'.repeat(102)), 'must not be nested deeper than 100 levels'],
   ])('%j is refused, since it %s', (metadata, message) => {
-    expect(fault('metadata', metadata)).toContain(`metadata ${String(message)}`);
+    expect(fault('metadata', metadata)).toContain(`metadata ${message}`);
   });
 
   it('that passes survives JSON, which is how it is stored', () => {
@@ -130,8 +132,8 @@ describe('headers', () => {
     Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`X-${i}`, 'x'])),
   ])('%j are taken', (headers) => expect(fault('headers', headers)).toBeUndefined());
 
-  it.each([
-    ...[null, 'x', 5, ['X-A: b']].map((value) => [value, 'must be an object of texts']),
+  it.each<Case>([
+    ...[null, 'x', 5, ['X-A: b']].map((value): Case => [value, 'must be an object of texts']),
     ...[
       { '': 'x' },
       { 'a b': 'x' },
@@ -139,7 +141,7 @@ describe('headers', () => {
       { ä: 'x' },
       { 'a\r\nb': 'x' },
       { [`x${'a'.repeat(256)}`]: 'x' },
-    ].map((value) => [value, 'must hold valid header names']),
+    ].map((value): Case => [value, 'must hold valid header names']),
     ...[
       ...['Host', 'connection', 'Keep-Alive', 'Content-Type', 'CONTENT-LENGTH', 'Transfer-Encoding', 'TE', 'Trailer'],
       ...[
@@ -151,8 +153,8 @@ describe('headers', () => {
         'Mcp-Protocol-Version',
         'Last-Event-Id',
       ],
-    ].map((name) => [{ [name]: 'x' }, `must not hold "${name}": Slipway sets it`]),
-    ...['', ' x', 'x ', 'a\nb', 'a\rb', 'a\0b', 'ü', '\x7f', 5, null, true, ['x'], {}].map((text) => [
+    ].map((name): Case => [{ [name]: 'x' }, `must not hold "${name}": Slipway sets it`]),
+    ...['', ' x', 'x ', 'a\nb', 'a\rb', 'a\0b', 'ü', '\x7f', 5, null, true, ['x'], {}].map((text): Case => [
       { 'X-A': text },
       'must hold header values of visible ASCII characters; that of "X-A" is none',
     ]),
@@ -160,7 +162,7 @@ describe('headers', () => {
     [Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`X-${i}`, 'x'])), 'must hold at most 64 headers'],
     [{ 'X-A': 'x'.repeat(8 * 1024) }, 'must be at most 8192 bytes together'],
   ])('%j are refused: they %s', (headers, message) => {
-    expect(fault('headers', headers)).toContain(`headers ${String(message)}`);
+    expect(fault('headers', headers)).toContain(`headers ${message}`);
   });
 
   it('that pass can be sent by HTTP as they are, and a refusal never repeats a value', () => {

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { DomainError } from '../errors/domain-error.js';
 
 /** How long a client should wait before it asks again: a restart of Postgres takes about this long. */
@@ -30,7 +31,7 @@ const AWAY_MESSAGE =
  * outermost handler: everything that dials somebody else wraps its socket errors itself.
  */
 export function isDatabaseAway(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  if (!types.isNativeError(error)) return false;
   const { code } = error as NodeJS.ErrnoException;
   return typeof code === 'string' ? AWAY_CODE.test(code) : AWAY_MESSAGE.test(error.message);
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { types } from 'node:util';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DatabaseAwayError } from '../database/database-away.js';
@@ -9,13 +10,15 @@ import { BodyTooLargeError, RouteNotFoundError } from './http-errors.js';
 /** What Express' parsers and Nest's router throw, in our words; everything else is returned as it came. */
 function asDomainError(error: unknown, request: Request): unknown {
   if (error instanceof DomainError) return error;
+  // Nest wraps what the parsers threw, which knows more.
+  const thrown = (error instanceof HttpException ? error.cause : null) ?? error;
+  const { type, limit, message } = thrown as { type?: string; limit?: number; message: string };
   const status = error instanceof HttpException ? error.getStatus() : (error as { status?: number }).status;
   const path = request.originalUrl.split('?')[0] ?? '';
   if (status === 404) return new RouteNotFoundError(request.method, path);
-  if (status === 413) return new BodyTooLargeError((error as { limit?: number }).limit ?? 0);
+  if (status === 413) return new BodyTooLargeError(limit ?? 0);
   if (status === 400 || status === 415) {
-    const { message } = error as { message: string };
-    return new InvalidInputError(/\bJSON\b/.test(message) ? `The body is not valid JSON: ${message}` : message);
+    return new InvalidInputError(type === 'entity.parse.failed' ? `The body is not valid JSON: ${message}` : message);
   }
   return error;
 }
@@ -41,7 +44,7 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
 
 /** An error in a word and a sentence: its other fields may hold what an upstream or the database said, secrets too. */
 function brief(detail: unknown): unknown {
-  if (!(detail instanceof Error)) return detail;
+  if (!types.isNativeError(detail)) return detail;
   const { code, message } = detail as NodeJS.ErrnoException;
   return [code, message].filter(Boolean).join(': ');
 }

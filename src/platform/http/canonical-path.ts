@@ -1,11 +1,10 @@
 import { isNamespaceName, SERVER_SUBRESOURCES } from './names.js';
 
-/** Decodes one path segment once; null when its percent-encoding is broken or it hides a NUL. */
+/** Decodes one path segment once; null when its percent-encoding is broken. */
 function decodeSegment(segment: string): string | null {
   if (!segment.includes('%')) return segment;
   try {
-    const decoded = decodeURIComponent(segment);
-    return decoded.includes('\0') ? null : decoded;
+    return decodeURIComponent(segment);
   } catch {
     return null;
   }

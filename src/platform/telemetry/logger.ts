@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { LoggerService } from '@nestjs/common';
 import { pino, type Logger as Pino } from 'pino';
 import pretty from 'pino-pretty';
@@ -9,7 +10,7 @@ import { redact } from './redact.js';
  * what the other side sent.
  */
 function errorForLog(error: unknown): unknown {
-  if (!(error instanceof Error)) return error;
+  if (!types.isNativeError(error)) return error;
   const { type, message, stack } = pino.stdSerializers.err(error);
   const { code, query } = error as Error & { code?: unknown; query?: unknown };
   return { type, message, stack, code, query };

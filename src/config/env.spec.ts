@@ -1,0 +1,145 @@
+import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { loadEnv, settingDocs, SettingsError } from './env.js';
+
+const base64Key = Buffer.alloc(32, 1).toString('base64');
+
+/** The faults of these settings, one by one. */
+function faults(source: NodeJS.ProcessEnv): string[] {
+  try {
+    loadEnv(source);
+    return [];
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return error.message.split('\n');
+  }
+}
+
+describe('loadEnv', () => {
+  it('needs no setting at all', () => {
+    expect(loadEnv({})).toMatchObject({
+      host: '127.0.0.1',
+      port: 3000,
+      publicUrl: null,
+      dataDir: path.resolve('.data'),
+      databaseUrl: null,
+      redisUrl: null,
+      roles: ['api', 'worker'],
+      migrate: 'auto',
+      bootstrapApiKey: null,
+      encryptionKeys: null,
+      egressAllow: null,
+      logLevel: 'info',
+      logFormat: null,
+      baseUrl: 'http://127.0.0.1:3000',
+      isLocalOnly: true,
+    });
+  });
+
+  it('counts an empty value as unset, and trims what it reads', () => {
+    const settings = Object.fromEntries(settingDocs().map(({ name }) => [name, '  ']));
+    expect(loadEnv(settings)).toEqual(loadEnv({}));
+    expect(loadEnv({ PORT: ' 8080 ', HOST: ' 0.0.0.0\n' })).toMatchObject({ port: 8080, host: '0.0.0.0' });
+  });
+
+  it('reports all faults together, in the order of the settings, and repeats no value', () => {
+    const found = faults({
+      PORT: 'canary',
+      DATABASE_URL: 'mysql://me:canary@host/x',
+      REDIS_URL: 'canary',
+      ROLES: 'api,canary',
+      MIGRATE: 'canary',
+      BOOTSTRAP_API_KEY: 'slipway_canary',
+      ENCRYPTION_KEYS: 'k1:canary',
+      LOG_LEVEL: 'canary',
+    });
+    expect(found.map((line) => line.split(' ')[0])).toEqual([
+      'PORT',
+      'DATABASE_URL',
+      'REDIS_URL',
+      'ROLES',
+      'MIGRATE',
+      'BOOTSTRAP_API_KEY',
+      'ENCRYPTION_KEYS',
+      'LOG_LEVEL',
+    ]);
+    for (const line of found) expect(line).toMatch(/^[A-Z_]+ must .*\.$/);
+    expect(found.join()).not.toContain('canary');
+  });
+
+  it('adds the faults that other rooms find', () => {
+    const load = () =>
+      loadEnv({ PORT: '-1', HOST: 'here' }, [
+        ({ host }) => {
+          throw new Error(`HOST: ${host} is nowhere.`);
+        },
+        () => undefined,
+      ]);
+    expect(load).toThrow(new SettingsError('PORT must be a whole number from 0 to 65535.\nHOST: here is nowhere.'));
+  });
+
+  it.each([
+    ['PORT', ['0', '65535'], ['-1', '65536', '80.5', 'http', '80 80']],
+    ['DATABASE_POOL_MAX', ['1', '500'], ['0', '501']],
+    ['UPSTREAM_CALL_TIMEOUT_MS', ['100', '54000'], ['99', '54001']],
+    ['UPSTREAM_CONNECT_TIMEOUT_MS', ['100', '54000'], ['99', '60000']],
+    ['REDIS_URL', ['redis://h:1', 'rediss://u:p@h/0'], ['http://h', 'h:6379', 'redis']],
+    ['PUBLIC_URL', ['http://h', 'https://h/base/'], ['ftp://h', 'h', 'https://h?a=b', 'https://h/#x']],
+    ['ROLES', ['api', 'worker', 'worker, api'], ['Api', 'api,', 'api;worker', 'all']],
+    ['MIGRATE', ['auto', 'off'], ['on', 'no']],
+    ['LOG_LEVEL', ['trace', 'fatal'], ['verbose', 'INFO']],
+    ['LOG_FORMAT', ['json', 'pretty'], ['text']],
+    ['BOOTSTRAP_API_KEY', [`slipway_${'x'.repeat(43)}`], [`slipway_${'x'.repeat(42)}`, 'x'.repeat(51), 'slipway_']],
+    [
+      'ENCRYPTION_KEYS',
+      [`k1:${base64Key}`, `new:${base64Key},old:${base64Key.replace('A', 'B')}`],
+      ['k1', `k1:${base64Key.slice(4)}`, `:${base64Key}`, `k 1:${base64Key}`, `k1:${base64Key},`, `k.1:${base64Key}`],
+    ],
+  ])('%s takes %p and refuses %p', (name, good, bad) => {
+    for (const value of good) expect([value, faults({ [name]: value })]).toEqual([value, []]);
+    for (const value of bad)
+      expect([value, faults({ [name]: value })]).toEqual([value, [expect.stringMatching(`^${name} must`)]]);
+  });
+
+  it('wants keys of its own beside a database of its own', () => {
+    expect(faults({ DATABASE_URL: 'postgres://h/x' })).toEqual([
+      expect.stringMatching(/^ENCRYPTION_KEYS must be set with/),
+    ]);
+    expect(faults({ DATABASE_URL: 'postgresql://h/x', ENCRYPTION_KEYS: `k1:${base64Key}` })).toEqual([]);
+  });
+
+  it('refuses two encryption keys under one name: what the first seals, the second could not open', () => {
+    expect(faults({ ENCRYPTION_KEYS: `k1:${base64Key},k1:${base64Key}` })).toEqual([
+      'ENCRYPTION_KEYS must not give two keys the same id.',
+    ]);
+  });
+
+  it('knows when only this machine can reach it', () => {
+    const local = (HOST: string) => loadEnv({ HOST }).isLocalOnly;
+    expect(['127.0.0.1', '127.1.2.3', 'localhost', '::1'].map(local)).toEqual([true, true, true, true]);
+    expect(['0.0.0.0', '::', '10.0.0.1', 'example.com'].map(local)).toEqual([false, false, false, false]);
+  });
+
+  it('builds the base of its URLs', () => {
+    expect(loadEnv({ HOST: '::1', PORT: '80' }).baseUrl).toBe('http://[::1]:80');
+    expect(loadEnv({ PUBLIC_URL: 'https://mcp.example.com/base//' }).baseUrl).toBe('https://mcp.example.com/base');
+    expect(loadEnv({}).with({ port: 7 }).baseUrl).toBe('http://127.0.0.1:7');
+  });
+
+  it('leaves the original alone when some settings are filled in', () => {
+    const env = loadEnv({});
+    const changed = env.with({ databaseUrl: 'postgres://h/x' });
+    expect([env.databaseUrl, changed.databaseUrl, changed.host]).toEqual([null, 'postgres://h/x', env.host]);
+  });
+});
+
+describe('settingDocs', () => {
+  it('says something about every setting, and gives defaults that are valid', () => {
+    const docs = settingDocs();
+    expect(new Set(docs.map(({ name }) => name)).size).toBe(docs.length);
+    for (const { name, doc, fallback } of docs) {
+      expect(doc).toMatch(/\w/);
+      if (fallback !== null) expect(faults({ [name]: fallback })).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,145 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Logger, type LoggerService } from '@nestjs/common';
+import { until } from '../../../test/support/until.js';
+import { WriteBehind } from './write-behind.js';
+
+/** What a row of bookkeeping was written as, batch by batch. */
+function recorder() {
+  const batches: Record<string, number>[] = [];
+  let failures = 0;
+  const behind = new WriteBehind<string, number>('bookkeeping', async (batch) => {
+    if (failures > 0) {
+      failures -= 1;
+      throw new Error('the database is away');
+    }
+    batches.push(Object.fromEntries(batch));
+  });
+  return { batches, behind, failNext: (times = 1) => (failures = times) };
+}
+
+const lines: unknown[] = [];
+const log = (message: unknown) => void lines.push(message);
+
+beforeEach(() => {
+  lines.length = 0;
+  Logger.overrideLogger({ log, error: log, warn: log, debug: log, verbose: log, fatal: log } satisfies LoggerService);
+});
+afterEach(() => Logger.overrideLogger(false));
+
+describe('WriteBehind', () => {
+  it('writes the latest value of each key, once', async () => {
+    const { behind, batches } = recorder();
+    behind.set('a', 1);
+    behind.set('b', 2);
+    behind.set('a', 3);
+    expect(behind.get('a')).toBe(3);
+    await behind.flush();
+    await behind.flush();
+    expect(batches).toEqual([{ a: 3, b: 2 }]);
+    expect(behind.get('a')).toBeUndefined();
+  });
+
+  it('writes on its own after a second', async () => {
+    const { behind, batches } = recorder();
+    const setAt = Date.now();
+    behind.set('a', 1);
+    await until(() => batches.length > 0, 'it is written');
+    expect(batches).toEqual([{ a: 1 }]);
+    expect(Date.now() - setAt).toBeGreaterThanOrEqual(900);
+  });
+
+  it('does not write what was forgotten meanwhile', async () => {
+    const { behind, batches } = recorder();
+    behind.set('a', 1);
+    behind.set('b', 2);
+    behind.delete('a');
+    await behind.flush();
+    expect(batches).toEqual([{ b: 2 }]);
+  });
+
+  it('keeps what could not be written and tries again, without being asked', async () => {
+    const { behind, batches, failNext } = recorder();
+    failNext(2);
+    behind.set('a', 1);
+    await behind.flush();
+    await behind.flush();
+    expect(batches).toEqual([]);
+    expect(lines).toMatchObject([
+      { msg: '1 updates wait for the database' },
+      { msg: '1 updates wait for the database' },
+    ]);
+    await until(() => batches.length > 0, 'it is written');
+    expect(batches).toEqual([{ a: 1 }]);
+  });
+
+  it('lets a value that came while the write failed win over the failed one', async () => {
+    const batches: [string, number][][] = [];
+    let fail: (error: Error) => void = () => undefined;
+    const behind = new WriteBehind<string, number>('bookkeeping', (batch) => {
+      batches.push([...batch]);
+      return batches.length > 1 ? Promise.resolve() : new Promise<void>((_, reject) => (fail = reject));
+    });
+    behind.set('a', 1);
+    behind.set('b', 1);
+    const first = behind.flush();
+    await Promise.resolve();
+    behind.set('a', 2);
+    fail(new Error('the database is away'));
+    await first;
+    await behind.flush();
+    expect(batches.map((batch) => batch.toSorted())).toEqual([
+      [
+        ['a', 1],
+        ['b', 1],
+      ],
+      [
+        ['a', 2],
+        ['b', 1],
+      ],
+    ]);
+  });
+
+  it('writes one batch after the other, never two at once', async () => {
+    let running = 0;
+    let most = 0;
+    const behind = new WriteBehind<string, number>('bookkeeping', async () => {
+      most = Math.max(most, (running += 1));
+      await new Promise((resolve) => setImmediate(resolve));
+      running -= 1;
+    });
+    const flushes: Promise<void>[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      behind.set(`k${i}`, i);
+      flushes.push(behind.flush());
+    }
+    await Promise.all(flushes);
+    expect(most).toBe(1);
+  });
+
+  it('holds 50,000 rows while the database is away, counts what it drops, and still takes news of those it has', async () => {
+    const { behind, batches, failNext } = recorder();
+    failNext();
+    for (let i = 0; i < 50_003; i += 1) behind.set(`k${i}`, i);
+    behind.set('k7', 70);
+    await behind.flush();
+    behind.set('late', 1);
+    await behind.flush();
+    expect(Object.keys(batches[0] ?? {})).toHaveLength(50_000);
+    expect(batches[0]).toMatchObject({ k0: 0, k7: 70, k49999: 49_999 });
+    expect(batches[0]).not.toHaveProperty('late');
+    expect(lines.filter((line) => typeof line === 'string')).toEqual([
+      '3 updates were dropped: more than 50000 were waiting',
+      '1 updates were dropped: more than 50000 were waiting',
+    ]);
+    behind.set('later', 1);
+    await behind.flush();
+    expect(batches[1]).toEqual({ later: 1 });
+  });
+
+  it('writes what waits when the service ends', async () => {
+    const { behind, batches } = recorder();
+    behind.set('a', 1);
+    await behind.onApplicationShutdown();
+    expect(batches).toEqual([{ a: 1 }]);
+  });
+});

@@ -1,0 +1,94 @@
+import { Writable } from 'node:stream';
+import { describe, expect, it } from '@jest/globals';
+import { QueryFailedError } from 'typeorm';
+import { generateApiKey } from '../../modules/auth/api-key.js';
+import { createPino } from './logger.js';
+import { redact } from './redact.js';
+
+const canary = 'cAnArY-0123456789';
+
+describe('redact', () => {
+  const key = generateApiKey();
+
+  it.each([
+    key,
+    `the key ${key} is wrong`,
+    `{"msg":"${key}"}`,
+    `${key},${key}`,
+    `Authorization: Bearer ${canary}`,
+    `{"authorization":"Bearer ${canary}"}`,
+    `{"headers":{"Authorization":"Basic ${canary}="}}`,
+    `{"Authorization": "${canary}"}`,
+    `{"x-api-key":"${canary}"}`,
+    `{"apiKey":"${canary}","api_key":"${canary}"}`,
+    `{"password" : "${canary}"}`,
+    `{"client_secret":"${canary}","access_token":"${canary}"}`,
+    `{"set-cookie":"${canary}"}`,
+    `{"body":"{\\"token\\":\\"${canary}\\"}"}`,
+    `postgres://slipway:${canary}@127.0.0.1:5432/slipway`,
+    `connect to "redis://:${canary}@host/0" failed`,
+    `https://user:${canary}@example.com/mcp?x=1`,
+    `bearer   ${canary}`,
+  ])('blanks the credential in %s', (line) => {
+    const blanked = redact(line);
+    expect(blanked).not.toContain(canary);
+    expect(blanked).not.toContain(key.slice(8));
+    expect(blanked).toContain('[redacted]');
+  });
+
+  it('leaves JSON that it blanks readable', () => {
+    const line = JSON.stringify({ msg: `Bearer ${canary}`, password: canary, url: `redis://:${canary}@h/0`, n: 1 });
+    expect(JSON.parse(redact(line))).toMatchObject({ password: '[redacted]', url: 'redis://:[redacted]@h/0', n: 1 });
+  });
+
+  it.each([
+    '{"level":"info","msg":"Slipway listens on http://127.0.0.1:3000"}',
+    'PUT /connect/acme/slipway_notes answered 404',
+    'https://example.com/path@tag:1',
+    '{"tokens":3,"keys":["a"]}',
+    'slipway_Qw3x',
+  ])('leaves %s alone', (line) => {
+    expect(redact(line)).toBe(line);
+  });
+});
+
+describe('the logger', () => {
+  /** What the process would write for these fields. */
+  function written(fields: object): string {
+    let text = '';
+    const sink = new Writable({
+      write: (chunk: Buffer, _, done) => {
+        text += chunk.toString();
+        done();
+      },
+    });
+    const original = process.stdout.write;
+    process.stdout.write = ((chunk: string) => sink.write(chunk)) as typeof process.stdout.write;
+    try {
+      createPino({ logLevel: 'trace', logFormat: 'json' }).info(fields);
+    } finally {
+      process.stdout.write = original;
+    }
+    return text;
+  }
+
+  it('says of an error its type, message, code and stack, and nothing that it carries', () => {
+    const driver = Object.assign(new Error('duplicate key'), { code: '23505', detail: `Key (x)=(${canary})` });
+    const failed = new QueryFailedError('INSERT INTO t VALUES ($1)', [canary], driver);
+    const line = written({ err: failed, msg: 'x failed' });
+    expect(JSON.parse(line).err).toEqual({
+      type: 'QueryFailedError',
+      message: 'duplicate key',
+      stack: expect.stringContaining('QueryFailedError: duplicate key'),
+      code: '23505',
+      query: 'INSERT INTO t VALUES ($1)',
+    });
+    expect(line).not.toContain(canary);
+    const parser = Object.assign(new Error('Expected HTTP/'), { code: 'HPE_INVALID', data: `x-secret: ${canary}` });
+    expect(written({ err: parser })).not.toContain(canary);
+  });
+
+  it('blanks credentials on their way out', () => {
+    expect(written({ msg: `Bearer ${canary}` })).toContain('Bearer [redacted]');
+  });
+});

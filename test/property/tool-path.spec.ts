@@ -1,0 +1,90 @@
+import { describe, expect } from '@jest/globals';
+import fc from 'fast-check';
+import { matchTool, type ToolText } from '../../src/mcp/tool-catalog.js';
+import { verifies } from '../support/verifies.js';
+
+/** Few letters and many separators, so that names and paths often meet. */
+const word = fc.string({ unit: fc.constantFrom('a', 'b', 'B', '.', '/', '%', ' ', '_'), maxLength: 6 });
+const names = fc.uniqueArray(word, { maxLength: 8 });
+const segment = fc.string({ unit: fc.constantFrom('a', 'b', 'c', '-', 'ü'), minLength: 1, maxLength: 3 });
+
+const toTools = (from: string[]): ToolText[] => from.map((name) => ({ name, text: JSON.stringify({ name }) }));
+
+/** The same in other words: names and paths are lists of segments. */
+function naive(all: string[], path: string): { tool: string } | { category: string[] } | null {
+  if (all.includes(path)) return { tool: path };
+  const parts = (text: string) => text.split(/[./]/);
+  const same = (a: string[], b: string[]) => a.length === b.length && a.every((part, i) => part === b[i]);
+  const wanted = parts(path);
+  for (const name of all) if (same(parts(name), wanted)) return { tool: name };
+  const under = all.filter(
+    (name) => parts(name).length > wanted.length && same(parts(name).slice(0, wanted.length), wanted),
+  );
+  return under.length > 0 ? { category: under } : null;
+}
+
+function match(all: string[], path: string): ReturnType<typeof naive> {
+  const found = matchTool(toTools(all), path);
+  if (!found) return null;
+  return 'tool' in found ? { tool: found.tool.name } : { category: found.category.map(({ name }) => name) };
+}
+
+describe('a tool path', () => {
+  verifies(
+    [
+      'tools:get:one',
+      'tools:get:category',
+      'tools:get:exact-wins',
+      'tools:get:category-boundary',
+      'tools:get:not-found',
+    ],
+    'means what a list of segments means',
+    () => {
+      fc.assert(
+        fc.property(names, word, (all, path) => {
+          expect(match(all, path)).toEqual(naive(all, path));
+          for (const name of all) expect(match(all, name)).toEqual({ tool: name });
+        }),
+        { numRuns: 3_000 },
+      );
+    },
+  );
+
+  verifies(
+    ['tools:get:path-spellings', 'tools:get:slash-path'],
+    'finds a dotted name however its dots are spelled',
+    () => {
+      fc.assert(
+        fc.property(
+          fc.array(segment, { minLength: 1, maxLength: 5 }),
+          fc.infiniteStream(fc.boolean()),
+          names,
+          (segments, slashes, others) => {
+            const name = segments.join('.');
+            const path = segments.reduce((before, next) => `${before}${slashes.next().value ? '/' : '.'}${next}`);
+            const rest = others.filter((other) => other.replaceAll('/', '.') !== name);
+            expect(match([...rest, name], path)).toEqual({ tool: name });
+          },
+        ),
+        { numRuns: 2_000 },
+      );
+    },
+  );
+
+  verifies('tools:get:category', 'lists every tool below a prefix of its segments, and only those', () => {
+    const tree = fc.uniqueArray(fc.array(segment, { minLength: 2, maxLength: 4 }), {
+      selector: (segments) => segments.join('.'),
+      minLength: 1,
+      maxLength: 8,
+    });
+    fc.assert(
+      fc.property(tree, (paths) => {
+        const all = paths.map((segments) => segments.join('.'));
+        const [first] = paths[0];
+        const below = all.filter((name) => name.startsWith(`${first}.`));
+        expect(match(all, first)).toEqual({ category: below });
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
