@@ -1,6 +1,7 @@
 /**
  * Finding values in JSON text without rebuilding it, so that what passes through Slipway passes byte for byte: numbers
- * beyond 2^53, key order, escapes and unknown fields survive. Every function expects text that `JSON.parse` accepted.
+ * beyond 2^53, key order, escapes and unknown fields survive. Every function expects text that `JSON.parse` accepted, and
+ * throws a TypeError where something else stands than it was asked for: searching on would never end.
  */
 
 /** Where a value stands in its text: from the first index up to, not including, the second. */
@@ -17,6 +18,10 @@ const COMMA = 0x2c;
 function skipBlank(text: string, at: number): number {
   while (text.charCodeAt(at) <= 0x20) at += 1;
   return at;
+}
+
+function requireAt(text: string, at: number, opening: string): void {
+  if (text[at] !== opening) throw new TypeError(`expected ${opening} at ${at}`);
 }
 
 /** The index behind the string that starts at `at`. */
@@ -68,15 +73,17 @@ export class DuplicateMemberError extends Error {}
  */
 export function members(text: string, at = 0, refuseDuplicates = false): Map<string, Span> {
   const found = new Map<string, Span>();
-  let i = skipBlank(text, skipBlank(text, at) + 1);
+  const start = skipBlank(text, at);
+  requireAt(text, start, '{');
+  let i = skipBlank(text, start + 1);
   while (text.charCodeAt(i) !== CLOSE_BRACE) {
     const nameEnd = skipString(text, i);
     const raw = text.slice(i + 1, nameEnd - 1);
     const name = raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw;
-    const start = skipBlank(text, skipBlank(text, nameEnd) + 1);
-    const end = skipValue(text, start);
+    const valueAt = skipBlank(text, skipBlank(text, nameEnd) + 1);
+    const end = skipValue(text, valueAt);
     if (refuseDuplicates && found.has(name)) throw new DuplicateMemberError(name);
-    found.set(name, [start, end]);
+    found.set(name, [valueAt, end]);
     i = skipBlank(text, end);
     if (text.charCodeAt(i) === COMMA) i = skipBlank(text, i + 1);
   }
@@ -86,7 +93,9 @@ export function members(text: string, at = 0, refuseDuplicates = false): Map<str
 /** The places of the elements of the array that starts at or after `at`. */
 export function elements(text: string, at = 0): Span[] {
   const found: Span[] = [];
-  let i = skipBlank(text, skipBlank(text, at) + 1);
+  const start = skipBlank(text, at);
+  requireAt(text, start, '[');
+  let i = skipBlank(text, start + 1);
   while (text.charCodeAt(i) !== CLOSE_BRACKET) {
     const end = skipValue(text, i);
     found.push([i, end]);

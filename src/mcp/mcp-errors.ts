@@ -7,6 +7,12 @@ import { DomainError } from '../platform/errors/domain-error.js';
 export abstract class UpstreamFailure extends DomainError {
   /** False when the request certainly did not run, so that repeating it is safe. */
   readonly outcomeUnknown: boolean = false;
+
+  /** Says so, where the request was a call that may have acted. */
+  ofCall(): this {
+    if (this.outcomeUnknown) this.message += ' Whether the call was carried out is unknown; it was not repeated.';
+    return this;
+  }
 }
 
 /** The upstream is unreachable, refuses us, or does not speak MCP. */
@@ -90,9 +96,8 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
   if (code.startsWith('HPE_')) {
     return new UpstreamError(`${url.host} does not speak HTTP: is the port right?`, error);
   }
-  const lost = written ? ' Whether the call was carried out is unknown; it was not repeated.' : '';
   return new UpstreamError(
-    `The connection to ${url.host} broke before the answer was complete.${lost}`,
+    `The connection to ${url.host} broke before the answer was complete: the server or a proxy closed it.`,
     message,
     written,
   );
@@ -137,12 +142,28 @@ function triedPath(url: URL): string {
 }
 
 /** A 2xx answer that is not MCP, in a sentence. */
-export function notMcp(url: URL, contentType: string): UpstreamError {
+export function notMcp(url: URL, contentType: string, text: string | null): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   if (contentType.includes('html')) {
     return new UpstreamError(
       `${where} is a web page, not an MCP endpoint: is the path right? MCP servers often answer at ${triedPath(url)}.`,
     );
   }
-  return new UpstreamError(`${where} answered with something that is not MCP: is the URL right?`);
+  if (!text?.trim()) {
+    return new UpstreamError(`${where} answered with nothing: is it an MCP endpoint, and is the path right?`);
+  }
+  return new UpstreamError(
+    isJson(text)
+      ? `${where} answered with JSON that is no JSON-RPC: it is an API, but no MCP endpoint. Is the path right?`
+      : `${where} answered with text that is no whole JSON: is it an MCP endpoint, or does a proxy cut its answers?`,
+  );
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

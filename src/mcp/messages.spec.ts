@@ -123,11 +123,18 @@ describe('replyTo', () => {
     expect(reply('{"id":8,"error":{"code":1,"message":""}}')).toBeNull();
   });
 
-  it('makes an error of anything that stands for one', () => {
-    for (const error of ['null', '{}', '"text"', '{"code":"1","message":5}']) {
-      expect(reply(`{"id":7,"error":${error}}`)?.error).toEqual({ code: -32603, message: expect.stringMatching(/\w/) });
+  it('gives an error without a message one', () => {
+    for (const error of ['{"code":1}', '{"code":1,"message":5}']) {
+      expect(reply(`{"id":7,"error":${error}}`)?.error).toEqual({ code: 1, message: expect.stringMatching(/\w/) });
     }
   });
+
+  it.each(['null', '"forbidden"', '[]', '{}', '{"code":"1","message":"No"}'])(
+    'takes %s for no JSON-RPC error',
+    (error) => {
+      expect(reply(`{"id":7,"error":${error}}`)).toBeNull();
+    },
+  );
 
   it('takes no request for a reply', () => {
     expect(reply('{"id":7,"method":"ping","result":{}}')).toBeNull();

@@ -38,10 +38,15 @@ export function replyTo(id: number, text: string, head: RpcHead): McpReply | nul
     const parts = members(text);
     return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null };
   }
-  if ('error' in head && (head.id === id || head.id === null || head.id === undefined)) {
+  if (isRpcError(head.error) && (head.id === id || head.id === null || head.id === undefined)) {
     return { text, id: members(text).get('id') ?? null, result: null, error: toRpcError(head.error) };
   }
   return null;
+}
+
+/** Plain HTTP APIs write `{"error": "forbidden"}`, which is no JSON-RPC error: their status says more than that. */
+function isRpcError(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as RpcError).code === 'number';
 }
 
 function toRpcError(value: unknown): RpcError {
@@ -63,10 +68,11 @@ export function withEnvelope(params: string | undefined, protocolVersion: string
   if (params === undefined) return `{"_meta":{${own}}}`;
   const parts = members(params);
   const meta = parts.get('_meta');
-  if (meta) {
+  if (meta && params[meta[0]] === '{') {
     const isEmpty = members(params, meta[0]).size === 0;
     return splice(params, meta, `{${own}${isEmpty ? '' : ','}${slice(params, meta).trim().slice(1)}`);
   }
+  if (meta) return splice(params, meta, `{${own}}`);
   return `{"_meta":{${own}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
 }
 

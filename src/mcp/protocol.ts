@@ -26,6 +26,7 @@ export const rpcCode = {
   invalidParams: -32602,
   internalError: -32603,
   headerMismatch: -32020,
+  missingCapability: -32021,
   unsupportedVersion: -32022,
   /** The upstream wants authorization; `data` says what to do. */
   authRequired: -33001,

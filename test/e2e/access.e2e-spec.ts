@@ -104,11 +104,11 @@ function guarded(): Route[] {
 async function visit(
   route: Route,
   authorization: string | undefined,
-  { path = pathOf(route, estate), method = route.method, body = bodyOf(route) as unknown } = {},
+  { path = pathOf(route, estate), method = route.method, body = bodyOf(route) } = {},
 ): Promise<Visit> {
   const request = supertest(app.url)[method.toLowerCase() as Method](path);
   if (authorization !== undefined) void request.set('authorization', authorization);
-  const response = await (body === undefined ? request : request.send(body as object));
+  const response = await (body === undefined ? request : request.send(body));
   return { name: `${method} ${route.path}`, path, response };
 }
 

@@ -86,7 +86,7 @@ describe('GET /accounts', () => {
       const response = await app.as(app.operator).post('/accounts', { name: uniqueName('listed'), kind: 'user' });
       made.unshift(response.body.id as string);
     }
-    const rows = (await app.database.query('SELECT id FROM accounts')) as { id: string }[];
+    const rows = await app.database.query<{ id: string }[]>('SELECT id FROM accounts');
     const seen: { id: string; name: string }[] = [];
     for (let page = 1; page <= Math.ceil(rows.length / 2); page += 1) {
       const { status, body } = await app.as(app.operator).get(`/accounts?page=${page}&pageSize=2`);

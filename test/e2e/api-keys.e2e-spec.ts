@@ -172,10 +172,10 @@ describe('a key', () => {
     const [row] = await app.database.query('SELECT * FROM api_keys WHERE id = $1', [id]);
     expect(row.hash).toEqual(createHash('sha256').update(key).digest());
     expect(row.prefix).toBe(key.slice(0, 12));
-    const tables = (await app.database.query(
+    const tables = await app.database.query<{ name: string }[]>(
       `SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables
         WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
-    )) as { name: string }[];
+    );
     expect(tables.length).toBeGreaterThan(5);
     for (const { name } of tables) {
       for (const word of [key.slice(13), Buffer.from(key).toString('hex'), Buffer.from(key).toString('base64')]) {

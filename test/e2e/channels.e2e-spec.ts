@@ -582,6 +582,8 @@ describe('a server that asks its client', () => {
   verifies('channel:sse', 'hears it also when more calls ask at once than there are sockets', async () => {
     const patient = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: '5000' });
     const path = await connect((await start({ sse: true })).url);
+    // Open sockets first: calls that all start at once then take every one of them before anything else does.
+    await Promise.all(times(100, () => send(patient, owner, `${path}/.tools/echo`, { message: '' })));
     const answers = await Promise.all(times(80, () => send(patient, owner, `${path}/.tools/asks`, {})));
     await patient.close();
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));

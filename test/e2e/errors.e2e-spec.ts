@@ -24,7 +24,7 @@ beforeAll(async () => {
   owner = await app.account();
   other = await app.account();
   server = await createServer(app, owner);
-  namespace = server.split('/')[0] as string;
+  namespace = server.split('/')[0];
   connection = (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace })).path;
 });
 afterAll(async () => {
@@ -35,11 +35,8 @@ afterAll(async () => {
 
 /** A request whose body is sent as it is written. */
 function raw(method: 'put' | 'post', path: string, body: string, type = 'application/json'): supertest.Test {
-  return supertest(app.url)
-    [method](path)
-    .set('authorization', `Bearer ${owner.key}`)
-    .set('content-type', type)
-    .send(body);
+  const request = supertest(app.url)[method](path);
+  return request.set('authorization', `Bearer ${owner.key}`).set('content-type', type).send(body);
 }
 
 /** What makes `work` fail as nobody foresaw: the table it needs has gone. */

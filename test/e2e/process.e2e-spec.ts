@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import supertest from 'supertest';
 import { generateApiKey } from '../../src/modules/auth/api-key.js';
-import { startEmbeddedPostgres } from '../../src/platform/embedded/embedded-postgres.js';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/platform/embedded/embedded-postgres.js';
 import { cleanUpPrograms, databaseUrlOf, dataFolder, isAlive, postgresOf, runProgram } from '../support/program.js';
 import { openDoor } from '../support/database-door.js';
 import { until } from '../support/until.js';
@@ -18,7 +18,12 @@ const SLOW_MS = 120_000;
 
 const vaultKey = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
 
-afterAll(cleanUpPrograms, SLOW_MS);
+const databases: EmbeddedPostgres[] = [];
+
+afterAll(async () => {
+  await Promise.all(databases.map((database) => database.stop()));
+  await cleanUpPrograms();
+}, SLOW_MS);
 
 function bearer(key: string | null): [string, string] {
   return ['authorization', `Bearer ${key}`];
@@ -36,7 +41,13 @@ async function query<T>(url: string, sql: string, values: unknown[] = []): Promi
 
 /** An empty Postgres of our own, as `DATABASE_URL` would name one. */
 async function emptyDatabase() {
-  return startEmbeddedPostgres({ dataDir: await dataFolder(), log: () => undefined, throwaway: true });
+  const database = await startEmbeddedPostgres({
+    dataDir: await dataFolder(),
+    log: () => undefined,
+    throwaway: true,
+  });
+  databases.push(database);
+  return database;
 }
 
 describe('the first start', () => {
@@ -443,11 +454,11 @@ describe('the log', () => {
       });
       const url = await service.url();
       const key = (await service.key()) as string;
-      const as = (method: 'get' | 'put' | 'post' | 'delete', path: string, id: string) =>
-        supertest(url)
-          [method](path)
-          .set(...bearer(key))
-          .set('x-request-id', id);
+      const agent = supertest(url);
+      const as = (method: 'get' | 'put' | 'post', path: string, id: string) => {
+        const request = agent[method](path);
+        return request.set(...bearer(key)).set('x-request-id', id);
+      };
 
       await as('put', '/namespaces/acme', 'request-0001');
       const headers = { 'X-Team-Secret': secret, Authorization: `Basic ${password}` };
@@ -503,12 +514,14 @@ describe('the log', () => {
       const byId = (id: string) => service.logs().filter(({ requestId }) => requestId === id);
       expect(byId('request-failed')).toMatchObject([
         { level: 'error', err: { message: expect.stringContaining('"connections" does not exist') } },
+        { level: 'debug', msg: 'PUT /connect/acme/late 500' },
       ]);
-      expect(byId('request-away')).toMatchObject([{ level: 'error', msg: 'GET /connect/acme answered 503' }]);
-      expect(byId('call-of-refused')).toMatchObject([
-        { level: 'debug', reason: expect.stringContaining('Nothing listens') },
-      ]);
-      const ofRequests = service.logs().filter(({ context }) => context === 'http');
+      expect(byId('request-away')[0]).toMatchObject({ level: 'error', msg: 'GET /connect/acme answered 503' });
+      expect(byId('call-of-refused')[0]).toMatchObject({
+        level: 'debug',
+        reason: expect.stringContaining('Nothing listens'),
+      });
+      const ofRequests = service.logs().filter(({ context }) => context === 'http' || context === 'request');
       expect(ofRequests.length).toBeGreaterThan(6);
       for (const line of ofRequests) expect(line.requestId).toMatch(/^[A-Za-z0-9._-]{8,128}$/);
       mirror.close();

@@ -246,7 +246,7 @@ describe('failures of the upstream', () => {
   });
 
   verifies('call:upstream-rejects', 'an error without id or without message is an answer too', async () => {
-    const errors = ['"id":null,"error":{"code":-32603,"message":"Broken"}', '"error":{"code":1}', '"error":null'];
+    const errors = ['"id":null,"error":{"code":-32603,"message":"Broken"}', '"error":{"code":1}'];
     const upstream = closing(
       await startScripted(({ method }, res, nth) => {
         if (method === 'tools/list') return '{"tools":[{"name":"t","inputSchema":{}}]}';
@@ -325,6 +325,8 @@ describe('failures of the upstream', () => {
     null: 'null',
     'a number': '5',
     'no result': '{"jsonrpc":"2.0","id":ID}',
+    'an error that is null': '{"jsonrpc":"2.0","id":ID,"error":null}',
+    'an error of a plain HTTP API': '{"id":ID,"error":"forbidden"}',
     'another id': '{"jsonrpc":"2.0","id":999,"result":{}}',
     'a request': '{"jsonrpc":"2.0","id":ID,"method":"ping"}',
     nothing: '',

@@ -74,7 +74,7 @@ export function runProgram(
         .split('\n')
         .filter((line) => line.startsWith('{'))
         .map((line) => JSON.parse(line) as Record<string, unknown>),
-    url: async () => (await greeting())[1] as string,
+    url: async () => (await greeting())[1],
     key: async () => /Operator API key\s+(\S+)/.exec((await greeting())[0])?.[1] ?? null,
     kill: (signal) => child.kill(signal),
     ended,

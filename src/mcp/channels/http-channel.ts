@@ -2,7 +2,7 @@ import type { Egress } from '../../platform/egress/egress.js';
 import type { Cancellation } from '../cancellation.js';
 import type { Channel, McpCall, McpReply } from '../channel.js';
 import { deadlineIn } from '../deadline.js';
-import { CallerLeftError, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
+import { CallerLeftError, UpstreamError, UpstreamFailure, UpstreamTimeoutError } from '../mcp-errors.js';
 import { headerValue, namedBy, requestText, resultOf, withEnvelope } from '../messages.js';
 import type { ServerHello } from '../protocol.js';
 import { openSession, type HttpSession } from './http-session.js';
@@ -49,9 +49,16 @@ export class HttpChannel implements Channel {
 
   async close(): Promise<void> {
     this.isClosed = true;
-    const session = this.session ?? (await this.opening?.catch(() => null));
+    const { session, opening } = this;
     this.session = null;
-    if (session?.id) await this.wire.endSession(session.headers);
+    if (session) await this.end(session);
+    // A handshake under way is not waited for: its session ends when it is there.
+    else void opening?.then((opened) => this.end(opened)).catch(() => undefined);
+  }
+
+  private async end(session: HttpSession): Promise<void> {
+    this.session = null;
+    if (session.id) await this.wire.endSession(session.headers);
   }
 
   /** The session, opened once however many callers wait. Leaving does not disturb the handshake the others wait for. */
@@ -85,7 +92,7 @@ export class HttpChannel implements Channel {
     } catch (error) {
       const isOpen = error instanceof UpstreamTimeoutError || error instanceof CallerLeftError;
       if (isOpen && isLegacy) this.cancel(session, id);
-      throw error;
+      throw error instanceof UpstreamFailure && call.method === 'tools/call' ? error.ofCall() : error;
     }
   }
 

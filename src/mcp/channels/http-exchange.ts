@@ -28,6 +28,8 @@ export interface ExchangeRequest {
   /** Start the time anew with every event of a stream. */
   extendWithEvents?: boolean;
   cancellation?: Cancellation;
+  /** Must not wait for a socket that calls hold: those may be waiting for this very message. */
+  isAside?: boolean;
   /** Looks at each message of an event stream; true when it is the one that was waited for. */
   onEvent?: (data: string) => boolean;
 }
@@ -73,12 +75,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   ) {}
 
   start(): void {
-    const { url, method, headers, body, cancellation, timeoutMs } = this.request;
+    const { url, method, headers, body, cancellation, timeoutMs, isAside } = this.request;
     if (cancellation?.isCancelled) return this.reject(new CallerLeftError());
     this.timer = setTimeout(this.onDeadline, timeoutMs);
     cancellation?.notify(this.onCancel);
     try {
-      this.egress.dispatch(url, { method, headers, body }, this);
+      this.egress.dispatch(url, { method, headers, body, dispatcherKind: isAside ? 'stream' : 'call' }, this);
     } catch (error) {
       this.fail(error as Error);
     }
@@ -142,10 +144,9 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   private readonly onDeadline = (): void => {
     const { timeoutMs, url } = this.request;
-    const doubt = this.written ? ' Whether the call was carried out is unknown; it was not repeated.' : '';
     this.abort(
       new UpstreamTimeoutError(
-        `${url.host} did not answer completely within ${timeoutMs / 1000} s.${doubt}`,
+        `${url.host} did not answer completely within ${timeoutMs / 1000} s: it is too slow, overloaded, or no MCP endpoint.`,
         this.written,
       ),
     );

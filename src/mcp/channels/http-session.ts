@@ -2,7 +2,7 @@ import { UpstreamError } from '../mcp-errors.js';
 import { resultOf, withEnvelope } from '../messages.js';
 import { MODERN_VERSION, rpcCode, type ServerHello } from '../protocol.js';
 import { helloOfDiscover, helloOfInitialize, initializeParams } from '../session.js';
-import type { HttpWire } from './http-wire.js';
+import type { HttpTarget, HttpWire } from './http-wire.js';
 
 /** What a handshake led to. */
 export interface HttpSession {
@@ -37,7 +37,7 @@ export async function openSession(wire: HttpWire): Promise<HttpSession> {
   });
   if (reply.error) {
     if (modernHints.has(reply.error.code)) return discover(wire, base, reply.error.message);
-    throw refusal(url, reply.error.message);
+    throw refusal(wire.target, reply.error.message);
   }
   const hello = helloOfInitialize(resultOf(reply), url);
   const id = typeof headers['mcp-session-id'] === 'string' ? headers['mcp-session-id'] : null;
@@ -63,10 +63,13 @@ async function discover(wire: HttpWire, base: Record<string, string>, refused: s
     headers: { ...headers, 'mcp-method': 'server/discover' },
     timeoutMs,
   });
-  if (reply.error) throw refusal(url, refused);
+  if (reply.error) throw refusal(wire.target, refused);
   return { hello: helloOfDiscover(resultOf(reply), url), id: null, headers };
 }
 
-function refusal(url: URL, message: string): UpstreamError {
+/** Servers like to repeat the credential they refuse, but this message is stored and shown. */
+function refusal({ url, headers }: HttpTarget, words: string): UpstreamError {
+  const secrets = Object.values(headers).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]);
+  const message = secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words);
   return new UpstreamError(`${url.host} refused to open an MCP session: ${message.slice(0, 200)}`);
 }

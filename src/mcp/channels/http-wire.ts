@@ -82,7 +82,8 @@ export class HttpWire {
   /** Sends a message that nothing depends on. */
   aside(headers: Headers, body: string): void {
     const { url } = this.target;
-    exchange(this.egress, { url, method: 'POST', headers, body, timeoutMs: ASIDE_TIMEOUT_MS }).catch((error: unknown) =>
+    const request = { url, method: 'POST', headers, body, timeoutMs: ASIDE_TIMEOUT_MS, isAside: true } as const;
+    exchange(this.egress, request).catch((error: unknown) =>
       this.logger.debug({ msg: 'a message to an upstream was lost', err: error }),
     );
   }
@@ -90,15 +91,16 @@ export class HttpWire {
   /** Ends a session upstream, in 2 s at most. Never rejects. */
   async endSession(headers: Headers): Promise<void> {
     const { url } = this.target;
-    await exchange(this.egress, { url, method: 'DELETE', headers, timeoutMs: ASIDE_TIMEOUT_MS }).catch(
-      (error: unknown) => this.logger.debug({ msg: 'an upstream session could not be ended', err: error }),
+    const request = { url, method: 'DELETE', headers, timeoutMs: ASIDE_TIMEOUT_MS, isAside: true } as const;
+    await exchange(this.egress, request).catch((error: unknown) =>
+      this.logger.debug({ msg: 'an upstream session could not be ended', err: error }),
     );
   }
 
   /** One message of an answer's stream: the reply, or null for what precedes it. */
   private onEvent(id: number, data: string, { headers, onNotification }: WireRequest): McpReply | null {
     const head = parseMessage(data);
-    if (!head) throw notMcp(this.target.url, '');
+    if (!head) throw notMcp(this.target.url, '', data);
     if (typeof head.method !== 'string') return replyTo(id, data, head);
     if (head.id === undefined) onNotification?.(data, head.method);
     else this.aside(headers, answerToServer(head.id, head.method));
@@ -114,9 +116,9 @@ export class HttpWire {
     if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();
     if (reply && (status < 300 || reply.error)) return reply;
     if (status < 200 || status >= 300) throw fromHttpStatus(status, url, locationOf(answer.headers.location, url));
-    if (text !== null || !contentType.startsWith('text/event-stream')) throw notMcp(url, contentType);
+    if (text !== null || !contentType.startsWith('text/event-stream')) throw notMcp(url, contentType, text);
     throw new UpstreamError(
-      `${url.host} ended its event stream without an answer. Whether the call was carried out is unknown.`,
+      `${url.host} ended its event stream without an answer: the server or a proxy cut it.`,
       undefined,
       true,
     );

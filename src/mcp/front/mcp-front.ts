@@ -161,7 +161,11 @@ function faultOf(head: RpcHead, { protocolVersion }: FrontRequest): Fault | null
   ) {
     return invalid('params must be an object');
   }
-  const declared = (head.params as { _meta?: Record<string, unknown> } | undefined)?._meta?.[envelope.version];
+  const meta = (head.params as { _meta?: unknown } | undefined)?._meta;
+  if (meta !== undefined && (typeof meta !== 'object' || meta === null || Array.isArray(meta))) {
+    return { status: 400, code: rpcCode.invalidParams, message: 'params._meta must be an object' };
+  }
+  const declared = (meta as Record<string, unknown> | undefined)?.[envelope.version];
   const requested = declared ?? (head.method === 'initialize' ? undefined : protocolVersion);
   if (requested === undefined || (LEGACY_VERSIONS as readonly unknown[]).includes(requested)) return null;
   return {
@@ -190,10 +194,22 @@ function relay(text: string, method: string, ours: string, theirs: string | null
 
 /** The reply under the client's id. */
 function withId(reply: McpReply, id: string): string {
+  const { error } = reply;
+  if (error && hopErrors.has(error.code)) {
+    const upstream = { code: error.code, message: error.message };
+    return errorText(id, rpcCode.internalError, 'The MCP server did not accept how it was asked', { upstream });
+  }
   if (reply.id) return splice(reply.text, reply.id, id);
   const { code = rpcCode.internalError, message = '', data } = reply.error ?? {};
   return errorText(id, code, message, data);
 }
+
+/** Errors about the hop between us and the upstream, which say nothing about the client's request. */
+const hopErrors: ReadonlySet<number> = new Set([
+  rpcCode.headerMismatch,
+  rpcCode.missingCapability,
+  rpcCode.unsupportedVersion,
+]);
 
 function resultMessage(id: string, result: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${result}}`;

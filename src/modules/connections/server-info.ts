@@ -7,23 +7,34 @@ function record(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
+/** What is kept of it at most; an answer may be 16 MB, and lists return this a hundred times. */
+const TEXT_CHARS_MAX = 2_000;
+const ICON_CHARS_MAX = 32_000;
+const ICONS_MAX = 8;
+
 /** The members of these names that are texts. */
 function texts<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
   const found = names.flatMap((name) => {
     const text = value[name];
-    return typeof text === 'string' ? [[name, toStorableText(text)]] : [];
+    if (typeof text !== 'string') return [];
+    return [[name, toStorableText(text.slice(0, name === 'src' ? ICON_CHARS_MAX + 1 : TEXT_CHARS_MAX))]];
   });
   return Object.fromEntries(found) as Partial<Record<Name, string>>;
 }
 
-/** An icon without a `src` is none. Before revision 2025-11-25 some servers wrote `sizes` as one text. */
+/** An icon without a `src`, or with a huge one, is none. Before revision 2025-11-25 some servers wrote `sizes` as one text. */
 function iconsOf(value: unknown): Icon[] {
   const isText = (size: unknown) => typeof size === 'string';
-  return Array.from(value as unknown[], record).flatMap(({ sizes, ...icon }) => {
-    const { src, ...rest } = texts(icon, 'src', 'mimeType', 'theme');
-    const given = isText(sizes) ? sizes.split(' ') : Array.isArray(sizes) ? sizes.filter(isText) : undefined;
-    return src === undefined ? [] : [{ src, ...rest, ...(given && { sizes: given.map(toStorableText) }) }];
-  });
+  return (value as unknown[])
+    .slice(0, ICONS_MAX)
+    .map(record)
+    .flatMap(({ sizes, ...icon }) => {
+      const { src, ...rest } = texts(icon, 'src', 'mimeType', 'theme');
+      const given = isText(sizes) ? sizes.split(' ') : Array.isArray(sizes) ? sizes.filter(isText) : undefined;
+      return src === undefined || src.length > ICON_CHARS_MAX
+        ? []
+        : [{ src, ...rest, ...(given && { sizes: given.map(toStorableText) }) }];
+    });
 }
 
 /**

@@ -115,11 +115,12 @@ export class Egress {
    */
   dispatch(
     url: URL,
-    { method, headers, body }: Pick<EgressRequestOptions, 'method' | 'headers' | 'body'>,
+    { method, headers, body, dispatcherKind }: Omit<EgressRequestOptions, 'signal'>,
     handler: Dispatcher.DispatchHandler,
   ): void {
     requireHttp(url);
-    this.calls.dispatch({ origin: url.origin, path: url.pathname + url.search, method, headers, body }, handler);
+    const agent = dispatcherKind === 'stream' ? this.streams : this.calls;
+    agent.dispatch({ origin: url.origin, path: url.pathname + url.search, method, headers, body }, handler);
   }
 
   /**

@@ -17,8 +17,20 @@ function sentences(errors: ValidationError[], path = ''): string[] {
   ]);
 }
 
+/** Nest drops such keys without a word; whoever sends one should hear that it is not kept. */
+const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
+
+class RefusingPipe extends ValidationPipe {
+  protected override stripProtoKeys(value: unknown): void {
+    if (typeof value !== 'object' || value === null) return;
+    const found = PROTOTYPE_KEYS.find((key) => Object.hasOwn(value, key));
+    if (found !== undefined) throw new InvalidInputError(`The key "${found}" is not taken`);
+    for (const member of Object.values(value)) this.stripProtoKeys(member);
+  }
+}
+
 function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
-  return new ValidationPipe({
+  return new RefusingPipe({
     transform: true,
     whitelist: true,
     forbidNonWhitelisted,
@@ -35,10 +47,15 @@ export class InputPipe extends ValidationPipe {
   private readonly open = pipe(false);
   private readonly closed = pipe(true);
 
-  override transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+  override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     const chosen = metadata.metatype && closedBodies.has(metadata.metatype) ? this.closed : this.open;
     // An omitted body arrives as undefined; every body of ours is optional or says which field is missing.
     const given = metadata.type === 'body' && value === undefined ? {} : value;
-    return chosen.transform(given, metadata) as Promise<unknown>;
+    try {
+      return await (chosen.transform(given, metadata) as Promise<unknown>);
+    } catch (error) {
+      if (error instanceof RangeError) throw new InvalidInputError('The body is nested too deeply');
+      throw error;
+    }
   }
 }

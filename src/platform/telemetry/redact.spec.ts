@@ -63,7 +63,7 @@ describe('the logger', () => {
       },
     });
     const original = process.stdout.write;
-    process.stdout.write = ((chunk: string) => sink.write(chunk)) as typeof process.stdout.write;
+    process.stdout.write = (chunk: string) => sink.write(chunk);
     try {
       createPino({ logLevel: 'trace', logFormat: 'json' }).info(fields);
     } finally {

@@ -32,7 +32,7 @@ describe('Vault', () => {
     const [id = '', wrapped = '', value = ''] = sealed.split('.');
     const flipped = (text: string, at: number) => {
       const bytes = Buffer.from(text, 'base64url');
-      bytes[at] = (bytes[at] as number) ^ 1;
+      bytes[at] = bytes[at] ^ 1;
       return bytes.toString('base64url');
     };
     const parts = (text: string) => Array.from({ length: Buffer.from(text, 'base64url').length }, (_, i) => i);
