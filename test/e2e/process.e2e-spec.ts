@@ -16,6 +16,9 @@ import { verifies } from '../support/verifies.js';
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 120_000;
 
+/** What processes that start together wait for each other on. */
+const MIGRATION_LOCK = 7_265_017;
+
 const vaultKey = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
 
 const databases: EmbeddedPostgres[] = [];
@@ -146,7 +149,14 @@ describe('the first start', () => {
     async () => {
       const database = await emptyDatabase();
       const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey };
+      // Both are held at the door of the migrations, so that they go through it in the same instant.
+      const doorkeeper = new pg.Client(database.url);
+      await doorkeeper.connect();
+      await doorkeeper.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
       const services = [1, 2].map(() => runProgram('main.js', settings));
+      const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+      await until(async () => (await doorkeeper.query(waiting)).rowCount === 2, 'both wait', 60_000);
+      await doorkeeper.end();
       const keys = await Promise.all(services.map((service) => service.key()));
       const [key, ...others] = keys.filter((found) => found !== null);
       expect(others).toEqual([]);

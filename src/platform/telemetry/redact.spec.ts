@@ -1,14 +1,14 @@
+import { randomBytes } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { QueryFailedError } from 'typeorm';
-import { generateApiKey } from '../../modules/auth/api-key.js';
 import { createPino } from './logger.js';
 import { redact } from './redact.js';
 
 const canary = 'cAnArY-0123456789';
 
 describe('redact', () => {
-  const key = generateApiKey();
+  const key = `slipway_${randomBytes(32).toString('base64url')}`;
 
   it.each([
     key,

@@ -1,0 +1,64 @@
+import type { IncomingMessage } from 'node:http';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { DomainError, InvalidInputError } from './domain-error.js';
+import { logFailure } from './error.filter.js';
+
+class PeerError extends DomainError {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+}
+
+const lines: { level: string; fields: Record<string, unknown> }[] = [];
+const at = (level: string) => (fields: Record<string, unknown>) => void lines.push({ level, fields });
+const request = {
+  method: 'POST',
+  url: '/connect/acme/c1?token=canary',
+  headers: { 'x-request-id': 'request-1', authorization: 'Bearer canary' },
+} as unknown as IncomingMessage;
+
+beforeEach(() => {
+  lines.length = 0;
+  const [log, error, warn, debug] = ['log', 'error', 'warn', 'debug'].map(at);
+  Logger.overrideLogger({ log, error, warn, debug });
+});
+afterEach(() => Logger.overrideLogger(false));
+
+function logged(error: unknown) {
+  logFailure(new Logger('http'), error, request);
+  expect(lines).toHaveLength(1);
+  expect(JSON.stringify(lines)).not.toContain('canary');
+  return lines[0];
+}
+
+describe('logFailure', () => {
+  it('says what failed under the id of the request, without the query of its URL', () => {
+    expect(logged(new PeerError('The peer is down'))).toMatchObject({
+      level: 'debug',
+      fields: { msg: 'POST /connect/acme/c1 answered 502', requestId: 'request-1', reason: 'The peer is down' },
+    });
+  });
+
+  it('says of a cause its code and message only: the rest may be what the other side sent', () => {
+    const cause = Object.assign(new Error('Expected HTTP/'), { code: 'HPE_INVALID', data: 'x-secret: canary' });
+    expect(logged(new PeerError('No HTTP', cause))?.fields.detail).toBe('HPE_INVALID: Expected HTTP/');
+  });
+
+  it('does not repeat what was wrong with an input', () => {
+    expect(logged(new InvalidInputError('Unexpected token in "canary"'))?.fields.reason).toBe('validation_error');
+  });
+
+  it('makes an error of a database that is away, in one line', () => {
+    const line = logged(Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' }));
+    expect(line).toMatchObject({ level: 'error', fields: { msg: 'POST /connect/acme/c1 answered 503' } });
+    expect(line?.fields).not.toHaveProperty('err');
+  });
+
+  it('makes an error of what nobody foresaw, with its cause', () => {
+    const error = new TypeError('undefined is not a function');
+    expect(logged(error)).toMatchObject({
+      level: 'error',
+      fields: { msg: 'POST /connect/acme/c1 failed', requestId: 'request-1', err: error },
+    });
+  });
+});
