@@ -2,7 +2,23 @@ import type { ServerInfo } from '../../mcp/protocol.js';
 import type { ConnectionDto, ConnectionStatusDto, ServerInfoDto } from './connection.dto.js';
 import type { Connection } from './connection.entity.js';
 
-function toStatusDto(row: Connection): ConnectionStatusDto {
+/** What of a row is shown; headers are none of it. */
+export const shownColumns = [
+  'connectionId',
+  'name',
+  'mcpUrl',
+  'metadata',
+  'statusState',
+  'statusMessage',
+  'statusSince',
+  'lastOkAt',
+  'serverInfo',
+  'createdAt',
+] as const satisfies (keyof Connection)[];
+
+export type ShownConnection = Pick<Connection, (typeof shownColumns)[number]>;
+
+function toStatusDto(row: ShownConnection): ConnectionStatusDto {
   return {
     state: row.statusState,
     ...(row.statusMessage === null ? {} : { message: row.statusMessage }),
@@ -20,8 +36,8 @@ function iconUrlOf(info: ServerInfo | null): string | null {
   return info?.icons?.find(({ src }) => /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null;
 }
 
-/** Lists every field that may leave the service; headers are none of them. */
-export function toConnectionDto(row: Connection): ConnectionDto {
+/** Lists every field that may leave the service. */
+export function toConnectionDto(row: ShownConnection): ConnectionDto {
   return {
     connectionId: row.connectionId,
     name: row.name,

@@ -14,6 +14,7 @@ import {
   SetConnectionDto,
 } from './connection.dto.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
+import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionsService } from './connections.service.js';
 import { MetadataFilters } from './metadata-filter.js';
 import type { MetadataFilter } from './metadata-filter.js';
@@ -33,7 +34,10 @@ const body = {
 @Controller('connect/:namespace')
 @ApiParam(namespaceParam)
 export class ConnectionsController {
-  constructor(private readonly connections: ConnectionsService) {}
+  constructor(
+    private readonly connections: ConnectionsService,
+    private readonly lists: ConnectionListService,
+  ) {}
 
   /** Create a connection, or change it. What is omitted stays; its target cannot change. */
   @Put(':connectionId')
@@ -92,7 +96,7 @@ export class ConnectionsController {
     @Query() query: ConnectionQueryDto,
     @MetadataFilters() metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
-    return this.connections.list(namespace, query, metadata);
+    return this.lists.list(namespace, query, metadata);
   }
 
   /** Get a connection with its last known status. */

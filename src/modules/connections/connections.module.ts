@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { ConnectionLinks } from './connection-links.js';
+import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
 import { ConnectionToolsController } from './connection-tools.controller.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
@@ -15,6 +16,6 @@ import { StatusRecorder } from './status-recorder.js';
 @Module({
   imports: [TypeOrmModule.forFeature([Connection]), AuthModule, NamespacesModule],
   controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionsController],
-  providers: [ConnectionsService, ConnectionToolsService, ConnectionLinks, StatusRecorder],
+  providers: [ConnectionsService, ConnectionListService, ConnectionToolsService, ConnectionLinks, StatusRecorder],
 })
 export class ConnectionsModule {}

@@ -6,19 +6,17 @@ import { Env } from '../../config/env.js';
 import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import type { ServerInfo } from '../../mcp/protocol.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
-import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import { Vault } from '../../platform/vault/vault.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { ConnectionLinks } from './connection-links.js';
-import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto, SetConnectionDto } from './connection.dto.js';
+import type { ConnectionDto, SetConnectionDto } from './connection.dto.js';
 import { Connection } from './connection.entity.js';
 import { toConnectionDto } from './connection.mapper.js';
 import { isConnectionId, requireConnectionId, requireNewTarget, requireSameTarget } from './connection-target.js';
 import { connected, neverCalled, statusAfter, type ConnectionStatus } from './connection-status.js';
 import { ResourceNotFoundError } from './connections.errors.js';
-import { meaningsOf, type MetadataFilter } from './metadata-filter.js';
 import { toStoredServerInfo } from './server-info.js';
 import { StatusRecorder } from './status-recorder.js';
 
@@ -73,40 +71,6 @@ export class ConnectionsService {
     const row = await this.connections.findOneBy({ namespaceId: namespace.id, connectionId });
     if (!row) throw new ResourceNotFoundError();
     return toConnectionDto(row);
-  }
-
-  /** Newest first. Every filter must match; the page is read along an index whatever its depth. */
-  async list(
-    namespace: OwnedNamespace,
-    { limit = 100, cursor, name, mcpUrl }: ConnectionQueryDto,
-    metadata: MetadataFilter[],
-  ): Promise<ConnectionListDto> {
-    await this.statuses.settle();
-    const rows = this.connections
-      .createQueryBuilder('connection')
-      .where('connection.namespaceId = :namespaceId', { namespaceId: namespace.id })
-      .orderBy('connection.seq', 'DESC')
-      .limit(limit + 1);
-    if (cursor !== undefined) rows.andWhere('connection.seq < :seq', { seq: decodeCursor(cursor) });
-    if (name !== undefined) rows.andWhere('connection.name = :name', { name });
-    if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrl = :mcpUrl', { mcpUrl });
-    // Containment finds the rows by index but also `{"a": 1, "b": 2}` for `{"a": 1}`, so the value is compared as well.
-    metadata.forEach((filter, i) => {
-      const { key } = filter;
-      const tests = meaningsOf(filter).map((meaning, j) => {
-        const object = JSON.stringify(Object.fromEntries([[key, meaning]]));
-        rows.setParameters({ [`o${i}_${j}`]: object, [`k${i}`]: key, [`v${i}_${j}`]: JSON.stringify(meaning) });
-        return `connection.metadata @> :o${i}_${j}::jsonb AND connection.metadata -> :k${i}::text = :v${i}_${j}::jsonb`;
-      });
-      rows.andWhere(`(${tests.join(' OR ')})`);
-    });
-    const found = await rows.getMany();
-    const page = found.slice(0, limit);
-    const last = page[page.length - 1];
-    return {
-      connections: page.map(toConnectionDto),
-      nextCursor: found.length > limit && last ? encodeCursor(last.seq) : null,
-    };
   }
 
   /** Deletes a connection and ends its upstream session (Spec 4.4). @throws ResourceNotFoundError */
