@@ -143,7 +143,8 @@ export const service = {
   'egress:scheme': { source: 'House', behavior: 'Schemes other than http and https are refused.' },
   'egress:dns': {
     source: 'House',
-    behavior: 'A name with private addresses only is refused, and of a name with others as well no private one is dialled.',
+    behavior:
+      'A name with private addresses only is refused, and of a name with others as well no private one is dialled.',
   },
   'egress:rebinding': { source: 'House', behavior: 'The connection goes to the very address that was checked.' },
   'egress:redirect': {
