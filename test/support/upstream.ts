@@ -125,7 +125,7 @@ class McpUpstream implements Upstream {
         try {
           if (predicate(this)) finish(resolve);
         } catch (error) {
-          finish(() => reject(error as Error));
+          finish(() => reject(error));
         }
       };
       const timer = setTimeout(() => {
