@@ -1,6 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
-import type { Server } from 'node:http';
 import { DataSource } from 'typeorm';
 import pg from 'pg';
 import supertest from 'supertest';
