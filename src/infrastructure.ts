@@ -2,7 +2,7 @@ import type { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { ensureOperator } from './modules/auth/bootstrap.js';
 import { migrate, pendingMigrations } from './platform/database/migrate.js';
-import { startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
+import { holdsDatabase, startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { keysFromFile } from './platform/vault/key-file.js';
 
@@ -26,11 +26,14 @@ export interface Infrastructure {
  * @throws EmbeddedPostgresError, SchemaVersionError, or what Postgres says
  */
 export async function startInfrastructure(env: Env, log: (line: string) => void): Promise<Infrastructure> {
-  const embedded = env.databaseUrl === null ? await startEmbeddedPostgres({ dataDir: env.dataDir, log }) : null;
+  const { dataDir } = env;
+  // Before the database is made: a crash between the two leaves a key too many, not a database without its key.
+  const encryptionKeys = env.encryptionKeys ?? (await keysFromFile(dataDir, !holdsDatabase(dataDir)));
+  const embedded = env.databaseUrl === null ? await startEmbeddedPostgres({ dataDir, log }) : null;
   const stop = async () => embedded?.stop();
   try {
     const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';
-    const complete = env.with({ databaseUrl, encryptionKeys: env.encryptionKeys ?? (await keysFromFile(env.dataDir)) });
+    const complete = env.with({ databaseUrl, encryptionKeys });
     return { env: complete, firstKey: await prepareDatabase(complete), stop };
   } catch (error) {
     await stop();

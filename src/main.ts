@@ -28,7 +28,7 @@ function greet(env: Env, firstKey: string | null): void {
   const lines = [`Slipway listens on  ${env.baseUrl}`, `Try it at           ${env.baseUrl}/docs`];
   if (firstKey !== null) {
     lines.push(`Operator API key    ${firstKey}`, '                    Shown this once. Another: npm run keys');
-  }
+  } else lines.push('Another API key     npm run keys');
   process.stdout.write(`\n${lines.map((line) => `  ${line}\n`).join('')}\n`);
 }
 

@@ -297,7 +297,7 @@ describe('a start that cannot succeed', () => {
     const service = runProgram('main.js', { DATA_DIR: dataDir });
     expect(await service.ended).toBe(1);
     expect(service.output()).toMatch(
-      /\nSlipway did not start\.\n\S+encryption-keys does not hold encryption keys .*\.\n$/,
+      /^Slipway did not start\.\n\S+encryption-keys does not hold encryption keys .*\.\n$/,
     );
     expect(await readFile(join(dataDir, 'encryption-keys'), 'utf8')).toBe('');
     expect(await postgresOf(dataDir)).toBeNull();

@@ -14,25 +14,31 @@ afterAll(() => rm(folder, { recursive: true }));
 describe('keysFromFile', () => {
   it('makes a key nobody else may read, and finds it again', async () => {
     const dataDir = join(folder, 'new', 'below');
-    const [made, ...more] = await keysFromFile(dataDir);
+    const [made, ...more] = await keysFromFile(dataDir, true);
     expect(more).toEqual([]);
     expect(made?.id).toBe('k1');
     expect(made?.secret).toHaveLength(32);
     expect((await stat(join(dataDir, 'encryption-keys'))).mode & 0o777).toBe(0o600);
-    expect(await keysFromFile(dataDir)).toEqual([made]);
+    expect(await keysFromFile(dataDir, true)).toEqual([made]);
     expect(await readdir(dataDir)).toEqual(['encryption-keys']);
   });
 
   it('gives all who start at once the same key', async () => {
     const dataDir = join(folder, 'raced');
-    const found = await Promise.all(Array.from({ length: 20 }, () => keysFromFile(dataDir)));
+    const found = await Promise.all(Array.from({ length: 20 }, () => keysFromFile(dataDir, true)));
     expect(new Set(found.map(([key]) => key?.secret.toString('hex'))).size).toBe(1);
     expect(await readdir(dataDir)).toEqual(['encryption-keys']);
   });
 
+  it('makes no new key for a database that has lost its own', async () => {
+    const dataDir = join(folder, 'lost');
+    await expect(keysFromFile(dataDir, false)).rejects.toThrow('encryption-keys is gone: restore it');
+    expect(await readdir(dataDir)).toEqual([]);
+  });
+
   it.each(['', '\n', 'k1:short', 'nonsense'])('refuses a damaged file, and leaves it alone', async (content) => {
     await writeFile(join(folder, 'encryption-keys'), content);
-    await expect(keysFromFile(folder)).rejects.toThrow('encryption-keys does not hold encryption keys');
+    await expect(keysFromFile(folder, true)).rejects.toThrow('encryption-keys does not hold encryption keys');
     expect(await readFile(join(folder, 'encryption-keys'), 'utf8')).toBe(content);
   });
 });
