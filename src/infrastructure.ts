@@ -30,6 +30,8 @@ export async function startInfrastructure(env: Env, log: (line: string) => void)
   // Before the database is made: a crash between the two leaves a key too many, not a database without its key.
   const encryptionKeys = env.encryptionKeys ?? (await keysFromFile(dataDir, !holdsDatabase(dataDir)));
   const embedded = env.databaseUrl === null ? await startEmbeddedPostgres({ dataDir, log }) : null;
+  if (embedded?.shared)
+    log('That database ends with the process that started it, and then this one must be started anew');
   const stop = async () => embedded?.stop();
   try {
     const databaseUrl = embedded?.url ?? env.databaseUrl ?? '';

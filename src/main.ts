@@ -5,7 +5,7 @@ import { Env, loadEnv, SettingsError } from './config/env.js';
 import { SchemaVersionError, startInfrastructure } from './infrastructure.js';
 import { parseEgressAllow } from './platform/egress/address-policy.js';
 import { EmbeddedPostgresError } from './platform/embedded/embedded-postgres.js';
-import { chooseQueueBackend } from './platform/queue/queue-backend.js';
+import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
 
 /** A reason not to start that the person at the keyboard can mend. */
@@ -47,6 +47,7 @@ async function start(): Promise<void> {
   const logger = new PinoLoggerService(pino);
   logCrashes(pino);
   await requireFreePort(settings);
+  await requireRedis(settings);
   const { env, firstKey, stop } = await startInfrastructure(settings, (line) =>
     pino.info({ context: 'postgres' }, line),
   );
@@ -59,8 +60,8 @@ async function start(): Promise<void> {
       await stop();
       pino.flush();
     });
-    process.once('SIGTERM', end);
-    process.once('SIGINT', end);
+    process.on('SIGTERM', end);
+    process.on('SIGINT', end);
     await app.listen(env.port, env.host);
     const { port } = app.getHttpServer().address() as { port: number };
     greet(env.with({ port }), firstKey);
@@ -70,10 +71,16 @@ async function start(): Promise<void> {
   }
 }
 
-/** The first signal ends the service in order, a second one at once. */
+/** Longer than every part may take to stop; whatever still holds on then is left behind. */
+const STOP_MS_MAX = 70_000;
+
+/** The first signal ends the service in order, a second one of any kind at once. */
 function stopOnce(end: (signal: string) => Promise<void>): (signal: string) => void {
+  let isStopping = false;
   return (signal) => {
-    process.once(signal, () => process.exit(1));
+    if (isStopping) process.exit(1);
+    isStopping = true;
+    setTimeout(() => process.exit(1), STOP_MS_MAX).unref();
     end(signal).then(
       () => process.exit(0),
       (error: unknown) => {

@@ -152,7 +152,7 @@ export class Env {
     text,
     null,
     'Private addresses that may be dialled: CIDRs, hosts, or `loopback`, comma-separated. ' +
-      'Default: `loopback` while `HOST` is a loopback address, nothing otherwise.',
+      'Default: `loopback` while `HOST` is a loopback address, nothing otherwise; a list of your own replaces it.',
   )
   readonly egressAllow: string | null;
 

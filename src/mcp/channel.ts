@@ -25,7 +25,7 @@ export interface McpCall {
   method: string;
   /** The params as JSON text, passed on as they are; omitted when there are none. */
   params?: string;
-  /** How long the answer may take, from now. With {@link onProgress} every progress starts it anew, up to 15 minutes. */
+  /** How long the answer may take, from now. With {@link onNotification} every event starts it anew, up to 15 minutes. */
   timeoutMs: number;
   /** Cancels the call upstream when nobody waits for it any more. */
   cancellation?: Cancellation;
@@ -43,6 +43,6 @@ export interface Channel {
   /** Opens the session if there is none. */
   open(timeoutMs: number): Promise<ServerHello>;
   request(call: McpCall): Promise<McpReply>;
-  /** Ends the upstream session; what is running fails. Never rejects. */
+  /** Ends the upstream session; no further call opens one. Never rejects. */
   close(): Promise<void>;
 }

@@ -85,12 +85,20 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
     return new UpstreamError(`Nothing listens on ${url.host}: is the server running, and is the port right?`, error);
   }
   if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' || code === 'ENETUNREACH') {
-    return new UpstreamError(`The host "${host}" cannot be reached: it does not answer on its address.`, error);
+    return new UpstreamError(
+      `The host "${host}" cannot be reached: it does not answer on its address.`,
+      error,
+      written,
+    );
+  }
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
+    return new UpstreamError(`${url.host} does not speak TLS: does its URL start with http:// instead?`, error);
   }
   if (TLS_CODES.test(code)) {
     return new UpstreamError(
-      `The TLS connection to "${host}" failed (${code}): its certificate must be valid and its URL must start with the right scheme.`,
+      `The TLS connection to "${host}" failed (${code}): its certificate must be valid for this host.`,
       error,
+      written,
     );
   }
   if (code.startsWith('HPE_')) {
@@ -121,8 +129,8 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
   if (status === 403) {
     return new UpstreamError(`${where} answered 403: the headers of this connection do not give access.`);
   }
-  if (status === 405) {
-    return new UpstreamError(`${where} answered 405: it does not take POST, so it is no MCP endpoint.`);
+  if (status === 405 || status === 501) {
+    return new UpstreamError(`${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`);
   }
   if (status === 429) {
     return new UpstreamError(`${where} answered 429: it receives too many requests. Try again later.`);

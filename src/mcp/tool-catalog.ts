@@ -1,5 +1,5 @@
 import type { Channel, McpReply } from './channel.js';
-import { deadlineIn } from './deadline.js';
+import { deadlineIn, withinDeadline } from './deadline.js';
 import { elements, members, slice, type Span } from './json-text.js';
 import { UpstreamError } from './mcp-errors.js';
 import { rpcCode } from './protocol.js';
@@ -13,6 +13,10 @@ const REFRESH_MS_MIN = 1_000;
 /** What is read of an endless list: pages as the official SDK caps them, and tools. */
 const PAGES_MAX = 64;
 const TOOLS_MAX = 10_000;
+const LIST_CHARS_MAX = 16 * 1024 * 1024;
+
+/** The list is read for all who wait for it, so its own time does not depend on who asked first. */
+const LIST_TIMEOUT_MS = 30_000;
 
 /** One tool as its server describes it. */
 export interface ToolText {
@@ -48,13 +52,13 @@ export class ToolCatalog {
   }
 
   private refresh(timeoutMs: number): Promise<ToolText[]> {
-    this.listing ??= readAll(this.channel, timeoutMs)
+    this.listing ??= readAll(this.channel)
       .then((tools) => {
         this.known = { tools, at: Date.now() };
         return tools;
       })
       .finally(() => (this.listing = null));
-    return this.listing;
+    return withinDeadline(this.listing, timeoutMs, 'The MCP server did not list its tools in time.');
   }
 }
 
@@ -68,9 +72,10 @@ export function matchTool(tools: ToolText[], path: string): ToolMatch {
   return category.length > 0 ? { category } : null;
 }
 
-async function readAll(channel: Channel, timeoutMs: number): Promise<ToolText[]> {
-  const left = deadlineIn(timeoutMs);
+async function readAll(channel: Channel): Promise<ToolText[]> {
+  const left = deadlineIn(LIST_TIMEOUT_MS);
   const tools: ToolText[] = [];
+  let chars = 0;
   let cursor: string | undefined;
   for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
     const reply = await channel.request({
@@ -78,6 +83,8 @@ async function readAll(channel: Channel, timeoutMs: number): Promise<ToolText[]>
       params: cursor === undefined ? undefined : JSON.stringify({ cursor }),
       timeoutMs: left(),
     });
+    chars += reply.text.length;
+    if (chars > LIST_CHARS_MAX) throw new UpstreamError('The MCP server lists more than 16 MB of tools.');
     if (reply.error?.code === rpcCode.methodNotFound) return tools;
     const read = readPage(reply);
     tools.push(...read.tools);
@@ -89,7 +96,10 @@ async function readAll(channel: Channel, timeoutMs: number): Promise<ToolText[]>
 
 /** One page of a list. What is no tool in it is passed over. @throws UpstreamError when it is no list */
 function readPage({ text, result, error }: McpReply): { tools: ToolText[]; nextCursor?: string } {
-  if (error) throw new UpstreamError(`The MCP server refused to list its tools: ${error.message.slice(0, 300)}`, error);
+  if (error)
+    throw new UpstreamError(`The MCP server refused to list its tools: ${error.message.slice(0, 300)}`, {
+      code: error.code,
+    });
   const parts = result && text[result[0]] === '{' ? members(text, result[0]) : new Map<string, Span>();
   const list = parts.get('tools');
   if (!list || text[list[0]] !== '[') {

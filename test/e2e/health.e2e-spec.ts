@@ -23,6 +23,17 @@ async function timed<T>(work: PromiseLike<T>): Promise<{ answer: T; ms: number }
   return { answer: await work, ms: Date.now() - startedAt };
 }
 
+describe('a process with the worker role alone', () => {
+  verifies('health:ready', 'answers health checks and serves nothing else', async () => {
+    const app = await startApp({ ROLES: 'worker' });
+    expect((await app.as().get('/ready')).status).toBe(200);
+    for (const path of ['/accounts', '/namespaces', '/servers/acme', '/connect/acme']) {
+      expect((await app.as(app.operator).get(path)).status).toBe(404);
+    }
+    await app.close();
+  });
+});
+
 describe('GET /health', () => {
   verifies('health:alive', 'answers {status, timestamp} without a key', async () => {
     const app = await startApp();

@@ -285,6 +285,17 @@ describe('a start that cannot succeed', () => {
     }
   });
 
+  verifies('start:unwritable-folder', 'is refused at once where the file system takes no folders', async () => {
+    const [line, ...more] = await reasons({ DATA_DIR: '/proc/slipway/below' });
+    expect(line).toContain('The database cannot be kept in /proc/slipway/below ');
+    expect(more).toEqual([]);
+  });
+
+  verifies('start:bad-setting', 'says that REDIS_URL leads nowhere, without its password', async () => {
+    const lines = await reasons({ DATA_DIR: await dataFolder(), REDIS_URL: 'redis://:canary-password@127.0.0.1:1' });
+    expect(lines).toEqual(['Redis cannot be used (connect ECONNREFUSED 127.0.0.1:1): check REDIS_URL.']);
+  });
+
   verifies('start:bad-setting', 'says that DATABASE_URL leads nowhere, without its password', async () => {
     const url = 'postgres://me:canary-password@127.0.0.1:1/x';
     const lines = await reasons({ DATABASE_URL: url, ENCRYPTION_KEYS: vaultKey });

@@ -1,7 +1,7 @@
 import type { Egress } from '../../platform/egress/egress.js';
 import type { Cancellation } from '../cancellation.js';
 import type { Channel, McpCall, McpReply } from '../channel.js';
-import { deadlineIn } from '../deadline.js';
+import { deadlineIn, withinDeadline } from '../deadline.js';
 import { CallerLeftError, UpstreamError, UpstreamFailure, UpstreamTimeoutError } from '../mcp-errors.js';
 import { headerValue, namedBy, requestText, resultOf, withEnvelope } from '../messages.js';
 import type { ServerHello } from '../protocol.js';
@@ -10,6 +10,9 @@ import { HttpWire, SessionLostError, type HttpTarget } from './http-wire.js';
 
 /** A failed handshake is remembered this long, so that a dead upstream costs one dial however many callers wait. */
 const FAILURE_MS = 1_000;
+
+/** Methods that change nothing upstream. */
+const READS = /^(?:ping|completion\/complete|[\w/]+\/(?:list|read|get))$/;
 
 /** MCP over streamable HTTP, to legacy and modern servers. Answers may be JSON or event streams. */
 export class HttpChannel implements Channel {
@@ -40,9 +43,9 @@ export class HttpChannel implements Channel {
         if (this.session === session) this.session = null;
         return await this.send(await this.waitForSession(left(), call.cancellation), call, left(), true);
       }
-      // A read cut by a dying socket may run again; a tool may not.
-      const isRead = call.method !== 'tools/call' && error instanceof UpstreamError && error.outcomeUnknown;
-      if (isRead && !call.cancellation?.isCancelled) return await this.send(session, call, left(), true);
+      // What only reads may run again when its answer was lost; a tool may not, nor a method we do not know.
+      const isLost = error instanceof UpstreamError && error.outcomeUnknown && READS.test(call.method);
+      if (isLost && !call.cancellation?.isCancelled) return await this.send(session, call, left(), true);
       throw error;
     }
   }
@@ -74,7 +77,12 @@ export class HttpChannel implements Channel {
         throw error;
       })
       .finally(() => (this.opening = null));
-    return withinDeadline(this.opening, timeoutMs, this.target.url, cancellation);
+    return withinDeadline(
+      this.opening,
+      timeoutMs,
+      `${this.target.url.host} did not open a session in time.`,
+      cancellation,
+    );
   }
 
   private async send(session: HttpSession, call: McpCall, timeoutMs: number, isRepeat = false): Promise<McpReply> {
@@ -124,24 +132,4 @@ function refuseInputRequest(reply: McpReply): void {
   if (!reply.result || !reply.text.includes('"input_required"')) return;
   if ((resultOf(reply) as { resultType?: unknown }).resultType !== 'input_required') return;
   throw new UpstreamError('The MCP server asks its user for input, which this connection cannot pass on.');
-}
-
-/** Waits for shared work no longer than `timeoutMs` and no longer than the caller stays. */
-function withinDeadline<T>(work: Promise<T>, timeoutMs: number, url: URL, cancellation?: Cancellation): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const leave = () => settle(() => reject(new CallerLeftError()));
-    const expire = () =>
-      settle(() => reject(new UpstreamTimeoutError(`${url.host} did not open a session in time.`, false)));
-    const timer = setTimeout(expire, timeoutMs);
-    const settle = (outcome: () => void) => {
-      clearTimeout(timer);
-      cancellation?.forget(leave);
-      outcome();
-    };
-    cancellation?.notify(leave);
-    work.then(
-      (value) => settle(() => resolve(value)),
-      (error: Error) => settle(() => reject(error)),
-    );
-  });
 }

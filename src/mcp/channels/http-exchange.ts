@@ -146,7 +146,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const { timeoutMs, url } = this.request;
     this.abort(
       new UpstreamTimeoutError(
-        `${url.host} did not answer completely within ${timeoutMs / 1000} s: it is too slow, overloaded, or no MCP endpoint.`,
+        `${url.host} did not answer completely within ${Number((timeoutMs / 1000).toPrecision(2))} s: it is too slow or overloaded.`,
         this.written,
       ),
     );

@@ -50,7 +50,12 @@ export async function openSession(wire: HttpWire): Promise<HttpSession> {
       ...(id === null ? {} : { 'mcp-session-id': id }),
     },
   };
-  await wire.tell(session.headers, 'notifications/initialized', timeoutMs);
+  try {
+    await wire.tell(session.headers, 'notifications/initialized', timeoutMs);
+  } catch (error) {
+    if (id !== null) void wire.endSession(session.headers);
+    throw error;
+  }
   return session;
 }
 

@@ -11,6 +11,9 @@ import { exchange, type ExchangeAnswer } from './http-exchange.js';
 /** For messages whose answer nobody waits for. */
 const ASIDE_TIMEOUT_MS = 2_000;
 
+/** What a server may ask its client during one call; each is answered by a request of its own. */
+const QUESTIONS_MAX = 100;
+
 type Headers = Record<string, string>;
 
 /** The upstream no longer knows the session a request was sent in: the request certainly did not run. */
@@ -58,6 +61,7 @@ export class HttpWire {
   async ask(request: WireRequest): Promise<{ reply: McpReply; headers: IncomingHttpHeaders }> {
     const id = (this.lastId += 1);
     let found: McpReply | null = null;
+    let asked = 0;
     const answer = await exchange(this.egress, {
       url: this.target.url,
       method: 'POST',
@@ -66,7 +70,10 @@ export class HttpWire {
       timeoutMs: request.timeoutMs,
       extendWithEvents: request.onNotification !== undefined,
       cancellation: request.cancellation,
-      onEvent: (data) => (found = this.onEvent(id, data, request)) !== null,
+      onEvent: (data) => {
+        found = this.onEvent(id, data, request, () => (asked += 1));
+        return found !== null;
+      },
     });
     return { reply: found ?? this.replyIn(answer, id, request), headers: answer.headers };
   }
@@ -76,6 +83,7 @@ export class HttpWire {
     const { url } = this.target;
     const body = requestText(null, method, undefined);
     const { status } = await exchange(this.egress, { url, method: 'POST', headers, body, timeoutMs });
+    if (status === 401) throw new UpstreamAuthRequiredError(Object.keys(this.target.headers).length > 0);
     if (status >= 400) throw fromHttpStatus(status, url, undefined);
   }
 
@@ -98,12 +106,21 @@ export class HttpWire {
   }
 
   /** One message of an answer's stream: the reply, or null for what precedes it. */
-  private onEvent(id: number, data: string, { headers, onNotification }: WireRequest): McpReply | null {
+  private onEvent(
+    id: number,
+    data: string,
+    { headers, onNotification }: WireRequest,
+    countQuestion: () => number,
+  ): McpReply | null {
     const head = parseMessage(data);
     if (!head) throw notMcp(this.target.url, '', data);
     if (typeof head.method !== 'string') return replyTo(id, data, head);
     if (head.id === undefined) onNotification?.(data, head.method);
-    else this.aside(headers, answerToServer(head.id, head.method));
+    else if (countQuestion() <= QUESTIONS_MAX) this.aside(headers, answerToServer(head.id, head.method));
+    else
+      throw new UpstreamError(
+        `${this.target.url.host} asked its client more than ${QUESTIONS_MAX} things during one call.`,
+      );
     return null;
   }
 

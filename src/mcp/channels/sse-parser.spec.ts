@@ -80,4 +80,14 @@ describe('SseParser', () => {
     parser.push(Buffer.from('\n\n'));
     expect(parser.pending).toBe(0);
   });
+
+  it('counts whatever it keeps, empty lines of data too, and forgets it with the event', () => {
+    const parser = new SseParser(() => undefined);
+    parser.push(Buffer.from('data:\n'.repeat(1_000)));
+    expect(parser.pending).toBeGreaterThanOrEqual(5_000);
+    parser.push(Buffer.from('x'.repeat(1_000)));
+    expect(parser.pending).toBeGreaterThanOrEqual(6_000);
+    parser.push(Buffer.from('\n\n'));
+    expect(parser.pending).toBe(0);
+  });
 });

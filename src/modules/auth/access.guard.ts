@@ -6,7 +6,7 @@ import type { GrantedRequest } from './access.decorator.js';
 import { AccessService } from './access.service.js';
 import type { AccessRule } from './access.types.js';
 
-/** Applies each route's declaration: key first, then ownership, before anything reads the body. */
+/** Applies each route's declaration: key first, then ownership, before the body is validated. */
 @Injectable()
 export class AccessGuard implements CanActivate {
   constructor(

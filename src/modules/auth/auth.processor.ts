@@ -20,6 +20,7 @@ export class AuthProcessor extends WorkerHost implements OnApplicationBootstrap 
   }
 
   async onApplicationBootstrap(): Promise<void> {
+    this.worker.on('failed', (job, error) => this.logger.error({ msg: `job ${job?.name} failed`, err: error }));
     this.worker.on('error', (error) => this.complain(error));
     await this.queue.upsertJobScheduler(
       PURGE_EXPIRED_KEYS,

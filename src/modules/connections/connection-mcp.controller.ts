@@ -61,8 +61,8 @@ export class ConnectionMcpController {
   async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
     const { headers, grant, params } = request;
     if (!isTrustedOrigin(headers.origin, this.env)) throw new OriginRefusedError();
-    const link = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
     const text = await readBody(request, MESSAGE_BYTES_MAX);
+    const link = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
     const session = headers['mcp-session-id'];
     await whileConnected(response, (cancellation) =>
       this.front.serve(

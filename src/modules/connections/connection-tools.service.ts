@@ -12,12 +12,21 @@ import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import type { ConnectionLink } from './connection-link.js';
 import { ConnectionLinks } from './connection-links.js';
+import { statusAfter } from './connection-status.js';
 import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError, ToolError } from './connections.errors.js';
 
 /** Connections whose tools one answer holds at most, and how many upstreams are asked at once for it. */
 const NAMESPACE_CONNECTIONS_MAX = 100;
 const NAMESPACE_PARALLEL = 8;
+
+/** How long one of them may keep the others waiting. */
+const NAMESPACE_WAIT_MS = 5_000;
+
+/** With less time left, a failed call is not looked into: a list cut short would say the connection is too slow. */
+const LOOKUP_MS_MIN = 2_000;
+
+type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
 
 /** The tools of connections. Everything an upstream said passes as the JSON text it came in. */
 @Injectable()
@@ -66,8 +75,9 @@ export class ConnectionToolsService {
       timeoutMs: left(),
       cancellation,
     });
-    if (failed(reply) && (await isUnknown(link, name, left()))) throw new ResourceNotFoundError({ tool: path });
-    if (reply.error) throw new ToolError(reply.error.message, reply.error);
+    if (failed(reply) && left() > LOOKUP_MS_MIN && (await isUnknown(link, name, left())))
+      throw new ResourceNotFoundError({ tool: path });
+    if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
   }
 
@@ -78,31 +88,37 @@ export class ConnectionToolsService {
   async listNamespace(namespace: OwnedNamespace): Promise<string> {
     const rows = await this.connections.find({
       where: { namespaceId: namespace.id },
+      select: { connectionId: true, name: true, statusState: true, statusMessage: true },
       order: { seq: 'DESC' },
       take: NAMESPACE_CONNECTIONS_MAX,
     });
+    const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     const entries: string[] = [];
     const queue = rows.entries();
     const worker = async () => {
-      for (const [i, row] of queue)
-        entries[i] = `${JSON.stringify(row.connectionId)}:${await this.entry(namespace, row)}`;
+      for (const [i, row] of queue) {
+        const timeoutMs = Math.min(left(), NAMESPACE_WAIT_MS);
+        entries[i] = `${JSON.stringify(row.connectionId)}:${await this.entry(namespace, row, timeoutMs)}`;
+      }
     };
     await Promise.all(Array.from({ length: NAMESPACE_PARALLEL }, worker));
     return `{${entries.join(',')}}`;
   }
 
-  private async entry(namespace: OwnedNamespace, row: Connection): Promise<string> {
+  private async entry(namespace: OwnedNamespace, row: ListedConnection, timeoutMs: number): Promise<string> {
     const { connectionId, name } = row;
     const head = (state: string) => JSON.stringify({ connectionId, name, status: { state } }).slice(0, -1);
-    if (row.statusState === 'auth_required')
-      return `${head(row.statusState)},"tools":[],"error":${JSON.stringify(row.statusMessage)}}`;
+    const failed = (state: string, message: string | null) =>
+      `${head(state)},"tools":[],"error":${JSON.stringify(message)}}`;
+    if (row.statusState === 'auth_required') return failed(row.statusState, row.statusMessage);
     try {
       const link = await this.links.find(namespace, connectionId);
-      const tools = await link.catalog.list(this.env.upstreamConnectTimeoutMs);
+      const tools = await link.catalog.list(timeoutMs);
       return `${head('connected')},"tools":[${tools.map(({ text }) => text).join(',')}]}`;
     } catch (error) {
-      if (!(error instanceof UpstreamFailure) && !(error instanceof ResourceNotFoundError)) throw error;
-      return `${head('error')},"tools":[],"error":${JSON.stringify(error.message)}}`;
+      if (error instanceof UpstreamFailure) return failed(statusAfter(error).state, error.message);
+      if (error instanceof ResourceNotFoundError) return failed('error', error.message);
+      throw error;
     }
   }
 }

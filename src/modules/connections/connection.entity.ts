@@ -52,7 +52,7 @@ export class Connection {
   @Column('text', { name: 'sealed_headers', nullable: true, select: false })
   sealedHeaders: string | null;
 
-  /** Grows with every change of the target or its headers, so that no process keeps an outdated channel. */
+  /** Grows with every PUT, which looks at the upstream anew, so that no process keeps an outdated channel. */
   @Column('integer', { default: 1 })
   revision: number;
 

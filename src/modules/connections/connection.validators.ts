@@ -16,7 +16,7 @@ const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
 
 /** Headers that are the protocol's, ours, or would change how the request is framed or where it goes. */
 const OWN_HEADERS =
-  /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id)$/i;
+  /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id)$/i;
 
 type Fault = string | null;
 
@@ -95,7 +95,7 @@ export function Omittable(): PropertyDecorator {
   return ValidateIf((_body, value) => value !== undefined);
 }
 
-/** Kept as it was sent: the transformation of bodies drops members named like those of every object (`constructor`). */
+/** Kept as it was sent: the transformation of bodies drops members named like those of every object (`toString`). */
 export function AsGiven(): PropertyDecorator {
   return Transform(({ obj, key }) => (obj as Record<string, unknown>)[key]);
 }

@@ -4,6 +4,9 @@ import type { FrontSink } from '../../mcp/front/mcp-front.js';
 /** Comment lines keep proxies from closing a stream whose tool takes its time. */
 const KEEP_ALIVE_MS = 15_000;
 
+/** A client that does not read what it asked for is let go, before its events fill the memory. */
+const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
+
 /** Writes an MCP answer: JSON, or an event stream once something precedes the answer. */
 export class ResponseSink implements FrontSink {
   private keepAlive: NodeJS.Timeout | null = null;
@@ -37,13 +40,14 @@ export class ResponseSink implements FrontSink {
       this.response.on('close', () => clearInterval(this.keepAlive ?? undefined));
     }
     this.response.write(frame(text));
+    if (this.response.writableLength > UNREAD_BYTES_MAX) this.response.destroy();
   }
 }
 
 /** JSON holds no raw line breaks unless it is pretty-printed; each line of it gets its own field. */
 function frame(text: string): string {
   return `event: message\n${text
-    .split(/\r?\n/)
+    .split(/\r\n|\r|\n/)
     .map((line) => `data: ${line}\n`)
     .join('')}\n`;
 }

@@ -11,6 +11,8 @@ function record(value: unknown): Record<string, unknown> {
 const TEXT_CHARS_MAX = 2_000;
 const ICON_CHARS_MAX = 32_000;
 const ICONS_MAX = 8;
+const SIZES_MAX = 16;
+const SIZE_CHARS_MAX = 32;
 
 /** The members of these names that are texts. */
 function texts<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
@@ -30,10 +32,22 @@ function iconsOf(value: unknown): Icon[] {
     .map(record)
     .flatMap(({ sizes, ...icon }) => {
       const { src, ...rest } = texts(icon, 'src', 'mimeType', 'theme');
-      const given = isText(sizes) ? sizes.split(' ') : Array.isArray(sizes) ? sizes.filter(isText) : undefined;
+      const given = isText(sizes)
+        ? sizes.slice(0, SIZES_MAX * SIZE_CHARS_MAX).split(' ')
+        : Array.isArray(sizes)
+          ? sizes.filter(isText)
+          : undefined;
       return src === undefined || src.length > ICON_CHARS_MAX
         ? []
-        : [{ src, ...rest, ...(given && { sizes: given.map(toStorableText) }) }];
+        : [
+            {
+              src,
+              ...rest,
+              ...(given && {
+                sizes: given.slice(0, SIZES_MAX).map((size) => toStorableText(size.slice(0, SIZE_CHARS_MAX))),
+              }),
+            },
+          ];
     });
 }
 

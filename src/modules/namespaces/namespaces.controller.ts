@@ -48,7 +48,7 @@ export class NamespacesController {
   }
 
   /**
-   * Delete a namespace that holds no servers. Its skills and connections go with it. Spec 4.13.
+   * Delete a namespace that holds no servers. Its connections go with it. Spec 4.13.
    */
   @Delete(':name')
   @ApiParam(nameParam)

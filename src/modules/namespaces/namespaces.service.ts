@@ -120,7 +120,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
       .returning(['name', 'createdAt'])
       .execute()) as { raw: { name: string; created_at: Date }[] };
     const [row] = raw;
-    // Nobody owned the name a moment ago, and this process may have remembered that.
+    // This process may remember a previous owner.
     this.owners.drop(name);
     return row ? toNamespaceDto({ name: row.name, createdAt: row.created_at }) : null;
   }

@@ -55,7 +55,7 @@ export class ServersController {
     return this.servers.get(name);
   }
 
-  /** Delete a server for good, with its releases and everything attached to it. Spec 4.11. */
+  /** Delete a server for good, with everything attached to it. Spec 4.11. */
   @Delete('servers/:qualifiedName')
   @ApiParam(qualifiedName)
   @Access('servers:write', { owner: 'qualifiedName', missing: () => new ServerNotFoundError() })

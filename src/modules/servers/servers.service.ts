@@ -55,7 +55,7 @@ export class ServersService {
   }
 
   /**
-   * Deletes a server for good, with its releases and everything attached to it.
+   * Deletes a server for good, with everything attached to it.
    *
    * @throws ServerNotFoundError
    */

@@ -32,6 +32,6 @@ export class EgressRefusedError extends DomainError {
 /** `entry` is what to write into EGRESS_ALLOW; undefined if only the address would help and the caller may not see it. */
 function remedy(kind: AddressKind, entry: string | undefined): string {
   if (entry === undefined) return 'An operator can allow it by listing the address in EGRESS_ALLOW.';
-  if (kind === 'cloud metadata') return `An operator can allow it with EGRESS_ALLOW=${entry}.`;
-  return `An operator can allow it with EGRESS_ALLOW=${entry} or ${kind === 'loopback' ? 'EGRESS_ALLOW=loopback' : 'the range of the address'}.`;
+  const range = kind === 'cloud metadata' ? '' : ` or ${kind === 'loopback' ? 'loopback' : 'the range of the address'}`;
+  return `An operator can allow it by adding ${entry}${range} to EGRESS_ALLOW.`;
 }

@@ -294,7 +294,7 @@ describe('a refusal', () => {
     expect(error).toMatchObject({ kind: 'invalid', code: 'validation_error', name: 'EgressRefusedError' });
     expect(error.message).toBe(
       'The address of "http://10.0.0.7:8080" is private (10.0.0.7): Slipway does not dial private addresses. ' +
-        'An operator can allow it with EGRESS_ALLOW=10.0.0.7 or the range of the address.',
+        'An operator can allow it by adding 10.0.0.7 or the range of the address to EGRESS_ALLOW.',
     );
   });
 
@@ -302,7 +302,7 @@ describe('a refusal', () => {
     const error = await refusal(() => strict().request(new URL('http://intra.example/'), GET));
     expect(error.message).toBe(
       'The host "intra.example" resolves to a private address: Slipway does not dial private addresses. ' +
-        'An operator can allow it with EGRESS_ALLOW=intra.example or the range of the address.',
+        'An operator can allow it by adding intra.example or the range of the address to EGRESS_ALLOW.',
     );
     expect(error.detail).toEqual({ hostname: 'intra.example', addresses: ['10.0.0.7', '169.254.169.254'] });
   });

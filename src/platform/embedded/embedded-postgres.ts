@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
-import { mkdir, realpath, rmdir } from 'node:fs/promises';
+import { realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { makeFolder } from '../../config/make-folder.js';
 import { databaseName, ensureCluster, locateDataDirectory, noteLocation, removeDataDirectory } from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.errors.js';
 import { findRunningServer, startServer, type OwnServer } from './postmaster.js';
@@ -54,7 +55,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const dataDir = resolve(options.dataDir);
   try {
     if (!options.dataDir.trim()) throw new EmbeddedPostgresError('The data folder has an empty name: give it a path.');
-    await mkdir(dataDir, { recursive: true });
+    await makeFolder(dataDir);
     return await startIn(await realpath(dataDir), options);
   } catch (error) {
     if (error instanceof EmbeddedPostgresError || !isSystemError(error)) throw error;

@@ -37,7 +37,7 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
   }
   // What is wrong with an input may quote it, and an input may hold secrets; the caller has read the sentence.
   const { detail } = known;
-  const reason = known.kind === 'invalid' ? known.code : known.message;
+  const reason = known.kind === 'invalid' || known.kind === 'unprocessable' ? known.code : known.message;
   const level = known instanceof DatabaseAwayError ? 'error' : 'debug';
   logger[level]({ msg: `${what} answered ${statusOf[known.kind]}`, requestId, reason, detail: brief(detail) });
 }

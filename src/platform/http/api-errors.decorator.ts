@@ -1,6 +1,6 @@
 import { ApiExtension } from '@nestjs/swagger';
 
-/** Where a route's failures stand in the document until {@link ../openapi} turns them into responses. */
+/** Where a route's failures stand in the document until `openapi.ts` turns them into responses. */
 export const API_ERRORS = 'x-errors';
 
 /** A status a route fails with; what it means there and the body's code and text, where the usual words do not do. */

@@ -4,7 +4,7 @@ import { familyOf, rpcCodeOf, type ErrorFamily } from '../errors/error-body.js';
 import { API_ERRORS, type ApiError } from './api-errors.decorator.js';
 
 const description = `
-One place where MCP servers are published, run and connected.
+One place where a company's MCP servers are registered, connected and called.
 
 **First steps.** Press *Authorize* and give the API key that \`npm start\` printed. Then, top to bottom:
 1. *Namespaces*: claim one with \`PUT /namespaces/{name}\`.

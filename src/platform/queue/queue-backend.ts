@@ -1,6 +1,7 @@
 import { createPostgresBackend, runMigrations, setDefaultBackendFactory, type ConnectionOptions } from 'bullmq';
+import { Redis } from 'ioredis';
 import { Client } from 'pg';
-import type { Env } from '../../config/env.js';
+import { SettingsError, type Env } from '../../config/env.js';
 
 /** Postgres connections one queue, worker or relay may hold: one listens, the others work. */
 const POSTGRES_CONNECTIONS_MAX = 4;
@@ -19,6 +20,33 @@ export function queueConnection(env: Env): ConnectionOptions {
 export function chooseQueueBackend(env: Env): void {
   if (env.redisUrl) setDefaultBackendFactory();
   else setDefaultBackendFactory(createPostgresBackend as never);
+}
+
+const REDIS_CONNECT_MS = 5_000;
+
+/**
+ * Fails at start when `REDIS_URL` leads nowhere; a Redis that goes away later is waited for.
+ *
+ * @throws SettingsError
+ */
+export async function requireRedis({ redisUrl }: Env): Promise<void> {
+  if (redisUrl === null) return;
+  const redis = new Redis(redisUrl, {
+    lazyConnect: true,
+    connectTimeout: REDIS_CONNECT_MS,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  let reason = '';
+  redis.on('error', ({ message }: Error) => (reason = message));
+  try {
+    await redis.connect();
+    await redis.ping();
+  } catch (error) {
+    throw new SettingsError(`Redis cannot be used (${reason || (error as Error).message}): check REDIS_URL.`);
+  } finally {
+    redis.disconnect();
+  }
 }
 
 /** Creates BullMQ's tables (schema `bullmq`). Without them a worker fails in a tight loop. */

@@ -21,7 +21,13 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat'>): Pino {
   const format = env.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
   const stream =
     format === 'pretty'
-      ? pretty({ colorize: process.stdout.isTTY, ignore: 'pid,hostname', translateTime: 'HH:MM:ss', sync: true })
+      ? pretty({
+          colorize: process.stdout.isTTY,
+          ignore: 'pid,hostname,context',
+          messageFormat: '{if context}{context}: {end}{msg}',
+          translateTime: 'HH:MM:ss',
+          sync: true,
+        })
       : process.stdout;
   return pino(
     {

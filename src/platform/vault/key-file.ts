@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder } from '../../config/make-folder.js';
 import { loadEnv, SettingsError, type EncryptionKey } from '../../config/env.js';
 
 /**
@@ -12,7 +13,7 @@ import { loadEnv, SettingsError, type EncryptionKey } from '../../config/env.js'
  */
 export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise<EncryptionKey[]> {
   const file = path.join(dataDir, 'encryption-keys');
-  await mkdir(dataDir, { recursive: true }).catch((error: Error) => {
+  await makeFolder(dataDir).catch((error: Error) => {
     throw unusable(dataDir, error);
   });
   const content = (await readIfThere(file)) ?? (mayCreate ? await create(file) : null);
