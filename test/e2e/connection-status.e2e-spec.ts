@@ -204,7 +204,9 @@ describe('a target that cannot be used', () => {
     expect(await errorOf(upstream.url)).toMatch(/^The TLS connection to "127\.0\.0\.1" failed .*certificate/);
     expect(upstream.hits()).toBe(0);
     const { url } = await start();
-    expect(await errorOf(url.replace('http:', 'https:'))).toMatch(/^The TLS connection to .* right scheme\.$/);
+    expect(await errorOf(url.replace('http:', 'https:'))).toMatch(
+      /^127\.0\.0\.1:\d+ does not speak TLS: does its URL start with http:\/\/ instead\?$/,
+    );
   });
 
   verifies(

@@ -1,6 +1,7 @@
 import { InjectQueue, Processor, WorkerHost } from '@nestjs/bullmq';
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { Queue } from 'bullmq';
+import { boundClose } from '../../platform/queue/bounded-close.js';
 import { jobOptions } from '../../platform/queue/job-options.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AUTH_QUEUE, PURGE_EXPIRED_KEYS, PURGE_INTERVAL_MS } from './auth.queue.js';
@@ -20,6 +21,7 @@ export class AuthProcessor extends WorkerHost implements OnApplicationBootstrap 
   }
 
   async onApplicationBootstrap(): Promise<void> {
+    boundClose(this.worker);
     this.worker.on('failed', (job, error) => this.logger.error({ msg: `job ${job?.name} failed`, err: error }));
     this.worker.on('error', (error) => this.complain(error));
     await this.queue.upsertJobScheduler(

@@ -23,9 +23,6 @@ const NAMESPACE_PARALLEL = 8;
 /** How long one of them may keep the others waiting. */
 const NAMESPACE_WAIT_MS = 5_000;
 
-/** With less time left, a failed call is not looked into: a list cut short would say the connection is too slow. */
-const LOOKUP_MS_MIN = 2_000;
-
 type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
 
 /** The tools of connections. Everything an upstream said passes as the JSON text it came in. */
@@ -75,8 +72,7 @@ export class ConnectionToolsService {
       timeoutMs: left(),
       cancellation,
     });
-    if (failed(reply) && left() > LOOKUP_MS_MIN && (await isUnknown(link, name, left())))
-      throw new ResourceNotFoundError({ tool: path });
+    if (failed(reply) && (await isUnknown(link, name, left()))) throw new ResourceNotFoundError({ tool: path });
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
   }

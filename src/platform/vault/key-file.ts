@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolder } from '../../config/make-folder.js';
+import { makeFolder } from '../embedded/make-folder.js';
 import { loadEnv, SettingsError, type EncryptionKey } from '../../config/env.js';
 
 /**

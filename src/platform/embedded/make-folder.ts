@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 
 /**
@@ -12,7 +12,7 @@ export async function makeFolder(folder: string): Promise<void> {
     await mkdir(folder);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') return;
+    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return;
     const parent = path.dirname(folder);
     if (code !== 'ENOENT' || parent === folder) throw error;
     await makeFolder(parent);
