@@ -58,7 +58,7 @@ describe('while the database is away', () => {
     database = await cloneDatabase();
     door = await openDoor(database.url);
     upstream = await startUpstream();
-    app = await startApp({ DATABASE_URL: door.url });
+    app = await startApp({ DATABASE_URL: door.url, ROLES: 'api' });
     hasRedis = app.env.redisUrl !== null;
     owner = await app.account();
     ({ path } = await createConnection(app, owner, { mcpUrl: upstream.url }));
@@ -211,7 +211,8 @@ describe('while the database is away', () => {
 
 describe('while the queue is away', () => {
   verifies('health:ready', 'GET /ready is 503 and says which part, with the queue in Postgres', async () => {
-    const app = await startApp({ REDIS_URL: '' });
+    // Without a worker: one that misses its tables asks for them without a pause, and nothing else gets a turn.
+    const app = await startApp({ REDIS_URL: '', ROLES: 'api' });
     await app.database.query('ALTER SCHEMA bullmq RENAME TO elsewhere');
     const { status, body } = await app.as().get('/ready');
     expect([status, body]).toEqual([503, { status: 'unavailable', database: 'ok', queue: 'down' }]);
@@ -226,7 +227,7 @@ describe('while the queue is away', () => {
     verifies('health:ready', 'GET /ready is 503 and says which part, with the queue in Redis', async () => {
       const port = await freePort();
       let redis = await startRedis(port);
-      const app = await startApp({ REDIS_URL: `redis://127.0.0.1:${port}` });
+      const app = await startApp({ ROLES: 'api', REDIS_URL: `redis://127.0.0.1:${port}` });
       expect((await app.as().get('/ready')).body).toEqual({ status: 'ok', database: 'ok', queue: 'ok' });
       redis.kill('SIGKILL');
       await once(redis, 'exit');

@@ -19,7 +19,13 @@ export async function openDoor(url: string): Promise<DatabaseDoor> {
   let target = new URL(url);
   let isFrozen = false;
   const sockets = new Set<Socket>();
+  let isShut = false;
   const server = createServer((client) => {
+    // Accepted while the door was being shut: left open, it would keep the server from ever closing.
+    if (isShut) {
+      client.destroy();
+      return;
+    }
     const upstream = connect(Number(target.port), target.hostname);
     const pairs = [
       [client, upstream],
@@ -44,6 +50,7 @@ export async function openDoor(url: string): Promise<DatabaseDoor> {
   own.port = String(port);
 
   const shut = async () => {
+    isShut = true;
     for (const socket of sockets) socket.destroy();
     if (!server.listening) return;
     const closed = once(server, 'close');
@@ -67,6 +74,7 @@ export async function openDoor(url: string): Promise<DatabaseDoor> {
         isFrozen = false;
         for (const socket of sockets) socket.destroy();
       }
+      isShut = false;
       if (server.listening) return;
       server.listen(port, '127.0.0.1');
       await once(server, 'listening');
