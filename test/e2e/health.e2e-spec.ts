@@ -58,7 +58,7 @@ describe('while the database is away', () => {
     database = await cloneDatabase();
     door = await openDoor(database.url);
     upstream = await startUpstream();
-    app = await startApp({ DATABASE_URL: door.url, ROLES: 'api' });
+    app = await startApp({ DATABASE_URL: door.url });
     hasRedis = app.env.redisUrl !== null;
     owner = await app.account();
     ({ path } = await createConnection(app, owner, { mcpUrl: upstream.url }));

@@ -9,7 +9,13 @@ const POSTGRES_CONNECTIONS_MAX = 4;
 /** What BullMQ connects to. Its types name Redis only; the Postgres backend reads the same option. */
 export function queueConnection(env: Env): ConnectionOptions {
   if (env.redisUrl) return { url: env.redisUrl, maxRetriesPerRequest: null };
-  const connection = { connectionString: env.databaseUrl, max: POSTGRES_CONNECTIONS_MAX };
+  // Without these bounds a dead network leaves a worker waiting for ever, and its process cannot close.
+  const connection = {
+    connectionString: env.databaseUrl,
+    max: POSTGRES_CONNECTIONS_MAX,
+    connectionTimeoutMillis: 5_000,
+    query_timeout: 10_000,
+  };
   return connection;
 }
 
