@@ -227,7 +227,7 @@ describe('while the queue is away', () => {
     verifies('health:ready', 'GET /ready is 503 and says which part, with the queue in Redis', async () => {
       const port = await freePort();
       let redis = await startRedis(port);
-      const app = await startApp({ ROLES: 'api', REDIS_URL: `redis://127.0.0.1:${port}` });
+      const app = await startApp({ REDIS_URL: `redis://127.0.0.1:${port}` });
       expect((await app.as().get('/ready')).body).toEqual({ status: 'ok', database: 'ok', queue: 'ok' });
       redis.kill('SIGKILL');
       await once(redis, 'exit');
