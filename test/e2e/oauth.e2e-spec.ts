@@ -399,7 +399,7 @@ describe('what is stored', () => {
   verifies('oauth:owner-gone', 'goes with its server and its connection, however they are deleted', async () => {
     const account = await app.account();
     const name = await createServer(app, account);
-    const namespace = name.split('/')[0] as string;
+    const namespace = name.split('/')[0];
     await app.as(account).put(`/connect/${namespace}/c1`, { mcpUrl: upstream.url }).expect(201);
     const [[{ id: serverId }], [{ id: connectionId }]] = await Promise.all([
       app.database.query('SELECT servers.id FROM servers JOIN namespaces n ON n.id = namespace_id WHERE n.name = $1', [

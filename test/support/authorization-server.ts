@@ -19,6 +19,8 @@ export interface AuthorizationServerOptions {
   changeMetadata?: (metadata: Record<string, unknown>) => void;
   /** A refresh token that was used may be used again: the server tolerates a lost answer. Default false. */
   toleratesReuse?: boolean;
+  /** Gives refresh tokens. Default true. */
+  givesRefreshTokens?: boolean;
 }
 
 /** One request to the authorize, registration, token or revocation endpoint. */
@@ -70,6 +72,8 @@ export interface AuthorizationServer {
   failTokens(status: number, times?: number): void;
   /** Token requests are carried out and their answers kept back until released. */
   holdTokens(): void;
+  /** Token requests arrive and are not looked at until released; a cut ends them without. */
+  delayTokens(): void;
   /** Answers what was kept back, or cuts it off. */
   releaseTokens(how?: 'answer' | 'cut'): void;
   /** Answers being kept back now. */
@@ -118,6 +122,7 @@ class TestAuthorizationServer implements AuthorizationServer {
   private failure: { status: number; times: number } | null = null;
   private registrationRefusal: object | null = null;
   private isHolding = false;
+  private isDelaying = false;
   private isDown = false;
   private readonly kept: ((how: 'answer' | 'cut') => void)[] = [];
   private readonly closing: (() => Promise<void>)[] = [];
@@ -150,8 +155,13 @@ class TestAuthorizationServer implements AuthorizationServer {
     this.isHolding = true;
   }
 
+  delayTokens(): void {
+    this.isDelaying = true;
+  }
+
   releaseTokens(how: 'answer' | 'cut' = 'answer'): void {
     this.isHolding = false;
+    this.isDelaying = false;
     for (const release of this.kept.splice(0)) release(how);
   }
 
@@ -255,6 +265,13 @@ class TestAuthorizationServer implements AuthorizationServer {
       json(response, status, { error: 'server_error' });
       return false;
     }
+    if (this.isDelaying) {
+      const how = await new Promise<'answer' | 'cut'>((resolve) => this.kept.push(resolve));
+      if (how === 'cut') {
+        response.destroy();
+        return false;
+      }
+    }
     const end = response.end.bind(response) as (chunk?: unknown) => ServerResponse;
     response.end = ((chunk?: unknown) => {
       const answer = parse(String(chunk)) as { access_token?: string; refresh_token?: string };
@@ -308,7 +325,7 @@ class TestAuthorizationServer implements AuthorizationServer {
       routes: Object.fromEntries(
         Object.entries({ authorization: '/auth', registration: '/reg', token: '/token', revocation: '/revoke' }),
       ),
-      issueRefreshToken: () => true,
+      issueRefreshToken: () => this.options.givesRefreshTokens ?? true,
       rotateRefreshToken: !toleratesReuse,
       ttl: { AccessToken: () => this.ttl, RefreshToken: 86_400, Grant: 86_400, Session: 86_400, Interaction: 3_600 },
       features: {

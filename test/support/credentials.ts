@@ -65,7 +65,7 @@ export function secretsOf(server: AuthorizationServer): string[] {
   const states = server.seen.flatMap(({ params }) => params.getAll('state'));
   const basics = server.seen.flatMap(({ authorization }) => {
     const [, base64] = /^Basic (.+)$/.exec(authorization ?? '') ?? [];
-    return base64 === undefined ? [] : [Buffer.from(base64, 'base64').toString().split(':')[1] as string];
+    return base64 === undefined ? [] : [Buffer.from(base64, 'base64').toString().split(':')[1]];
   });
   return [...new Set([...tokens, ...verifiers, ...states, ...basics])];
 }

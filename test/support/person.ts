@@ -33,9 +33,9 @@ export function newPerson(where: { publicUrl: string; url: string }): Person {
     const { origin, pathname, search } = new URL(real);
     const jar = cookies.get(url.host) ?? new Map<string, string>();
     cookies.set(url.host, jar);
-    const test = supertest(origin)
-      [method === 'GET' ? 'get' : 'post'](pathname + search)
-      .redirects(0);
+    const agent = supertest(origin);
+    const path = pathname + search;
+    const test = (method === 'GET' ? agent.get(path) : agent.post(path)).redirects(0);
     if (jar.size > 0) test.set('cookie', [...jar].map(([name, value]) => `${name}=${value}`).join('; '));
     test.set('sec-fetch-site', method === 'POST' ? 'same-origin' : 'none').ok(() => true);
     const answer = await test;

@@ -45,6 +45,8 @@ export interface RefreshRequest {
   host: string;
   /** The token an upstream just refused; absent when a token is due. */
   rejected?: string;
+  /** Called once for all who wait for one attempt, before any of them goes on. */
+  onSettled: () => void;
 }
 
 /**
@@ -82,7 +84,10 @@ export class TokenRefresher implements BeforeApplicationShutdown {
   refresh(request: RefreshRequest): Promise<RefreshOutcome> {
     const running = this.running.get(request.id);
     if (running) return running;
-    const started = this.start(request).finally(() => this.running.delete(request.id));
+    const started = this.start(request).finally(() => {
+      this.running.delete(request.id);
+      request.onSettled();
+    });
     this.running.set(request.id, started);
     return started;
   }
