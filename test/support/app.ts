@@ -118,7 +118,7 @@ async function startOn(
   });
   chooseQueueBackend(env);
   const app = await createApp(env, { logger: new PinoLoggerService(createPino(env)) });
-  await app.listen(0, '127.0.0.1');
+  await app.listen(env.port, '127.0.0.1');
   const { port } = app.getHttpServer().address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
   const database = app.get(DataSource);
