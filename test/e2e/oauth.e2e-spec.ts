@@ -1,12 +1,15 @@
+import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
+import { redact } from '../../src/platform/telemetry/redact.js';
 import { startApp, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,
   type AuthorizationServer,
   type ProtectedUpstream,
 } from '../support/authorization-server.js';
-import { authorize, beginSetup, newOwner, personAt, secretsOf, storedText } from '../support/credentials.js';
+import { age, authorize, beginSetup, newOwner, personAt, secretsOf, storedText } from '../support/credentials.js';
 import { createServer } from '../support/factories.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { until } from '../support/until.js';
@@ -394,6 +397,47 @@ describe('what is stored', () => {
     expect(secrets.filter((secret) => secret === '' || stored.includes(secret))).toEqual([]);
     const encoded = secrets.map((secret) => Buffer.from(secret).toString('hex'));
     expect(encoded.filter((secret) => stored.includes(secret))).toEqual([]);
+  });
+
+  verifies('oauth:secrets', 'is in no log line, when all goes well and when nothing does', async () => {
+    const chatty = await app.sibling({ LOG_LEVEL: 'debug' });
+    const lines: string[] = [];
+    const write = (...words: unknown[]) => void lines.push(inspect(words, { depth: 10, breakLength: Infinity }));
+    Logger.overrideLogger({ log: write, error: write, warn: write, debug: write, verbose: write, fatal: write });
+    const links: string[] = [];
+    try {
+      const service = chatty.service(CredentialsService);
+      const good = newOwner();
+      const own = await startAuthorizationServer();
+      const behind = await own.protect(upstream.url);
+      await authorize(chatty, good, behind.url);
+      const token = (await service.accessToken(good, behind.url)) as string;
+      await service.accessToken(good, behind.url, token);
+      const bad = personAt(chatty);
+      links.push(await beginSetup(chatty, newOwner(), behind.url));
+      await bad.open(links[0]);
+      own.failTokens(500);
+      expect(await bad.press(links[0])).toMatchObject({ status: 502 });
+      expect(await bad.open(`${links[0]}x`)).toMatchObject({ status: 404 });
+      await age(chatty, good, 'ended');
+      own.failTokens(503);
+      await expect(app.service(CredentialsService).accessToken(good, behind.url)).rejects.toThrow('503');
+      await service.remove(good);
+      await until(() => own.seen.some(({ endpoint }) => endpoint === 'revoke'), 'the tokens are revoked');
+      await own.close();
+      const secrets = secretsOf(own);
+      expect(secrets.length).toBeGreaterThan(5);
+      const written = lines.join('\n');
+      expect(written).toContain('a token could not be refreshed');
+      expect(written).toContain('answered 502');
+      expect(secrets.filter((secret) => written.includes(secret))).toEqual([]);
+      // The request log names paths, and the path is the link: blanked as every line is before it is written.
+      expect(written).toContain('/setup/');
+      expect(links.filter((link) => redact(written).includes(link.split('/').at(-1) as string))).toEqual([]);
+    } finally {
+      Logger.overrideLogger(false);
+      await chatty.close();
+    }
   });
 
   verifies('oauth:owner-gone', 'goes with its server and its connection, however they are deleted', async () => {
