@@ -11,9 +11,11 @@ import { AuthorizationRequiredError, CredentialUnavailableError } from './creden
 import type { AuthorizationSetup, BeginAuthorization, CredentialOwner } from './credentials.types.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
+import type { RefreshOutcome } from './refresh-outcome.js';
 import { openTokens } from './stored-tokens.js';
-import { TokenRefresher, type RefreshOutcome } from './token-refresher.js';
+import { TokenRefresher } from './token-refresher.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
+import { upstreamAddress } from './upstream-url.js';
 
 /** A credential is believed this long; a change also arrives over the relay, at once. */
 const CACHED_MS = 5_000;
@@ -78,7 +80,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       this.held.drop(key);
       held = await this.held.get(key);
     }
-    if (!held || held.upstreamUrl !== normalUrl(upstreamUrl)) return null;
+    if (!held || held.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
     if (held.accessToken === null) throw required(`The authorization at ${held.issuer} has ended.`);
     const now = Date.now();
     if (held.accessToken !== rejected && (now < held.dueAt || (now < held.retryAt && now < held.expiresAt))) {
@@ -188,10 +190,4 @@ function required(message: string): AuthorizationRequiredError {
 
 function keyOf({ kind, id }: CredentialOwner): string {
   return `${kind}/${id}`;
-}
-
-/** Two spellings of one address are one address. */
-export function normalUrl(url: string): string {
-  const { href, hash } = new URL(url);
-  return hash === '' ? href : href.slice(0, -hash.length);
 }
