@@ -188,6 +188,30 @@ export class Env {
   readonly upstreamCallTimeoutMs: number;
 
   @Setting(
+    'RELEASE_SCAN_TIMEOUT_MS',
+    integer(1_000, 600_000),
+    '60000',
+    'How long looking at what an external server offers may take.',
+  )
+  readonly releaseScanTimeoutMs: number;
+
+  @Setting(
+    'RELEASE_AUTH_TIMEOUT_MS',
+    integer(1_000, 30 * 24 * 60 * 60_000),
+    '3600000',
+    'How long a release waits for somebody to authorize, before it is `AUTH_TIMEOUT` and must be resumed.',
+  )
+  readonly releaseAuthTimeoutMs: number;
+
+  @Setting(
+    'RELEASE_LEASE_MS',
+    integer(300, 600_000),
+    '15000',
+    'After this long without a sign of life of its worker, a release is given to another one.',
+  )
+  readonly releaseLeaseMs: number;
+
+  @Setting(
     'LOG_LEVEL',
     oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
     'info',

@@ -19,8 +19,3 @@ export function storableFault(value: unknown, depth = 0): string | null {
   }
   return null;
 }
-
-/** A text that an upstream wrote, as text of Postgres: what that cannot hold becomes U+FFFD. */
-export function toStorableText(text: string): string {
-  return text.replaceAll('\0', '\ufffd').toWellFormed();
-}
