@@ -92,6 +92,13 @@ const bootstrapKey: Parse<string> = (value) => {
   return value;
 };
 
+const issuerPattern: Parse<string> = (value) => {
+  if (!/^https?:\/\/[A-Za-z0-9.*:[\]-]+(\/[^\s,]*)?$/.test(value)) {
+    throw new Error('must be a list of issuer URLs, in which * stands for one label of the host or any path');
+  }
+  return value;
+};
+
 export type Role = 'api' | 'worker';
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
@@ -210,6 +217,23 @@ export class Env {
     'After this long without a sign of life of its worker, a release is given to another one.',
   )
   readonly releaseLeaseMs: number;
+
+  @Setting(
+    'OAUTH_PKCE_UNANNOUNCED',
+    listOf(issuerPattern),
+    null,
+    'Issuers known to support PKCE without announcing it, `*` for one label of the host or any path; others are refused. ' +
+      'Default: those of Entra ID and Cognito.',
+  )
+  readonly oauthPkceUnannounced: string[] | null;
+
+  @Setting(
+    'OAUTH_SETUP_TTL_MINUTES',
+    integer(1, 1_440),
+    '15',
+    'How long a link to authorize Slipway at an MCP server may be opened.',
+  )
+  readonly oauthSetupTtlMinutes: number;
 
   @Setting(
     'LOG_LEVEL',

@@ -31,21 +31,33 @@ export class UpstreamError extends UpstreamFailure {
   }
 }
 
-/** The upstream answered 401. */
+/** The upstream answered 401, or 403 and named the scopes it wants. */
 export class UpstreamAuthRequiredError extends UpstreamFailure {
   readonly kind = 'conflict';
   readonly code = 'auth_required';
 
-  constructor(hasHeaders: boolean) {
-    super(
-      hasHeaders
-        ? 'The MCP server answered 401: it does not accept the headers of this connection. ' +
-            'PUT the connection again with headers it accepts.'
-        : 'The MCP server answered 401: it wants authorization. ' +
-            'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.',
-    );
+  /**
+   * @param challenges the values of its `WWW-Authenticate` headers, 8 KB at most: where its authorization server is
+   * @param wantsMore it knows who we are, and what we may do is not enough
+   */
+  constructor(
+    hasHeaders: boolean,
+    readonly challenges: string[] = [],
+    wantsMore = false,
+  ) {
+    super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
   }
 }
+
+const INSUFFICIENT_SCOPE =
+  'The MCP server answered 403: the authorization of this connection does not reach far enough (insufficient_scope). ' +
+  'Authorize it with the scopes it asks for, or PUT the connection again with headers that have them.';
+const HEADERS_REFUSED =
+  'The MCP server answered 401: it does not accept the headers of this connection. ' +
+  'PUT the connection again with headers it accepts.';
+const NO_HEADERS =
+  'The MCP server answered 401: it wants authorization. ' +
+  'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
 
 /** The upstream did not answer in time. */
 export class UpstreamTimeoutError extends UpstreamFailure {
