@@ -45,6 +45,8 @@ function oneOf<T extends string>(...allowed: T[]): Parse<T> {
   };
 }
 
+const flag: Parse<boolean> = (value) => oneOf('true', 'false')(value) === 'true';
+
 function listOf<T>(parse: Parse<T>): Parse<T[]> {
   return (value) => value.split(',').map((part) => parse(part.trim()));
 }
@@ -104,7 +106,12 @@ export class Env {
   @Setting('PUBLIC_URL', publicUrl, null, 'The URL people reach the service by. Default: `http://HOST:PORT`.')
   readonly publicUrl: string | null;
 
-  @Setting('DATA_DIR', (value) => path.resolve(value), '.data', 'Folder of the embedded database and generated keys.')
+  @Setting(
+    'DATA_DIR',
+    (value) => path.resolve(value),
+    '.data',
+    'Folder of the embedded database, generated keys and uploaded files; processes of one service share it.',
+  )
   readonly dataDir: string;
 
   @Setting(
@@ -131,6 +138,14 @@ export class Env {
 
   @Setting('ROLES', listOf(oneOf<Role>('api', 'worker')), 'api,worker', 'What this process does.')
   readonly roles: Role[];
+
+  @Setting(
+    'PUBLIC_READS',
+    flag,
+    'false',
+    '`true`: servers, skills, icons and downloads may be read without a key. A wrong key stays refused.',
+  )
+  readonly publicReads: boolean;
 
   @Setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.')
   readonly migrate: 'auto' | 'off';

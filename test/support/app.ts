@@ -1,5 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import pg from 'pg';
 import supertest from 'supertest';
@@ -8,6 +10,7 @@ import { loadEnv, type Env } from '../../src/config/env.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
+import { freePort } from './upstream-net.js';
 
 /** An account with one key, as tests use them. */
 export interface TestAccount {
@@ -104,7 +107,7 @@ async function startOn(
   afterClose: () => Promise<void>,
 ): Promise<TestApp> {
   const env = loadEnv({
-    PORT: '0',
+    PORT: String(await freePort()),
     DATABASE_URL: databaseUrl,
     DATABASE_POOL_MAX: '5',
     REDIS_URL: process.env.TEST_REDIS_URL,
@@ -115,9 +118,8 @@ async function startOn(
   });
   chooseQueueBackend(env);
   const app = await createApp(env, { logger: new PinoLoggerService(createPino(env)) });
-  await app.listen(0, '127.0.0.1');
-  const { port } = app.getHttpServer().address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}`;
+  await app.listen(env.port, '127.0.0.1');
+  const url = `http://127.0.0.1:${env.port}`;
   const database = app.get(DataSource);
   const owner = operator ?? (await addAccount(database, { isOperator: true }));
   return {
@@ -141,6 +143,9 @@ async function startOn(
  */
 export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestApp> {
   const database = await cloneDatabase();
-  const prefix = uniqueName('queue');
-  return startOn(database.url, { QUEUE_PREFIX: prefix, ...settings }, null, database.drop);
+  const own = { QUEUE_PREFIX: uniqueName('queue'), DATA_DIR: await mkdtemp(join(tmpdir(), 'slipway-data-')) };
+  return startOn(database.url, { ...own, ...settings }, null, async () => {
+    await database.drop();
+    await rm(own.DATA_DIR, { recursive: true, force: true });
+  });
 }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { Repository, type EntityManager } from 'typeorm';
+import { generateTail } from '../../platform/http/generated-name.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
@@ -8,7 +9,11 @@ import { requireServerName, type QualifiedName } from './qualified-name.js';
 import type { CreateServerDto, DeletedServerDto, ServerDetailDto, ServerDto } from './server.dto.js';
 import { Server } from './server.entity.js';
 import { toServerDetailDto, toServerDto } from './server.mapper.js';
+import type { RunnableServer, ServerRef, ServerSnapshot } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
+
+/** Leaves room for a suffix in the 83 characters of the longest slug. */
+const SLUG_BASE_MAX = 78;
 
 /** The registry's records. */
 @Injectable()
@@ -29,17 +34,66 @@ export class ServersService {
       displayName: body.displayName ?? (name || namespace.name),
       description: body.description ?? '',
     };
+    let slug = name === '' ? namespace.name : `${namespace.name}--${name}`;
     for (;;) {
       try {
-        await this.servers.createQueryBuilder().insert().values(row).orIgnore().execute();
+        await this.servers
+          .createQueryBuilder()
+          .insert()
+          .values({ ...row, slug })
+          .orIgnore()
+          .execute();
       } catch (error) {
         if (isForeignKeyViolation(error)) throw new NamespaceNotFoundError();
         throw error;
       }
-      // None when it was deleted in between: then the name is free again.
       const server = await this.servers.findOneBy({ namespaceId: namespace.id, name });
       if (server) return toServerDto(namespace.name, server);
+      // It was deleted in between, and its name is free again; or its slug is another server's.
+      slug = `${slug.slice(0, SLUG_BASE_MAX)}-${generateTail(4)}`;
     }
+  }
+
+  /** Which server is meant. @throws ServerNotFoundError */
+  async find({ namespace, name }: QualifiedName): Promise<ServerRef> {
+    const server = await this.servers
+      .createQueryBuilder('server')
+      .innerJoin('server.namespace', 'namespace')
+      .select(['server.id', 'server.namespaceId', 'server.slug'])
+      .where('namespace.name = :namespace AND server.name = :name', { namespace, name })
+      .getOne();
+    if (!server) throw new ServerNotFoundError();
+    return { id: server.id, namespaceId: server.namespaceId, namespace, name, slug: server.slug };
+  }
+
+  /** The server behind a run endpoint; null when there is none. */
+  async findRunnable(slug: string): Promise<RunnableServer | null> {
+    const server = await this.servers
+      .createQueryBuilder('server')
+      .innerJoinAndSelect('server.namespace', 'namespace')
+      .addSelect('server.snapshot')
+      .where('server.slug = :slug', { slug })
+      .getOne();
+    if (!server) return null;
+    const { id, namespaceId, name, snapshot } = server;
+    return { id, namespaceId, namespace: server.namespace.name, name, slug, current: snapshot };
+  }
+
+  /** Makes a release the one that is run: part of the transaction that publishes or promotes it. */
+  async setCurrent(serverId: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
+    const { releaseId: currentReleaseId, type: currentType } = snapshot;
+    await tx
+      .createQueryBuilder()
+      .update(Server)
+      .set({ currentReleaseId, currentType, snapshot: () => ':snapshot::jsonb' })
+      .where({ id: serverId })
+      .setParameter('snapshot', JSON.stringify(snapshot))
+      .execute();
+  }
+
+  /** Remembers what the security check said of the newest scanned release. */
+  async setScan(serverId: string, scanPassed: boolean, tx: EntityManager): Promise<void> {
+    await tx.update(Server, { id: serverId }, { scanPassed });
   }
 
   /** @throws ServerNotFoundError */
