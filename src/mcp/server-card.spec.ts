@@ -70,7 +70,11 @@ describe('a server card', () => {
       [{ serverInfo, tools: new Array(1_001).fill({ name: 'a' }) }, 'serverCard.tools must have at most 1000 items'],
       [
         { serverInfo, x: JSON.parse('['.repeat(5_000) + ']'.repeat(5_000)) as unknown },
-        'serverCard must not be nested deeper than 256 levels',
+        'serverCard must not be nested deeper than 100 levels',
+      ],
+      [
+        { serverInfo, tools: [{ name: 'a', _meta: { 'b\0': 1 } }] },
+        'serverCard must not hold NUL characters or broken unicode',
       ],
     ];
     for (const [value, message] of cases) expect(messageOf(value)).toBe(message);

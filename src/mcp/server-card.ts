@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
+import { storableFault } from '../platform/database/storable.js';
 import type { Egress } from '../platform/egress/egress.js';
 import { InvalidInputError } from '../platform/errors/domain-error.js';
-import { isWithinDepth } from '../platform/text/json-depth.js';
 import type { ServerInfo } from './protocol.js';
 
 /** Where servers publish their card, at their origin. */
@@ -12,9 +12,6 @@ const REDIRECTS_MAX = 3;
 
 /** What a release may have of each kind; a live server is held to the same. */
 const ITEMS_MAX = 1_000;
-
-/** As for what a live server lists. */
-const DEPTH_MAX = 256;
 
 /**
  * What a server says of itself without being asked over MCP: a document it publishes, or what a client sends along with a
@@ -100,9 +97,8 @@ async function readText(body: Dispatcher.ResponseData['body']): Promise<string |
  */
 export function parseServerCard(value: unknown): ServerCard {
   const card = requireObject(value, 'serverCard');
-  if (!isWithinDepth(card, DEPTH_MAX)) {
-    throw new InvalidInputError(`serverCard must not be nested deeper than ${DEPTH_MAX} levels`);
-  }
+  const fault = storableFault(card);
+  if (fault !== null) throw new InvalidInputError(`serverCard ${fault}`);
   const parsed: Record<string, unknown> = { ...card, serverInfo: parseServerInfo(card.serverInfo) };
   for (const [member, required] of Object.entries(lists)) {
     if (parsed[member] === undefined || parsed[member] === null) delete parsed[member];

@@ -1,3 +1,4 @@
+import { DEPTH_MAX } from '../platform/database/storable.js';
 import { isWithinDepth } from '../platform/text/json-depth.js';
 import { quoted } from '../platform/text/quoted.js';
 import type { Channel } from './channel.js';
@@ -11,9 +12,6 @@ const ITEMS_MAX = 1_000;
 
 /** Pages may be small or empty, but not without end. */
 const PAGES_MAX = 1_000;
-
-/** Postgres and every recursive reader of JSON keep well above this; real schemas stay below 60. */
-const DEPTH_MAX = 256;
 
 /** Of what is left out, this many are told one by one. */
 const TOLD_MAX = 20;
@@ -160,7 +158,7 @@ function faultOf(item: unknown, address: string | undefined): string | null {
   return null;
 }
 
-/** An item that cannot be written down again must not pass unseen: clients could still use it. */
+/** An item that cannot be stored must not pass unseen: clients could still use it. Real schemas stay below 60 levels. */
 function requireShallow(item: unknown, one: string): void {
   if (isWithinDepth(item, DEPTH_MAX)) return;
   throw new UpstreamError(`The MCP server lists a ${one} that is nested deeper than ${DEPTH_MAX} levels.`);
