@@ -1,15 +1,39 @@
-/** An escape in JSON text. `JSON.stringify` escapes surrogates only where they are alone. */
-const ESCAPE = /\\(?:u0000|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)/g;
-const UNSTORABLE = /^\\u(?:0000|[dD][89a-fA-F])/;
+/** Levels of nesting; Postgres and every recursion of ours take some thousands. */
+export const DEPTH_MAX = 100;
 
-/** A JSON value that a stranger sent, as jsonb can hold it: NUL characters and lone surrogates become U+FFFD. */
-export function toStorableJson<T>(value: T): T {
-  const text = JSON.stringify(value);
-  if (text === undefined || !text.includes('\\u')) return value;
-  return JSON.parse(text.replace(ESCAPE, (escape) => (UNSTORABLE.test(escape) ? '\ufffd' : escape))) as T;
+/**
+ * Why Postgres would refuse a JSON value or change it on the way, as the end of a sentence; null when it can be stored.
+ * Text and jsonb hold no NUL and no lone surrogates; a number such as 1e400 is infinite here and null in JSON.
+ */
+export function storableFault(value: unknown, depth = 0): string | null {
+  if (typeof value === 'string') {
+    return value.includes('\0') || !value.isWellFormed() ? 'must not hold NUL characters or broken unicode' : null;
+  }
+  if (typeof value === 'number') return Number.isFinite(value) ? null : 'must not hold numbers beyond 1.7e308';
+  if (typeof value !== 'object' || value === null) return null;
+  if (depth > DEPTH_MAX) return `must not be nested deeper than ${DEPTH_MAX} levels`;
+  const parts: unknown[] = Array.isArray(value) ? value : Object.entries(value).flat();
+  for (const part of parts) {
+    const fault = storableFault(part, depth + 1);
+    if (fault !== null) return fault;
+  }
+  return null;
 }
 
-/** A text that a stranger sent, as text of Postgres: what that cannot hold becomes U+FFFD. */
+/** A text that an upstream wrote, as text of Postgres: what that cannot hold becomes U+FFFD. */
 export function toStorableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
+}
+
+/** The same for a whole JSON value, names of members included. Needs one that is not nested beyond {@link DEPTH_MAX}. */
+export function toStorableJson<T>(value: T): T {
+  return storableForm(value) as T;
+}
+
+function storableForm(value: unknown): unknown {
+  if (typeof value === 'string') return toStorableText(value);
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (Array.isArray(value)) return value.map(storableForm);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [toStorableText(name), storableForm(one)]));
 }
