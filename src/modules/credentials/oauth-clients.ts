@@ -40,14 +40,12 @@ export class OAuthClients {
 
   /** The issuers that know us. */
   async issuers(): Promise<Set<string>> {
-    const rows = await this.dataSource
-      .getRepository(OAuthClientRow)
-      .find({
-        where: { redirectUri: this.redirectUri },
-        select: { issuer: true },
-        order: { createdAt: 'DESC' },
-        take: 1_000,
-      });
+    const rows = await this.dataSource.getRepository(OAuthClientRow).find({
+      where: { redirectUri: this.redirectUri },
+      select: { issuer: true },
+      order: { createdAt: 'DESC' },
+      take: 1_000,
+    });
     return new Set(rows.map(({ issuer }) => issuer));
   }
 

@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, TargetServer } from '../servers/server.decorator.js';
-import { ServerRef } from '../servers/server.types.js';
+import type { ServerRef } from '../servers/server.types.js';
 import { BundlesService } from './bundles.service.js';
 
 @ApiTags('Releases')

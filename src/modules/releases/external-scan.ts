@@ -6,8 +6,13 @@ import { fetchServerCard } from '../../mcp/server-card.js';
 import { scanServer, type ServerScan } from '../../mcp/server-scan.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { OAuthSetupError } from '../credentials/credentials.errors.js';
+import {
+  AuthorizationRequiredError,
+  CredentialUnavailableError,
+  OAuthSetupError,
+} from '../credentials/credentials.errors.js';
 import { CredentialsService } from '../credentials/credentials.service.js';
+import type { CredentialOwner } from '../credentials/credentials.types.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { Release } from './release.entity.js';
@@ -44,6 +49,7 @@ export class ExternalScan {
       return { facts: factsOfScan(scan) };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
+      if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
       if (error instanceof UpstreamFailure) return { outcome: await this.unreachable(target, error) };
       throw error;
     }
@@ -56,34 +62,49 @@ export class ExternalScan {
     upstreamUrl: string,
     lease: ReleaseLease,
   ): Promise<ServerScan> {
-    const owner = { kind: 'server', id: serverId } as const;
-    const token = target.headers.authorization ? null : await this.credentials.accessToken(owner, upstreamUrl);
+    const owner: CredentialOwner = { kind: 'server', id: serverId };
+    const token = target.headers.authorization ? null : await this.storedToken(owner, upstreamUrl);
     try {
       return await this.scan(withToken(target, token), lease);
     } catch (error) {
       if (token === null || !(error instanceof UpstreamAuthRequiredError)) throw error;
-      const fresh = await this.credentials.accessToken(owner, upstreamUrl, token);
+      const fresh = await this.storedToken(owner, upstreamUrl, token);
       if (fresh === null || fresh === token) throw error;
       return this.scan(withToken(target, fresh), lease);
     }
   }
 
+  /** Null when there is none, or the one there was is no longer good: then the server's 401 starts it all anew. */
+  private async storedToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
+    try {
+      return await this.credentials.accessToken(owner, upstreamUrl, rejected);
+    } catch (error) {
+      if (error instanceof AuthorizationRequiredError) return null;
+      throw error;
+    }
+  }
+
   private async scan(target: ScanTarget, lease: ReleaseLease): Promise<ServerScan> {
     const channel = new HttpChannel(this.egress, { ...target, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
+    let told: Promise<void> = Promise.resolve();
+    const onProgress = (message: string) => {
+      told = told.then(() => lease.log({ stage: 'scan', level: 'info', message }));
+    };
     try {
-      return await lease.whileHeld(
-        scanServer(channel, {
-          timeoutMs: this.env.releaseScanTimeoutMs,
-          onProgress: (message) => void lease.log({ stage: 'scan', level: 'info', message }).catch(() => undefined),
-        }),
-      );
+      return await lease.whileHeld(scanServer(channel, { timeoutMs: this.env.releaseScanTimeoutMs, onProgress }));
     } finally {
+      // In the log before what comes of the scan; one that fails because the lease is lost is told by `whileHeld`.
+      await told.catch(() => undefined);
       void channel.close();
     }
   }
 
   /** The server wants authorization: its card will do; else its owner is asked to authorize. */
-  private async blocked(release: Release, refused: UpstreamAuthRequiredError, lease: ReleaseLease): Promise<ScanResult> {
+  private async blocked(
+    release: Release,
+    refused: UpstreamAuthRequiredError,
+    lease: ReleaseLease,
+  ): Promise<ScanResult> {
     const upstreamUrl = release.upstreamUrl ?? '';
     const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
     if (card) {

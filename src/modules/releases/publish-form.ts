@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { ClassConstructor } from 'class-transformer';
 import { parseServerCard } from '../../mcp/server-card.js';
-import type { BlobStore } from '../../platform/blobs/blob-store.js';
+import type { Blob, BlobStore } from '../../platform/blobs/blob-store.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
 import { readMultipart } from '../../platform/http/multipart.js';
 import type { ReleaseType } from '../servers/server.types.js';
-import { checkConfigSchema } from './config-schema.js';
+import { requireConfigSchema } from './config-schema.js';
 import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
 import { artifactKinds, type ArtifactKind } from './release-artifact.entity.js';
 
@@ -31,17 +31,11 @@ const kinds = {
   stdio: { release: 'stdio', payload: StdioPayloadDto, required: ['bundle'], optional: [] },
 } as const satisfies Record<string, Kind<PublishPayloadDto>>;
 
-/** A file of the form, in the blob store. */
-export interface UploadedArtifact {
-  hash: string;
-  bytes: number;
-}
-
 /** A checked form. */
 export interface PublishForm {
   type: ReleaseType;
   payload: Partial<ExternalPayloadDto & HostedPayloadDto & StdioPayloadDto>;
-  artifacts: Partial<Record<ArtifactKind, UploadedArtifact>>;
+  artifacts: Partial<Record<ArtifactKind, Blob>>;
   /** What was taken although it is not as it should be. */
   warnings: string[];
 }
@@ -55,7 +49,7 @@ const input = new InputPipe();
  * @throws InvalidInputError, BlobTooLargeError
  */
 export async function readPublishForm(request: IncomingMessage, blobs: BlobStore): Promise<PublishForm> {
-  const { fields, files } = await readMultipart<UploadedArtifact>(request, {
+  const { fields, files } = await readMultipart<Blob>(request, {
     fields: { payload: PAYLOAD_BYTES_MAX },
     files: artifactKinds,
     take: (name, file) => blobs.put(file, artifactBytesMax[name as ArtifactKind]),
@@ -63,11 +57,19 @@ export async function readPublishForm(request: IncomingMessage, blobs: BlobStore
   const given = parsePayload(fields.payload);
   const kind: Kind<PublishPayloadDto> = kinds[given.type];
   requireParts(given.type, kind, files);
-  const payload = (await input.transform(given.value, { type: 'body', metatype: kind.payload })) as PublishForm['payload'];
+  const payload = (await input.transform(given.value, {
+    type: 'body',
+    metatype: kind.payload,
+  })) as PublishForm['payload'];
   if (payload.serverCard !== undefined) parseServerCard(payload.serverCard);
   if (payload.scanCredentials !== undefined) requireTexts(payload.scanCredentials);
-  const warnings = payload.configSchema === undefined ? [] : checkConfigSchema(payload.configSchema, given.type).warnings;
-  return { type: kind.release, payload, artifacts: files, warnings };
+  const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, given.type);
+  return {
+    type: kind.release,
+    payload: { ...payload, ...(checked && { configSchema: checked.schema }) },
+    artifacts: files,
+    warnings: checked?.warnings ?? [],
+  };
 }
 
 function parsePayload(text: string | undefined): { type: keyof typeof kinds; value: object } {

@@ -19,7 +19,7 @@ export class PublishStage implements ReleaseStage {
     if (!snapshot) throw new Error('A release reaches its last stage with a snapshot');
     const slug = await this.servers.slugOf(serverId);
     return {
-      change: { status: 'SUCCESS', sealedScanCredentials: null },
+      change: { status: 'SUCCESS' },
       lines: [{ stage: 'publish', level: 'success', message: `Published: ${this.env.baseUrl}/run/${slug}` }],
       also: (tx) => this.servers.setCurrent(serverId, snapshot, tx),
       afterwards: () => this.relay.publish(CURRENT_RELEASE_TOPIC, { serverId, slug }),

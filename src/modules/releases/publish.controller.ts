@@ -6,7 +6,7 @@ import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { ApiServerName, TargetServer } from '../servers/server.decorator.js';
-import { ServerRef } from '../servers/server.types.js';
+import type { ServerRef } from '../servers/server.types.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { readPublishForm } from './publish-form.js';
 import { ExternalPayloadDto, HostedPayloadDto, PublishedDto, StdioPayloadDto } from './publish.dto.js';

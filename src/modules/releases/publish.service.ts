@@ -13,8 +13,8 @@ import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { PublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
-import { ReleaseArtifact, type ArtifactKind } from './release-artifact.entity.js';
-import { leaseEnd } from './release-lease.js';
+import { ReleaseFiles } from './release-files.js';
+import { endOfLease, leaseEnd } from './release-lease.js';
 import { writeLines } from './release-log.js';
 import { statusesBefore } from './release-state.js';
 import { Release } from './release.entity.js';
@@ -27,6 +27,7 @@ export class PublishService {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     private readonly servers: ServerReleasesService,
+    private readonly files: ReleaseFiles,
     private readonly queue: ReleasesQueue,
     private readonly relay: RelayService,
     private readonly egress: Egress,
@@ -41,14 +42,16 @@ export class PublishService {
    */
   async publish(server: ServerRef, form: PublishForm): Promise<PublishedDto> {
     const id = randomUUID();
-    const cancelled = await this.database.transaction(async (tx) => {
-      await this.servers.lock(server.id, tx);
-      const older = await this.cancelUnfinished(server.id, tx);
-      await this.insert(id, server, form, tx);
-      return older;
-    }).catch((error: unknown) => {
-      throw isForeignKeyViolation(error) ? new ServerNotFoundError() : error;
-    });
+    const cancelled = await this.database
+      .transaction(async (tx) => {
+        await this.servers.lock(server.id, tx);
+        const older = await this.cancelUnfinished(server.id, tx);
+        await this.insert(id, server, form, tx);
+        return older;
+      })
+      .catch((error: unknown) => {
+        throw isForeignKeyViolation(error) ? new ServerNotFoundError() : error;
+      });
     for (const older of cancelled) this.relay.publish(RELEASE_CHANGED_TOPIC, { id: older });
     this.queue.enqueue({ releaseId: id, attempt: 1 });
     const { warnings } = form;
@@ -60,7 +63,7 @@ export class PublishService {
     const { raw } = (await tx
       .createQueryBuilder()
       .update(Release)
-      .set({ status: 'CANCELLED', leaseHolder: null, leaseUntil: null, updatedAt: () => 'now()' })
+      .set(endOfLease('CANCELLED'))
       .where({ serverId, status: In(statusesBefore('CANCELLED')) })
       .returning(['id', 'stage'])
       .execute()) as { raw: Pick<Release, 'id' | 'stage'>[] };
@@ -89,21 +92,15 @@ export class PublishService {
         branch: source?.branch ?? null,
         upstreamUrl: upstreamUrl === undefined ? null : this.egress.check(upstreamUrl).href,
         runtime: runtime ?? null,
-        configSchema: configSchema === undefined ? null : toStorableJson(configSchema),
-        serverCard: serverCard === undefined ? null : toStorableJson(serverCard),
+        configSchema: configSchema === undefined ? null : (toStorableJson(configSchema) as object),
+        serverCard: serverCard === undefined ? null : (toStorableJson(serverCard) as object),
         hosting: type === 'hosted_shttp' ? hostingRequest(payload) : null,
         sealedScanCredentials:
           scanCredentials === undefined ? null : this.vault.seal(JSON.stringify(scanCredentials), id),
       })
       .updateEntity(false)
       .execute();
-    const rows = Object.entries(artifacts).map(([kind, { hash, bytes }]) => ({
-      releaseId: id,
-      kind: kind as ArtifactKind,
-      hash,
-      bytes,
-    }));
-    if (rows.length > 0) await tx.insert(ReleaseArtifact, rows);
+    await this.files.attach(id, artifacts, tx);
   }
 }
 

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
-import { BlobStore, type OpenBlob } from '../../platform/blobs/blob-store.js';
+import { Repository, type EntityManager } from 'typeorm';
+import { BlobStore, type Blob, type OpenBlob } from '../../platform/blobs/blob-store.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { openZip } from '../../platform/zip/zip-archive.js';
+import { lockBlob } from './blob-sweeper.js';
 import { readBundle, type BundleFacts } from './bundle-manifest.js';
 import { ReleaseArtifact, type ArtifactKind } from './release-artifact.entity.js';
 
@@ -19,6 +20,17 @@ export class FileLostError extends DomainError {
 
   constructor(kind: ArtifactKind) {
     super(`The ${kind} of this release is not in storage any more: publish it again.`);
+  }
+}
+
+/** A file went while its release was being stored: the same bytes were garbage of another one until then. */
+export class UploadLostError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+  override readonly retryAfterSeconds = 1;
+
+  constructor() {
+    super('An uploaded file was removed at the same moment: publish again.');
   }
 }
 
@@ -58,6 +70,19 @@ export class ReleaseFiles {
         zip.close();
       }
     });
+  }
+
+  /**
+   * Names the files of a new release, part of the transaction that stores it. A sweep of the same file waits for its end.
+   *
+   * @throws UploadLostError
+   */
+  async attach(releaseId: string, files: Partial<Record<ArtifactKind, Blob>>, tx: EntityManager): Promise<void> {
+    for (const [kind, { hash, bytes }] of Object.entries(files) as [ArtifactKind, Blob][]) {
+      await lockBlob(hash, tx);
+      if (!(await this.blobs.has(hash))) throw new UploadLostError();
+      await tx.insert(ReleaseArtifact, { releaseId, kind, hash, bytes });
+    }
   }
 
   private async find(releaseId: string, kind: ArtifactKind): Promise<ReleaseArtifact> {

@@ -1,7 +1,7 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { writeLines, type LogLine } from './release-log.js';
-import { requireTransition, type ReleaseStatus } from './release-state.js';
+import { isFinal, requireTransition, type ReleaseStatus } from './release-state.js';
 import { Release } from './release.entity.js';
 
 /** The worker does not hold the release any more: it was cancelled, deleted, or another worker took it over. */
@@ -55,7 +55,7 @@ export class ReleaseLease {
   ): Promise<void> {
     const { status } = change;
     if (status !== undefined) requireTransition('WORKING', status);
-    const end = status === undefined ? {} : { leaseHolder: null, leaseUntil: null, updatedAt: () => 'now()' };
+    const end = status === undefined ? {} : endOfLease(status);
     await this.database.transaction(async (tx) => {
       await this.update({ ...end, ...change }, tx);
       await writeLines(this.claim.releaseId, lines, tx);
@@ -73,6 +73,14 @@ export class ReleaseLease {
     }
   }
 
+  /** Gives the release back, for another worker to go on with at once. */
+  async handBack(): Promise<void> {
+    this.lose(new LeaseLostError());
+    await this.update({ leaseUntil: () => 'now()' }, this.database.manager).catch((error: unknown) => {
+      if (!(error instanceof LeaseLostError)) throw error;
+    });
+  }
+
   /** Stops prolonging it. */
   end(): void {
     clearInterval(this.timer);
@@ -88,6 +96,17 @@ export class ReleaseLease {
       .execute();
     if (!affected) throw new LeaseLostError();
   }
+}
+
+/** What a release looks like that no worker holds any more. Credentials for the scan are not kept longer than needed. */
+export function endOfLease(status: ReleaseStatus): QueryDeepPartialEntity<Release> {
+  return {
+    status,
+    leaseHolder: null,
+    leaseUntil: null,
+    updatedAt: () => 'now()',
+    ...(isFinal(status) ? { sealedScanCredentials: null } : {}),
+  };
 }
 
 /** When a lease taken now ends, in SQL: by the database's clock, the one all workers share. */

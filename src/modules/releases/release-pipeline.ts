@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Env } from '../../config/env.js';
@@ -18,7 +18,7 @@ import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
  * once.
  */
 @Injectable()
-export class ReleasePipeline implements OnModuleInit {
+export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
   /** What this process works on. */
   private readonly held = new Map<string, ReleaseLease>();
@@ -33,6 +33,11 @@ export class ReleasePipeline implements OnModuleInit {
   /** A release that is cancelled or deleted is let go at once; without the message, at the next renewal. */
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string }>(RELEASE_CHANGED_TOPIC, ({ id }) => void this.held.get(id)?.renew());
+  }
+
+  /** A worker that is told to stop does not leave its releases to the sweeper's patience. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await Promise.allSettled([...this.held.values()].map((lease) => lease.handBack()));
   }
 
   /**
@@ -63,14 +68,14 @@ export class ReleasePipeline implements OnModuleInit {
   private async take(releaseId: string, attempt: number): Promise<ReleaseLease | null> {
     const holder = randomUUID();
     const { releaseLeaseMs } = this.env;
-    const [rows] = (await this.database.query(
+    const [rows] = await this.database.query<[unknown[]]>(
       `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseEnd(releaseLeaseMs)},
               updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
         WHERE id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
           AND (lease_holder IS NULL OR lease_until < now())
         RETURNING id`,
       [releaseId, attempt, holder],
-    )) as [unknown[]];
+    );
     if (rows.length === 0) return null;
     const announce = () => this.relay.publish(RELEASE_CHANGED_TOPIC, { id: releaseId });
     announce();

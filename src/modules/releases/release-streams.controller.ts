@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, ownServer, TargetServer } from '../servers/server.decorator.js';
-import { ServerRef } from '../servers/server.types.js';
+import type { ServerRef } from '../servers/server.types.js';
 import { ReleaseStreams } from './release-streams.js';
 import { releaseId } from './releases.controller.js';
 

@@ -3,6 +3,7 @@ import { RelayService } from '../../platform/queue/relay.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { toReleaseLogDto } from './release.mapper.js';
 import { isFinal, type ReleaseStatus } from './release-state.js';
+import { ReleaseNotFoundError } from './releases.errors.js';
 import { ReleasesService } from './releases.service.js';
 import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
 
@@ -107,7 +108,15 @@ class ReleaseStream {
   /** Sends what is new. @returns whether the release is over */
   private async look(): Promise<boolean> {
     this.isDue = false;
-    const release = await this.releases.find(this.server, this.id);
+    const release = await this.releases.find(this.server, this.id).catch((error: unknown) => {
+      if (error instanceof ReleaseNotFoundError) return null;
+      throw error;
+    });
+    if (!release) {
+      // Deleted with its server, which cancelled it.
+      this.send('complete', { status: 'CANCELLED' }, this.last);
+      return true;
+    }
     // After the status: a final status is written with its last line, so the lines cannot be older than it.
     const lines = await this.releases.logsOf(this.id, this.last);
     const isFirst = this.status === null;

@@ -60,19 +60,20 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
 
   /** Starts the pipeline anew where a worker died or a job was lost; it goes on with the stage it was in. */
   private async recover(): Promise<void> {
-    const [rows] = (await this.database.query(
+    const [rows] = await this.database.query<[Swept[]]>(
       `UPDATE releases SET attempt = attempt + 1, lease_holder = NULL, lease_until = ${leaseEnd(this.env.releaseLeaseMs)},
               recoveries = recoveries + CASE WHEN lease_holder IS NULL THEN 0 ELSE 1 END
         WHERE status IN ('QUEUED', 'WORKING') AND lease_until < now()
         RETURNING id, attempt, stage`,
-    )) as [Swept[]];
+    );
     for (const { id, attempt } of rows) this.queue.enqueue({ releaseId: id, attempt });
     if (rows.length > 0) this.logger.warn(`${rows.length} releases were left behind and start anew`);
   }
 
   private async giveUp(): Promise<void> {
     await this.finish(
-      `UPDATE releases SET status = 'INTERNAL_ERROR', lease_holder = NULL, lease_until = NULL, updated_at = now()
+      `UPDATE releases SET status = 'INTERNAL_ERROR', lease_holder = NULL, lease_until = NULL, updated_at = now(),
+              sealed_scan_credentials = NULL
         WHERE status = 'WORKING' AND lease_until < now() AND recoveries >= ${RECOVERIES_MAX}
         RETURNING id, attempt, stage`,
       'error',
@@ -93,7 +94,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
   /** Both in one transaction: a status without the line that explains it helps nobody. */
   private async finish(sql: string, level: 'error', message: string): Promise<void> {
     const rows = await this.database.transaction(async (tx) => {
-      const [found] = (await tx.query(sql)) as [Swept[]];
+      const [found] = await tx.query<[Swept[]]>(sql);
       for (const { id, stage } of found) await writeLines(id, [{ stage, level, message }], tx);
       return found;
     });

@@ -4,7 +4,7 @@ import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, ownServer, TargetServer } from '../servers/server.decorator.js';
-import { ServerRef } from '../servers/server.types.js';
+import type { ServerRef } from '../servers/server.types.js';
 import { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
 import { ReleasesService } from './releases.service.js';
 
@@ -47,7 +47,11 @@ export class ReleasesController {
   @ApiParam(releaseId)
   @Access('servers:write', ownServer)
   @ApiErrors(
-    { status: 400, message: 'Release is not in a resumable state: it is SUCCESS, and only AUTH_REQUIRED and AUTH_TIMEOUT can be resumed' },
+    {
+      status: 400,
+      message:
+        'Release is not in a resumable state: it is SUCCESS, and only AUTH_REQUIRED and AUTH_TIMEOUT can be resumed',
+    },
     serverNotFound,
   )
   resume(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ResumedReleaseDto> {
@@ -59,7 +63,10 @@ export class ReleasesController {
   @HttpCode(200)
   @ApiParam(releaseId)
   @Access('servers:write', ownServer)
-  @ApiErrors(releaseNotFound, { status: 409, message: 'Only a release that succeeded can become current: this one is FAILURE' })
+  @ApiErrors(releaseNotFound, {
+    status: 409,
+    message: 'Only a release that succeeded can become current: this one is FAILURE',
+  })
   promote(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ReleaseDto> {
     return this.releases.promote(server, id);
   }

@@ -6,7 +6,7 @@ import { Env } from '../../config/env.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import type { ServerRef } from '../servers/server.types.js';
-import { ServersService } from '../servers/servers.service.js';
+import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
 import { leaseEnd } from './release-lease.js';
 import { ReleaseLog } from './release-log.entity.js';
@@ -24,7 +24,7 @@ export class ReleasesService {
     @InjectDataSource() private readonly database: DataSource,
     @InjectRepository(Release) private readonly releases: Repository<Release>,
     @InjectRepository(ReleaseLog) private readonly logs: Repository<ReleaseLog>,
-    private readonly servers: ServersService,
+    private readonly servers: ServerReleasesService,
     private readonly queue: ReleasesQueue,
     private readonly relay: RelayService,
     private readonly env: Env,

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { CredentialsCoreModule } from '../credentials/credentials-core.module.js';
+import { BlobSweeper } from './blob-sweeper.js';
 import { DeployStage } from './deploy-stage.js';
 import { ExternalScan } from './external-scan.js';
 import { MetadataStage } from './metadata-stage.js';
@@ -23,6 +24,7 @@ import { ScanStage } from './scan-stage.js';
     ReleaseStages,
     ReleasePipeline,
     ReleaseSweeper,
+    BlobSweeper,
     ReleasesProcessor,
   ],
 })

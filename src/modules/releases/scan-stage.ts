@@ -42,9 +42,13 @@ export class ScanStage implements ReleaseStage {
     const findings = checkServer(facts);
     const also: StageOutcome['also'] = (tx) => this.servers.setScan(release.serverId, findings.length === 0, tx);
     if (findings.length > 0) {
-      return { change: { status: 'FAILURE_SCAN', sealedScanCredentials: null }, lines: report(findings), also };
+      return { change: { status: 'FAILURE_SCAN' }, lines: report(findings), also };
     }
-    return { change: { snapshot: toStorableJson(snapshotOf(release, facts)) }, lines: [summary(facts)], also };
+    return {
+      change: { snapshot: toStorableJson(snapshotOf(release, facts)) as object },
+      lines: [summary(facts)],
+      also,
+    };
   }
 }
 

@@ -22,5 +22,5 @@ export interface ReleaseStage {
 
 /** Ends a release: the message says what happened and what to do. */
 export function failed(status: 'FAILURE' | 'FAILURE_SCAN', stage: Stage, message: string): StageOutcome {
-  return { change: { status, sealedScanCredentials: null }, lines: [{ stage, level: 'error', message }] };
+  return { change: { status }, lines: [{ stage, level: 'error', message }] };
 }

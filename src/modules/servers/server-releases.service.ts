@@ -3,6 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { formatQualifiedName } from './qualified-name.js';
 import { Server } from './server.entity.js';
+import type { ServerSnapshot } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
 /** What a server says of itself that its owner may have left empty. */
@@ -49,5 +50,22 @@ export class ServerReleasesService {
   /** Fills fields that are still empty. */
   async fillIn(id: string, { description }: FilledFields, tx: EntityManager): Promise<void> {
     if (description !== undefined) await tx.update(Server, { id, description: '' }, { description });
+  }
+
+  /** Makes a release the one that is run: part of the transaction that publishes or promotes it. */
+  async setCurrent(serverId: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
+    const { releaseId: currentReleaseId, type: currentType } = snapshot;
+    await tx
+      .createQueryBuilder()
+      .update(Server)
+      .set({ currentReleaseId, currentType, snapshot: () => ':snapshot::jsonb' })
+      .where({ id: serverId })
+      .setParameter('snapshot', JSON.stringify(snapshot))
+      .execute();
+  }
+
+  /** Remembers what the security check said of the newest scanned release. */
+  async setScan(serverId: string, scanPassed: boolean, tx: EntityManager): Promise<void> {
+    await tx.update(Server, { id: serverId }, { scanPassed });
   }
 }
