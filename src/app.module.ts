@@ -6,6 +6,7 @@ import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
+import { SkillsModule } from './modules/skills/skills.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -17,7 +18,7 @@ import { VaultModule } from './platform/vault/vault.module.js';
 const platform = [DatabaseModule, QueueModule, VaultModule, EgressModule, BlobsModule, HttpModule, TelemetryModule];
 
 /** What `api` processes serve. A process without that role still answers health checks. */
-const api = [AuthModule, NamespacesModule, ServersModule, ConnectionsModule];
+const api = [AuthModule, NamespacesModule, ServersModule, ConnectionsModule, SkillsModule];
 
 /** What `worker` processes run. */
 const worker = [AuthWorkerModule];
