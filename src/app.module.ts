@@ -9,6 +9,7 @@ import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
 import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
+import { SkillsModule } from './modules/skills/skills.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -20,7 +21,7 @@ import { VaultModule } from './platform/vault/vault.module.js';
 const platform = [DatabaseModule, QueueModule, VaultModule, EgressModule, BlobsModule, HttpModule, TelemetryModule];
 
 /** What `api` processes serve. A process without that role still answers health checks. */
-const api = [AuthModule, NamespacesModule, ServersModule, CredentialsModule, ReleasesModule, ConnectionsModule];
+const api = [AuthModule, NamespacesModule, ServersModule, CredentialsModule, ReleasesModule, ConnectionsModule, SkillsModule];
 
 /** What `worker` processes run. */
 const worker = [ReleasesWorkerModule, AuthWorkerModule];
