@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { FrontSink } from '../../mcp/front/mcp-front.js';
+import type { FrontSink } from './mcp-front.js';
 
 /** Comment lines keep proxies from closing a stream whose tool takes its time. */
 const KEEP_ALIVE_MS = 15_000;
