@@ -5,6 +5,7 @@ import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
+import { ReleasesModule } from './modules/releases/releases.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
@@ -17,7 +18,7 @@ import { VaultModule } from './platform/vault/vault.module.js';
 const platform = [DatabaseModule, QueueModule, VaultModule, EgressModule, BlobsModule, HttpModule, TelemetryModule];
 
 /** What `api` processes serve. A process without that role still answers health checks. */
-const api = [AuthModule, NamespacesModule, ServersModule, ConnectionsModule];
+const api = [AuthModule, NamespacesModule, ServersModule, ReleasesModule, ConnectionsModule];
 
 /** What `worker` processes run. */
 const worker = [AuthWorkerModule];

@@ -1,5 +1,12 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 
+/** Why a request goes to no upstream: answered as a JSON-RPC error under the request's own id, with the kind's status. */
+export abstract class FrontRefusal extends DomainError {
+  abstract readonly rpcCode: number;
+  /** The `data` of the JSON-RPC error. */
+  readonly data?: unknown;
+}
+
 /** Our MCP endpoints are stateless. */
 export class McpMethodNotAllowedError extends DomainError {
   readonly kind = 'method_not_allowed';

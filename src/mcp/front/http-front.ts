@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readBody } from '../../platform/http/request-body.js';
 import type { Channel } from '../channel.js';
 import { whileConnected } from './client-gone.js';
-import { OriginRefusedError } from './front.errors.js';
-import { McpFront, type FrontLimits } from './mcp-front.js';
+import { OriginRefusedError, type FrontRefusal } from './front.errors.js';
+import { McpFront, type FrontLimits, type FrontWatch } from './mcp-front.js';
 import { isTrustedOrigin, type OwnSite } from './origin.js';
 import { ResponseSink } from './response-sink.js';
 
@@ -12,7 +12,8 @@ const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Where a request leads. */
 export interface FrontTarget {
-  channel: Channel;
+  /** The upstream, or why there is none. */
+  channel: Channel | FrontRefusal;
   /** Who is asking whom, for cancelling one's own calls: the key and the target. */
   caller: string;
 }
@@ -33,7 +34,12 @@ export class HttpFront {
    *
    * @throws OriginRefusedError, BodyTooLargeError, InvalidInputError, what `find` throws
    */
-  async serve(request: IncomingMessage, response: ServerResponse, find: () => Promise<FrontTarget>): Promise<void> {
+  async serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    find: () => Promise<FrontTarget>,
+    watch?: FrontWatch,
+  ): Promise<void> {
     const { headers } = request;
     if (!isTrustedOrigin(headers.origin, this.site)) throw new OriginRefusedError();
     const text = await readBody(request, MESSAGE_BYTES_MAX);
@@ -48,6 +54,7 @@ export class HttpFront {
           protocolVersion: headers['mcp-protocol-version'] as string | undefined,
           caller: `${caller} ${typeof session === 'string' ? session : ''}`,
           cancellation,
+          watch,
         },
         new ResponseSink(response),
       ),

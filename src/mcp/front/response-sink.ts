@@ -24,6 +24,8 @@ export class ResponseSink implements FrontSink {
         .writeHead(status, {
           'content-type': 'application/json; charset=utf-8',
           'content-length': Buffer.byteLength(text),
+          // Published clients repeat this status unless told not to.
+          ...(status === 409 ? { 'x-should-retry': 'false' } : {}),
         })
         .end(text);
     }

@@ -31,7 +31,7 @@ const notRepeatable: ReadonlySet<ErrorKind> = new Set([
 
 /** The family of a canonical path, which decides for whatever never reaches a route. */
 export function familyOf(path: string): ErrorFamily {
-  if (/^\/connect\/[^/]+\/[^/]+\/mcp\/?$/.test(path)) return 'json-rpc';
+  if (/^\/connect\/[^/]+\/[^/]+\/mcp\/?$|^\/run\/./.test(path)) return 'json-rpc';
   return path === '/connect' || path.startsWith('/connect/') ? 'connections' : 'registry';
 }
 
