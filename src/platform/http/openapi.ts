@@ -25,6 +25,8 @@ const tags: [name: string, description: string][] = [
   ['Tools', 'What a connection can do, over REST.'],
   ['MCP', 'What a connection can do, over MCP.'],
   ['Servers', 'The registry.'],
+  ['Server icons', 'A picture for each server.'],
+  ['Server settings', 'Secrets of a server, and the address it runs at.'],
   ['Accounts and API keys', 'Who may do what.'],
   ['Health', 'For monitors; no key needed.'],
 ];
