@@ -31,8 +31,6 @@ const LINKS_MAX = 5_000;
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 /** Relay topics: a server was renamed or otherwise changed; a server is gone. */
-const SERVER_CHANGED_TOPIC = 'servers.changed';
-const SERVER_DELETED_TOPIC = 'servers.deleted';
 
 /** Who calls, and what they call below the server's address. */
 export interface RunCaller {
