@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager } from 'typeorm';
+import { Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
@@ -17,7 +17,6 @@ import {
   type RunnableServer,
   type ServerChange,
   type ServerRef,
-  type ServerSnapshot,
 } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
