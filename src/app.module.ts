@@ -21,7 +21,15 @@ import { VaultModule } from './platform/vault/vault.module.js';
 const platform = [DatabaseModule, QueueModule, VaultModule, EgressModule, BlobsModule, HttpModule, TelemetryModule];
 
 /** What `api` processes serve. A process without that role still answers health checks. */
-const api = [AuthModule, NamespacesModule, ServersModule, CredentialsModule, ReleasesModule, ConnectionsModule, SkillsModule];
+const api = [
+  AuthModule,
+  NamespacesModule,
+  ServersModule,
+  CredentialsModule,
+  ReleasesModule,
+  ConnectionsModule,
+  SkillsModule,
+];
 
 /** What `worker` processes run. */
 const worker = [ReleasesWorkerModule, AuthWorkerModule];

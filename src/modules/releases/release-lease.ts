@@ -57,9 +57,10 @@ export class ReleaseLease {
     if (status !== undefined) requireTransition('WORKING', status);
     const end = status === undefined ? {} : endOfLease(status);
     await this.database.transaction(async (tx) => {
+      // First, since it locks the server's row: whoever publishes locks that before any release's, and so must we.
+      await also?.(tx);
       await this.update({ ...end, ...change }, tx);
       await writeLines(this.claim.releaseId, lines, tx);
-      await also?.(tx);
     });
     this.announce();
   }

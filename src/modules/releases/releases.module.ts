@@ -3,6 +3,9 @@ import { AuthModule } from '../auth/auth.module.js';
 import { CredentialsModule } from '../credentials/credentials.module.js';
 import { CredentialsService } from '../credentials/credentials.service.js';
 import { ServersModule } from '../servers/servers.module.js';
+import { InvocationObserver, NoInvocations } from './invocation.types.js';
+import { RunController } from './run.controller.js';
+import { RunService } from './run.service.js';
 import { BundleController } from './bundle.controller.js';
 import { BundlesService } from './bundles.service.js';
 import { PublishController } from './publish.controller.js';
@@ -16,8 +19,16 @@ import { ReleasesService } from './releases.service.js';
 /** Publishing, releases and their run endpoint. */
 @Module({
   imports: [ReleasesCoreModule, ServersModule, CredentialsModule, AuthModule],
-  controllers: [PublishController, ReleaseStreamsController, ReleasesController, BundleController],
-  providers: [PublishService, ReleasesService, ReleaseStreams, BundlesService],
+  controllers: [RunController, PublishController, ReleaseStreamsController, ReleasesController, BundleController],
+  providers: [
+    PublishService,
+    ReleasesService,
+    ReleaseStreams,
+    BundlesService,
+    RunService,
+    { provide: InvocationObserver, useClass: NoInvocations },
+  ],
+  exports: [RunService],
 })
 export class ReleasesModule implements OnModuleInit {
   constructor(

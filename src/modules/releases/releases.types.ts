@@ -1,5 +1,11 @@
-/** Told to every process when a release's status or log changed: `{id}`. */
+/** Relay topic: the status or the log of a release changed; `{id}`. */
 export const RELEASE_CHANGED_TOPIC = 'releases.changed';
 
-/** Told to every process when a server runs another release: `{serverId, slug}`. */
-export const CURRENT_RELEASE_TOPIC = 'releases.current';
+/** Relay topic: another release of a server is the one that is run from now on. */
+export const RELEASE_CURRENT_TOPIC = 'releases.current';
+
+/** What {@link RELEASE_CURRENT_TOPIC} carries. */
+export interface ReleaseCurrent {
+  serverId: string;
+  slug: string;
+}

@@ -23,7 +23,7 @@ const tags: [name: string, description: string][] = [
   ['Namespaces', 'Names you own; they hold servers and connections.'],
   ['Connections', 'Stored links to MCP servers.'],
   ['Tools', 'What a connection can do, over REST.'],
-  ['MCP', 'What a connection can do, over MCP.'],
+  ['MCP', 'What a connection or a registered server can do, over MCP.'],
   ['Servers', 'The registry.'],
   ['Skills', 'Instructions for agents: folders with a SKILL.md.'],
   ['Accounts and API keys', 'Who may do what.'],
