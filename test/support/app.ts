@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import pg from 'pg';
 import supertest from 'supertest';
@@ -43,6 +44,8 @@ export interface TestApp {
   account(overrides?: { kind?: 'user' | 'organization'; isOperator?: boolean }): Promise<TestAccount>;
   /** Tells every process something over the relay, as the service itself would. */
   publish(topic: string, data: object): void;
+  /** A service of the running app, for what no route shows. */
+  service<T>(type: abstract new (...args: never[]) => T): T;
   /** A second process on the same database, as far as a process can be one inside a test. */
   sibling(settings?: NodeJS.ProcessEnv): Promise<TestApp>;
   close(): Promise<void>;
@@ -135,6 +138,7 @@ async function startOn(
     as: (account) => clientOf(url, account?.key),
     account: (overrides) => addAccount(database, overrides),
     publish: (topic, data) => app.get(RelayService).publish(topic, data),
+    service: (type) => app.get(type as Type, { strict: false }),
     sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
     close: async () => {
       await app.close();
