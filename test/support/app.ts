@@ -25,6 +25,7 @@ export interface TestClient {
   get(path: string): supertest.Test;
   put(path: string, body?: object): supertest.Test;
   post(path: string, body?: object): supertest.Test;
+  patch(path: string, body?: object): supertest.Test;
   delete(path: string): supertest.Test;
 }
 
@@ -79,6 +80,7 @@ function clientOf(url: string, key: string | undefined): TestClient {
     get: (path) => keyed(agent.get(path)),
     put: (path, body) => keyed(agent.put(path)).send(body),
     post: (path, body) => keyed(agent.post(path)).send(body),
+    patch: (path, body) => keyed(agent.patch(path)).send(body),
     delete: (path) => keyed(agent.delete(path)),
   };
 }
