@@ -357,7 +357,7 @@ describe('what the upstream gets', () => {
       const sent = `${String(headers['x-token'])} ${path}`;
       const session = String(headers['mcp-session-id']);
       bySession.set(session, (bySession.get(session) ?? new Set()).add(sent));
-      const [token, mode] = (JSON.parse(raw)).params.arguments.token.split(' ');
+      const [token, mode] = JSON.parse(raw).params.arguments.token.split(' ');
       expect(sent).toBe(`${token} /mcp?mode=${mode}`);
     }
     expect([...bySession.values()].map(({ size }) => size)).toEqual(times(6, () => 1));
