@@ -49,6 +49,12 @@ export class NamespaceQueryDto {
   @IsIn([true, false], { message: 'hasServers must be 1, 0, true or false' })
   hasServers?: boolean;
 
+  /** Search all namespaces that hold skills, or none: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @Transform(({ value }: { value: unknown }) => flags.get(value) ?? value)
+  @IsIn([true, false], { message: 'hasSkills must be 1, 0, true or false' })
+  hasSkills?: boolean;
+
   /** Page to show, from 1. */
   @ApiProperty({ type: 'integer' })
   @IsOptional()

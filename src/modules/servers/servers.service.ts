@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager } from 'typeorm';
+import { Repository } from 'typeorm';
 import { generateTail } from '../../platform/http/generated-name.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
@@ -9,7 +9,7 @@ import { requireServerName, type QualifiedName } from './qualified-name.js';
 import type { CreateServerDto, DeletedServerDto, ServerDetailDto, ServerDto } from './server.dto.js';
 import { Server } from './server.entity.js';
 import { toServerDetailDto, toServerDto } from './server.mapper.js';
-import type { RunnableServer, ServerRef, ServerSnapshot } from './server.types.js';
+import type { RunnableServer, ServerRef } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
 /** Leaves room for a suffix in the 83 characters of the longest slug. */
@@ -77,23 +77,6 @@ export class ServersService {
     if (!server) return null;
     const { id, namespaceId, name, snapshot } = server;
     return { id, namespaceId, namespace: server.namespace.name, name, slug, current: snapshot };
-  }
-
-  /** Makes a release the one that is run: part of the transaction that publishes or promotes it. */
-  async setCurrent(serverId: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
-    const { releaseId: currentReleaseId, type: currentType } = snapshot;
-    await tx
-      .createQueryBuilder()
-      .update(Server)
-      .set({ currentReleaseId, currentType, snapshot: () => ':snapshot::jsonb' })
-      .where({ id: serverId })
-      .setParameter('snapshot', JSON.stringify(snapshot))
-      .execute();
-  }
-
-  /** Remembers what the security check said of the newest scanned release. */
-  async setScan(serverId: string, scanPassed: boolean, tx: EntityManager): Promise<void> {
-    await tx.update(Server, { id: serverId }, { scanPassed });
   }
 
   /** @throws ServerNotFoundError */

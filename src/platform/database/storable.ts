@@ -26,10 +26,14 @@ export function toStorableText(text: string): string {
 }
 
 /** The same for a whole JSON value, names of members included. Needs one that is not nested beyond {@link DEPTH_MAX}. */
-export function toStorableJson(value: unknown): unknown {
+export function toStorableJson<T>(value: T): T {
+  return storableForm(value) as T;
+}
+
+function storableForm(value: unknown): unknown {
   if (typeof value === 'string') return toStorableText(value);
   if (typeof value === 'number') return Number.isFinite(value) ? value : null;
-  if (Array.isArray(value)) return value.map(toStorableJson);
+  if (Array.isArray(value)) return value.map(storableForm);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [toStorableText(name), toStorableJson(one)]));
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [toStorableText(name), storableForm(one)]));
 }

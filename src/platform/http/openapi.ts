@@ -15,7 +15,7 @@ One place where a company's MCP servers are registered, connected and called.
 5. *Connections*: list yours, filtered by your own metadata.
 
 \`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
-endpoints, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
+endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
 `.trim();
 
 /** In the order a newcomer needs them. */
@@ -25,6 +25,7 @@ const tags: [name: string, description: string][] = [
   ['Tools', 'What a connection can do, over REST.'],
   ['MCP', 'What a connection or a registered server can do, over MCP.'],
   ['Servers', 'The registry.'],
+  ['Skills', 'Instructions for agents: folders with a SKILL.md.'],
   ['Accounts and API keys', 'Who may do what.'],
   ['Health', 'For monitors; no key needed.'],
 ];
@@ -54,6 +55,10 @@ function exampleBody(family: ErrorFamily, status: number, given: { code?: string
   const message =
     given.message ?? (status === 404 ? 'Resource not found' : (usualTexts[status] ?? 'What happened, and what to do.'));
   if (family === 'json-rpc') return { jsonrpc: '2.0', id: null, error: { code: rpcCodeOf(status), message } };
+  if (family === 'publishing') {
+    const code = given.code ?? codes[status] ?? 'internal_error';
+    return { error: status === 401 ? 'Unauthorized' : message, code: code.toUpperCase() };
+  }
   if (family === 'connections') return { error: given.code ?? codes[status] ?? 'internal_error', message };
   return { error: status === 401 ? 'Unauthorized' : message };
 }
@@ -63,6 +68,14 @@ const schemas = {
     type: 'object',
     required: ['error'],
     properties: { error: { type: 'string', description: 'What happened, for people.' } },
+  },
+  PublishingError: {
+    type: 'object',
+    required: ['error', 'code'],
+    properties: {
+      error: { type: 'string', description: 'What happened and what to do, for people.' },
+      code: { type: 'string', description: 'A word for programs.' },
+    },
   },
   ConnectionsError: {
     type: 'object',
@@ -90,6 +103,7 @@ const schemas = {
 const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
   registry: 'RegistryError',
   connections: 'ConnectionsError',
+  publishing: 'PublishingError',
   'json-rpc': 'JsonRpcError',
 };
 
@@ -112,8 +126,8 @@ interface Operation {
   [API_ERRORS]?: ApiError[];
 }
 
-function addErrors(path: string, operation: Operation): void {
-  const family = familyOf(path);
+function addErrors(path: string, method: string, operation: Operation): void {
+  const family = familyOf(path, method);
   const needsKey = operation.security?.some((scheme) => 'apiKey' in scheme) ?? false;
   const declared = operation[API_ERRORS] ?? [];
   delete operation[API_ERRORS];
@@ -155,13 +169,13 @@ function sortParameters(path: string, operation: Operation): void {
   }
 }
 
-function finish(path: string, operation: Operation): void {
+function finish(path: string, method: string, operation: Operation): void {
   splitComment(operation);
   sortParameters(path, operation);
   for (const [status, response] of Object.entries(operation.responses)) {
     response.description ||= successTexts[status] ?? '';
   }
-  addErrors(path, operation);
+  addErrors(path, method, operation);
 }
 
 /** The OpenAPI document of everything the app serves; the same text in `openapi.json` and at `/openapi.json`. */
@@ -176,7 +190,9 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
     operationIdFactory: (controller, method) => `${controller.replace(/Controller$/, '')}_${method}`,
   });
   for (const [path, item] of Object.entries(document.paths)) {
-    for (const operation of Object.values(item) as Operation[]) if (operation.responses) finish(path, operation);
+    for (const [method, operation] of Object.entries(item) as [string, Operation][]) {
+      if (operation.responses) finish(path, method, operation);
+    }
   }
   document.components = {
     ...document.components,

@@ -14,8 +14,17 @@ const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
  */
 export function quoted(text: string, charsMax = 60): string {
   const { shown, isCut } = cut(text, charsMax);
-  const safe = shown.replace(/[\\"]/g, '\\$&').replace(UNSEEN, codeOf).replace(STACKED_MARKS, '$1');
-  return `"${safe}${isCut ? '…' : ''}"`;
+  return `"${written(shown.replace(/[\\"]/g, '\\$&'))}${isCut ? '…' : ''}"`;
+}
+
+/** The same without quotes and escapes of quotes, for words that make a sentence of their own. */
+export function visible(text: string, charsMax: number): string {
+  const { shown, isCut } = cut(text, charsMax);
+  return written(shown) + (isCut ? '…' : '');
+}
+
+function written(text: string): string {
+  return text.replace(UNSEEN, codeOf).replace(STACKED_MARKS, '$1');
 }
 
 /** The name of a code point as Unicode's charts write it, `U+202E`. */
