@@ -19,6 +19,7 @@ import {
 import { startEverything, type EverythingServer } from '../support/everything.js';
 import { createNamespace, createServer } from '../support/factories.js';
 import { refusedPort, startFaulty, type FaultKind } from '../support/faulty-upstreams.js';
+import { publish, releaseIn } from '../support/releases.js';
 import { startScripted } from '../support/scripted-upstream.js';
 import {
   announceCurrent,
@@ -206,6 +207,27 @@ describe('the address of a server', () => {
       }
       expect((await run(owner, slug, request(1, 'x').toString())).status).toBe(400);
     }
+  });
+});
+
+describe('what publishing hands out', () => {
+  verifies(['run:new-release', 'release:field:mcp-url'], 'is an address that serves the newest release', async () => {
+    const upstreams = [await start({ sessions: true }), await start({ sessions: true })];
+    const name = await createServer(app, owner);
+    for (const [i, upstream] of upstreams.entries()) {
+      const payload = { type: 'external', upstreamUrl: upstream.url };
+      const { status, body } = await publish(app, owner, name, payload);
+      expect(status).toBe(202);
+      const release = await releaseIn(app, owner, name, body.deploymentId as string, 'SUCCESS');
+      expect(release.mcpUrl).toBe(body.mcpUrl);
+      const before = calls(upstream).length;
+      const slug = String(release.mcpUrl).replace(`${app.url}/run/`, '');
+      await until(async () => {
+        expect((await run(other, slug, echo(`release ${i}`))).body.result.content[0].text).toBe(`release ${i}`);
+        return calls(upstream).length > before;
+      }, 'the release is called');
+    }
+    await upstreams[0].waitFor(({ sessions }) => sessions.size === 0);
   });
 });
 
