@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import { text as consume } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
@@ -434,10 +437,14 @@ describe('a change of the server', () => {
       const held = run(owner, server, toolCall('held', 'hold'));
       await before.waitFor((u) => u.count('tools/call') === 1);
       await publishExternal(app, server.name, after.url);
-      await until(async () => {
-        await run(owner, server, echo('x'));
-        return after.count('tools/call') > 0;
-      }, 'the new release is called');
+      await until(
+        async () => {
+          await run(owner, server, echo('x'));
+          return after.count('tools/call') > 0;
+        },
+        'the new release is called',
+        2_000,
+      );
       const seen = before.count('tools/call');
       for (const i of times(5, (n) => n)) expect((await run(owner, server, echo(`${i}`))).status).toBe(200);
       expect(before.count('tools/call')).toBe(seen);
@@ -486,6 +493,27 @@ describe('a change of the server', () => {
 });
 
 describe('a call', () => {
+  verifies('run:new-release', 'whose body takes its time goes to the release that is current at its end', async () => {
+    const [before, after] = [await start(), await start()];
+    const server = await external(before);
+    expect((await run(owner, server, echo('x'))).status).toBe(200);
+    const text = JSON.stringify(echo('slow'));
+    const headers = { authorization: `Bearer ${owner.key}`, 'content-length': String(text.length) };
+    const slow = http.request(`${app.url}/run/${server.slug}`, { method: 'POST', headers });
+    const answer = once(slow, 'response').then(([response]) => consume(response as http.IncomingMessage));
+    await new Promise((resolve) => slow.write(text.slice(0, 10), resolve));
+    // A round trip later the service has read what was sent before.
+    expect((await run(owner, server, echo('x'))).status).toBe(200);
+    await publishExternal(app, server.name, after.url);
+    await until(async () => {
+      await run(owner, server, echo('x'));
+      return after.count('tools/call') > 0;
+    }, 'the new release is called');
+    slow.end(text.slice(10));
+    expect(JSON.parse(await answer)).toMatchObject({ result: { content: [{ text: 'slow' }] } });
+    expect(calls(after).some(({ raw }) => raw.includes('"slow"'))).toBe(true);
+  });
+
   verifies('run:cancel', 'whose client leaves is cancelled upstream, and the next one works', async () => {
     const upstream = await start({ sessions: true });
     const server = await external(upstream);

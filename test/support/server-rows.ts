@@ -61,12 +61,12 @@ export async function publishExternal(
   return server;
 }
 
-/** A new server whose current release is external. */
+/** A new server whose current release is external. Nobody asked for it yet, so there is nobody to tell. */
 export async function externalServer(
   app: TestApp,
   owner: TestAccount,
   upstreamUrl: string,
   configSchema?: object,
 ): Promise<SeededServer> {
-  return publishExternal(app, await createServer(app, owner), upstreamUrl, configSchema);
+  return setCurrent(app, await createServer(app, owner), { upstreamUrl, configSchema });
 }
