@@ -1,4 +1,4 @@
-import { createServer } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import type { Logger as Pino } from 'pino';
 import { createApp } from './app.setup.js';
 import { Env, loadEnv, SettingsError } from './config/env.js';
@@ -11,16 +11,23 @@ import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
 /** A reason not to start that the person at the keyboard can mend. */
 class StartError extends Error {}
 
-/** Fails before anything is started when somebody else listens already. */
-async function requireFreePort({ host, port }: Env): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
+/**
+ * Fails before anything is started when somebody else listens already.
+ *
+ * @returns the port to listen on, picked here when it is 0: addresses we hand out hold it
+ */
+async function requireFreePort({ host, port }: Env): Promise<number> {
+  return new Promise<number>((resolve, reject) => {
     const probe = createServer();
     probe.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE') {
         reject(new StartError(`Port ${port} on ${host} is in use: stop what listens there, or set PORT.`));
       } else reject(new StartError(`Cannot listen on ${host}:${port} (${error.code}): check HOST and PORT.`));
     });
-    probe.listen(port, host, () => probe.close(() => resolve()));
+    probe.listen(port, host, () => {
+      const { port: free } = probe.address() as AddressInfo;
+      probe.close(() => resolve(free));
+    });
   });
 }
 
@@ -42,11 +49,11 @@ function logCrashes(pino: Pino): void {
 
 /** Starts the service: infrastructure, migrations, the app for this process' roles, and its ears. */
 async function start(): Promise<void> {
-  const settings = loadEnv(undefined, [({ egressAllow }) => parseEgressAllow(egressAllow ?? '')]);
-  const pino = createPino(settings);
+  const given = loadEnv(undefined, [({ egressAllow }) => parseEgressAllow(egressAllow ?? '')]);
+  const pino = createPino(given);
   const logger = new PinoLoggerService(pino);
   logCrashes(pino);
-  await requireFreePort(settings);
+  const settings = given.with({ port: await requireFreePort(given) });
   await requireRedis(settings);
   const { env, firstKey, stop } = await startInfrastructure(settings, (line) =>
     pino.info({ context: 'postgres' }, line),
@@ -63,8 +70,7 @@ async function start(): Promise<void> {
     process.on('SIGTERM', end);
     process.on('SIGINT', end);
     await app.listen(env.port, env.host);
-    const { port } = app.getHttpServer().address() as { port: number };
-    greet(env.with({ port }), firstKey);
+    greet(env, firstKey);
   } catch (error) {
     await stop();
     throw error;

@@ -45,6 +45,8 @@ function oneOf<T extends string>(...allowed: T[]): Parse<T> {
   };
 }
 
+const flag: Parse<boolean> = (value) => oneOf('true', 'false')(value) === 'true';
+
 function listOf<T>(parse: Parse<T>): Parse<T[]> {
   return (value) => value.split(',').map((part) => parse(part.trim()));
 }
@@ -111,7 +113,12 @@ export class Env {
   @Setting('PUBLIC_URL', publicUrl, null, 'The URL people reach the service by. Default: `http://HOST:PORT`.')
   readonly publicUrl: string | null;
 
-  @Setting('DATA_DIR', (value) => path.resolve(value), '.data', 'Folder of the embedded database and generated keys.')
+  @Setting(
+    'DATA_DIR',
+    (value) => path.resolve(value),
+    '.data',
+    'Folder of the embedded database, generated keys and uploaded files; processes of one service share it.',
+  )
   readonly dataDir: string;
 
   @Setting(
@@ -138,6 +145,14 @@ export class Env {
 
   @Setting('ROLES', listOf(oneOf<Role>('api', 'worker')), 'api,worker', 'What this process does.')
   readonly roles: Role[];
+
+  @Setting(
+    'PUBLIC_READS',
+    flag,
+    'false',
+    '`true`: servers, skills, icons and downloads may be read without a key. A wrong key stays refused.',
+  )
+  readonly publicReads: boolean;
 
   @Setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.')
   readonly migrate: 'auto' | 'off';
@@ -178,6 +193,30 @@ export class Env {
     'How long one call to an MCP server may take. Published clients repeat a call after 60 s, hence the maximum.',
   )
   readonly upstreamCallTimeoutMs: number;
+
+  @Setting(
+    'RELEASE_SCAN_TIMEOUT_MS',
+    integer(1_000, 600_000),
+    '60000',
+    'How long looking at what an external server offers may take.',
+  )
+  readonly releaseScanTimeoutMs: number;
+
+  @Setting(
+    'RELEASE_AUTH_TIMEOUT_MS',
+    integer(1_000, 30 * 24 * 60 * 60_000),
+    '3600000',
+    'How long a release waits for somebody to authorize, before it is `AUTH_TIMEOUT` and must be resumed.',
+  )
+  readonly releaseAuthTimeoutMs: number;
+
+  @Setting(
+    'RELEASE_LEASE_MS',
+    integer(300, 600_000),
+    '15000',
+    'After this long without a sign of life of its worker, a release is given to another one.',
+  )
+  readonly releaseLeaseMs: number;
 
   @Setting(
     'OAUTH_PKCE_UNANNOUNCED',

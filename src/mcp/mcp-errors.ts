@@ -24,6 +24,8 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
+    /** Something answers, but no MCP server: the path of the URL may be wrong. */
+    readonly isWrongPath = false,
   ) {
     super(message, detail);
   }
@@ -136,13 +138,17 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
   if (status === 404) {
     return new UpstreamError(
       `${where} answered 404: is the path right? MCP servers often answer at ${triedPath(url)}.`,
+      undefined,
+      false,
+      true,
     );
   }
   if (status === 403) {
-    return new UpstreamError(`${where} answered 403: the headers of this connection do not give access.`);
+    return new UpstreamError(`${where} answered 403: the headers it was sent do not give access.`);
   }
   if (status === 405 || status === 501) {
-    return new UpstreamError(`${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`);
+    const message = `${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`;
+    return new UpstreamError(message, undefined, false, true);
   }
   if (status === 429) {
     return new UpstreamError(`${where} answered 429: it receives too many requests. Try again later.`);
@@ -167,6 +173,9 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
   if (contentType.includes('html')) {
     return new UpstreamError(
       `${where} is a web page, not an MCP endpoint: is the path right? MCP servers often answer at ${triedPath(url)}.`,
+      undefined,
+      false,
+      true,
     );
   }
   if (!text?.trim()) {

@@ -1,6 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
-import type { Type } from '@nestjs/common';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Abstract, Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import pg from 'pg';
 import supertest from 'supertest';
@@ -9,6 +11,7 @@ import { loadEnv, type Env } from '../../src/config/env.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
+import { freePort } from './upstream-net.js';
 
 /** An account with one key, as tests use them. */
 export interface TestAccount {
@@ -22,6 +25,7 @@ export interface TestClient {
   get(path: string): supertest.Test;
   put(path: string, body?: object): supertest.Test;
   post(path: string, body?: object): supertest.Test;
+  patch(path: string, body?: object): supertest.Test;
   delete(path: string): supertest.Test;
 }
 
@@ -39,6 +43,8 @@ export interface TestApp {
   account(overrides?: { kind?: 'user' | 'organization'; isOperator?: boolean }): Promise<TestAccount>;
   /** A service of the running app, for what no route shows. */
   service<T>(type: abstract new (...args: never[]) => T): T;
+  /** A service of the running app. */
+  get<T>(type: Abstract<T>): T;
   /** A second process on the same database, as far as a process can be one inside a test. */
   sibling(settings?: NodeJS.ProcessEnv): Promise<TestApp>;
   close(): Promise<void>;
@@ -76,6 +82,7 @@ function clientOf(url: string, key: string | undefined): TestClient {
     get: (path) => keyed(agent.get(path)),
     put: (path, body) => keyed(agent.put(path)).send(body),
     post: (path, body) => keyed(agent.post(path)).send(body),
+    patch: (path, body) => keyed(agent.patch(path)).send(body),
     delete: (path) => keyed(agent.delete(path)),
   };
 }
@@ -107,7 +114,7 @@ async function startOn(
   afterClose: () => Promise<void>,
 ): Promise<TestApp> {
   const env = loadEnv({
-    PORT: '0',
+    PORT: String(await freePort()),
     DATABASE_URL: databaseUrl,
     DATABASE_POOL_MAX: '5',
     REDIS_URL: process.env.TEST_REDIS_URL,
@@ -119,8 +126,7 @@ async function startOn(
   chooseQueueBackend(env);
   const app = await createApp(env, { logger: new PinoLoggerService(createPino(env)) });
   await app.listen(env.port, '127.0.0.1');
-  const { port } = app.getHttpServer().address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}`;
+  const url = `http://127.0.0.1:${env.port}`;
   const database = app.get(DataSource);
   const owner = operator ?? (await addAccount(database, { isOperator: true }));
   return {
@@ -131,6 +137,7 @@ async function startOn(
     as: (account) => clientOf(url, account?.key),
     account: (overrides) => addAccount(database, overrides),
     service: (type) => app.get(type as Type, { strict: false }),
+    get: (type) => app.get(type, { strict: false }),
     sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
     close: async () => {
       await app.close();
@@ -145,6 +152,9 @@ async function startOn(
  */
 export async function startApp(settings: NodeJS.ProcessEnv = {}): Promise<TestApp> {
   const database = await cloneDatabase();
-  const prefix = uniqueName('queue');
-  return startOn(database.url, { QUEUE_PREFIX: prefix, ...settings }, null, database.drop);
+  const own = { QUEUE_PREFIX: uniqueName('queue'), DATA_DIR: await mkdtemp(join(tmpdir(), 'slipway-data-')) };
+  return startOn(database.url, { ...own, ...settings }, null, async () => {
+    await database.drop();
+    await rm(own.DATA_DIR, { recursive: true, force: true });
+  });
 }

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { randomInt } from 'node:crypto';
 import { createServer, type AddressInfo } from 'node:net';
 
 /** Starts an HTTP(S) server on a free port of 127.0.0.1 and gives that port. */
@@ -20,11 +21,19 @@ export async function shut(server: Server): Promise<void> {
   await closed;
 }
 
-/** A port of 127.0.0.1 that was free a moment ago: nobody listens on it until somebody takes it. */
+/**
+ * A port of 127.0.0.1 that was free a moment ago: nobody listens on it until somebody takes it. Below the range that the
+ * system hands out by itself, so that no outgoing connection takes it meanwhile.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    await new Promise((resolve) => server.close(resolve));
+    if (isFree) return port;
+  }
 }

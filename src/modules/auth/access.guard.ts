@@ -2,9 +2,10 @@ import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { ACCESS } from '../../platform/http/public.decorator.js';
+import { SignedLinks } from '../../platform/http/signed-links.js';
 import type { GrantedRequest } from './access.decorator.js';
 import { AccessService } from './access.service.js';
-import type { AccessRule } from './access.types.js';
+import { ANONYMOUS, type AccessRule } from './access.types.js';
 
 /** Applies each route's declaration: key first, then ownership, before the body is validated. */
 @Injectable()
@@ -12,6 +13,7 @@ export class AccessGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
     private readonly access: AccessService,
+    private readonly links: SignedLinks,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -21,7 +23,11 @@ export class AccessGuard implements CanActivate {
     ]);
     if (declared === 'public') return true;
     const request = context.switchToHttp().getRequest<Request & GrantedRequest>();
-    const caller = await this.access.authenticate(request.headers.authorization);
+    if (declared.signed && this.links.opens(request.path, request.query)) {
+      request.grant = { caller: ANONYMOUS };
+      return true;
+    }
+    const caller = await this.access.authenticate(request.headers.authorization, declared);
     const param = (name: string | undefined) => (name === undefined ? undefined : String(request.params[name]));
     request.grant = await this.access.authorize(caller, declared, {
       owner: param(declared.owner),

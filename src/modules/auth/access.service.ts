@@ -1,5 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import type { AccessRule, AccessTarget, Caller, Grant, NamespaceOwners } from './access.types.js';
+import { Env } from '../../config/env.js';
+import {
+  ANONYMOUS,
+  type AccessRule,
+  type AccessTarget,
+  type Caller,
+  type Grant,
+  type NamespaceOwners,
+} from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AccountNotFoundError, ForbiddenError, UnauthenticatedError } from './auth.errors.js';
 
@@ -10,7 +18,10 @@ const BEARER = /^Bearer +(\S+) *$/i;
 export class AccessService {
   private owners: NamespaceOwners | null = null;
 
-  constructor(private readonly keys: ApiKeysService) {}
+  constructor(
+    private readonly keys: ApiKeysService,
+    private readonly env: Env,
+  ) {}
 
   /** Called once at start by the module that knows who owns a namespace. */
   useNamespaceOwners(owners: NamespaceOwners): void {
@@ -20,10 +31,14 @@ export class AccessService {
   /**
    * The caller behind an Authorization header. An empty bearer counts as none (published clients send it).
    *
+   * @param rule what is asked for: some reads may be anonymous
    * @throws UnauthenticatedError
    */
-  async authenticate(header: string | undefined): Promise<Caller> {
-    if (header === undefined || /^Bearer *$/i.test(header)) throw UnauthenticatedError.missing();
+  async authenticate(header: string | undefined, rule?: AccessRule): Promise<Caller> {
+    if (header === undefined || /^Bearer *$/i.test(header)) {
+      if (rule?.anonymous && this.env.publicReads) return ANONYMOUS;
+      throw UnauthenticatedError.missing();
+    }
     const key = BEARER.exec(header)?.[1];
     if (key === undefined) throw UnauthenticatedError.invalid();
     return this.keys.verify(key);

@@ -7,10 +7,18 @@ export interface Caller {
   isOperator: boolean;
 }
 
+/** Whoever comes without a key where none is needed: owns nothing and may do nothing. */
+export const ANONYMOUS: Caller = {
+  accountId: '00000000-0000-0000-0000-000000000000',
+  keyId: '00000000-0000-0000-0000-000000000000',
+  isOperator: false,
+};
+
 /** What a route lets people do, as `resource:operation`. */
 export type Scope =
   | `${'accounts' | 'namespaces' | 'servers' | 'skills'}:${'read' | 'write'}`
-  | `connections:${'read' | 'write' | 'execute'}`;
+  | `connections:${'read' | 'write' | 'execute'}`
+  | 'servers:execute';
 
 /** A namespace the caller was found to own. */
 export interface OwnedNamespace {
@@ -31,6 +39,10 @@ export interface AccessRule {
   owner?: string;
   account?: string;
   operator?: true;
+  /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key stays refused. */
+  anonymous?: true;
+  /** A link signed for this very path opens it without a key (`SignedLinks`). */
+  signed?: true;
   /** The answer when the owned thing does not exist. */
   missing?: () => DomainError;
   /** The answer when it belongs to somebody else. Default: the same as `missing`, so the two look alike. */

@@ -6,6 +6,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { NAMESPACE_NAME } from '../../platform/http/names.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
+import { project } from '../../platform/http/query-values.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
@@ -47,21 +48,23 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
 
   /** The caller's namespaces, newest first; with a search filter those of everybody, by name. */
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
-    const { q, ownerId, hasServers } = query;
-    const isSearch = q !== undefined || ownerId !== undefined || hasServers !== undefined;
+    const { q, ownerId, hasServers, hasSkills } = query;
+    const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
     const rows = this.namespaces.createQueryBuilder('namespace');
     if (!isSearch) rows.where('namespace.accountId = :account', { account: caller.accountId });
     if (q !== undefined) rows.andWhere('starts_with(namespace.name, :q)', { q: q.toLowerCase() });
     if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
-    if (hasServers !== undefined) {
-      const exists = 'EXISTS (SELECT 1 FROM servers WHERE servers.namespace_id = namespace.id)';
-      rows.andWhere(hasServers ? exists : `NOT ${exists}`);
+    // Modules further up own these tables; by name, since the arrows between modules point one way.
+    for (const [table, wanted] of Object.entries({ servers: hasServers, skills: hasSkills })) {
+      const exists = `EXISTS (SELECT 1 FROM ${table} held WHERE held.namespace_id = namespace.id)`;
+      if (wanted !== undefined) rows.andWhere(wanted ? exists : `NOT ${exists}`);
     }
     const { offset, pagination } = pageOf(query, await rows.getCount());
     if (offset === null) return { namespaces: [], pagination };
     rows.orderBy(isSearch ? 'namespace.name' : 'namespace.createdAt', isSearch ? 'ASC' : 'DESC');
     rows.addOrderBy('namespace.id').offset(offset).limit(pagination.pageSize);
-    return { namespaces: (await rows.getMany()).map(toNamespaceDto), pagination };
+    const found = await rows.getMany();
+    return { namespaces: found.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
   }
 
   /** A new namespace under a generated name. */

@@ -9,11 +9,12 @@ const animals = (
 /** No vowels and no look-alikes, so that no word and no doubt comes out. */
 const letters = '23456789bcdfghjkmnpqrstvwxz';
 
-function randomTail(length: number): string {
+/** Random letters and digits that nobody mistakes for one another. */
+export function generateTail(length: number): string {
   return Array.from({ length }, () => letters[randomInt(letters.length)]).join('');
 }
 
 /** A readable name such as `heron-x7k2`. Not a secret, and not unique by itself: a collision is tried again. */
 export function generateName(tailLength: number): string {
-  return `${animals[randomInt(animals.length)]}-${randomTail(tailLength)}`;
+  return `${animals[randomInt(animals.length)]}-${generateTail(tailLength)}`;
 }

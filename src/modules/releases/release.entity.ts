@@ -1,0 +1,110 @@
+import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
+import type { Relation } from 'typeorm';
+import { Server } from '../servers/server.entity.js';
+import type { BundleRuntime, ReleaseType, ServerSnapshot } from '../servers/server.types.js';
+import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './release-state.js';
+
+const listed = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
+
+/**
+ * One published version of a server, and how far its pipeline has come.
+ *
+ * A worker holds a release by `lease_holder` until `lease_until`; what it writes counts only while it does, and while
+ * `attempt` is the one it was started for.
+ */
+@Entity('releases')
+@Index('releases_newest', ['serverId', 'seq'])
+@Index('releases_unfinished', ['leaseUntil'], { where: `"status" IN ('QUEUED', 'WORKING', 'AUTH_REQUIRED')` })
+@Check('releases_status', `"status" IN (${listed(releaseStatuses)})`)
+@Check('releases_stage', `"stage" IN (${listed(stages)})`)
+@Check('releases_type', `"type" IN ('external_shttp', 'hosted_shttp', 'stdio')`)
+export class Release {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  /** Order of publication. Text, since a bigint does not fit a number. */
+  @Column({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
+  seq: string;
+
+  @Column('uuid', { name: 'server_id' })
+  serverId: string;
+
+  /** CASCADE: releases go with their server (Spec 4.11). */
+  @ManyToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'releases_server_fk' })
+  server: Relation<Server>;
+
+  @Column('text')
+  type: ReleaseType;
+
+  @Column('text')
+  status: ReleaseStatus;
+
+  /** The stage to run next, or the one that ended it. */
+  @Column('text', { default: 'deploy' })
+  stage: Stage;
+
+  /** Grows with every start of the pipeline: a job of an earlier one finds nothing to do. */
+  @Column('integer', { default: 1 })
+  attempt: number;
+
+  /** How often the pipeline was started again because its worker was gone; ends a release that kills its workers. */
+  @Column('integer', { default: 0 })
+  recoveries: number;
+
+  @Column('uuid', { name: 'lease_holder', nullable: true })
+  leaseHolder: string | null;
+
+  /** Until when the worker may hold it, or until when the person may authorize. */
+  @Column({ type: 'timestamptz', name: 'lease_until', precision: 3, nullable: true })
+  leaseUntil: Date | null;
+
+  @Column('text', { nullable: true })
+  commit: string | null;
+
+  @Column('text', { name: 'commit_message', nullable: true })
+  commitMessage: string | null;
+
+  @Column('text', { nullable: true })
+  branch: string | null;
+
+  @Column('text', { name: 'upstream_url', nullable: true })
+  upstreamUrl: string | null;
+
+  @Column('text', { nullable: true })
+  runtime: BundleRuntime | null;
+
+  /** Null: the publisher gave none. */
+  @Column('jsonb', { name: 'config_schema', nullable: true })
+  configSchema: Record<string, unknown> | null;
+
+  /** What the publisher claims of the server. */
+  @Column('jsonb', { name: 'server_card', nullable: true, select: false })
+  serverCard: Record<string, unknown> | null;
+
+  /** What a hosted module asks of its host: `stateful`, `hasAuthAdapter`, `secretNames`. */
+  @Column('jsonb', { name: 'hosting', nullable: true })
+  hosting: HostingRequest | null;
+
+  /** Headers for the scan only, sealed by the vault for this row's id. Removed when the release is final. */
+  @Column('text', { name: 'sealed_scan_credentials', nullable: true, select: false })
+  sealedScanCredentials: string | null;
+
+  /** What the scan found, for the stages after it and for promoting the release again. */
+  @Column('jsonb', { nullable: true, select: false })
+  snapshot: ServerSnapshot | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+
+  /** The last change of status. */
+  @Column({ type: 'timestamptz', name: 'updated_at', precision: 3, default: () => 'now()' })
+  updatedAt: Date;
+}
+
+/** What a hosted module asks of its host. */
+export interface HostingRequest {
+  stateful: boolean;
+  hasAuthAdapter: boolean;
+  secretNames: string[];
+}

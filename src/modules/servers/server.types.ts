@@ -1,0 +1,55 @@
+/** The kinds of releases, as the API names them. */
+export type ReleaseType = 'external_shttp' | 'hosted_shttp' | 'stdio';
+
+/** What runs the files of a bundle. */
+export const bundleRuntimes = ['node', 'python', 'binary', 'bun'] as const;
+export type BundleRuntime = (typeof bundleRuntimes)[number];
+
+type Item = Record<string, unknown>;
+
+/** What is known of a server through one release: what the scan found, or what its author claimed. */
+export interface ServerSnapshot {
+  releaseId: string;
+  type: ReleaseType;
+  /** External releases only. */
+  upstreamUrl: string | null;
+  /** Bundles only. */
+  runtime: BundleRuntime | null;
+  /** JSON Schema of what a caller configures; `{}` when there is nothing. */
+  configSchema: Item;
+  serverInfo: Item | null;
+  /** Null: unknown, or the server has none of these at all. Members we do not know are kept. */
+  tools: Item[] | null;
+  resources: Item[] | null;
+  resourceTemplates: Item[] | null;
+  prompts: Item[] | null;
+}
+
+/** One server, as other modules name it. */
+export interface ServerRef {
+  id: string;
+  namespaceId: string;
+  namespace: string;
+  /** Empty for a namespace-only server. */
+  name: string;
+  /** Last segment of its run endpoint. */
+  slug: string;
+}
+
+/** What the run endpoint must know of a server. */
+export interface RunnableServer extends ServerRef {
+  /** Null without a successful release. */
+  current: Pick<ServerSnapshot, 'releaseId' | 'type' | 'upstreamUrl' | 'configSchema'> | null;
+}
+
+/**
+ * Told to every process when what a run endpoint must know of a server changed: `{id, slug}`. After a rename it is told
+ * of the old slug too.
+ */
+export const SERVER_CHANGED_TOPIC = 'servers.changed';
+
+/** Told to every process when a server is gone: `{id, slug}`. */
+export const SERVER_DELETED_TOPIC = 'servers.deleted';
+
+/** The data of both topics. */
+export type ServerChange = Pick<ServerRef, 'id' | 'slug'>;

@@ -1,0 +1,37 @@
+import type { Readable } from 'node:stream';
+
+/** One stored file, named by what it holds. */
+export interface Blob {
+  /** SHA-256 of the content, 64 hex digits. */
+  hash: string;
+  bytes: number;
+}
+
+/** A stored file that is open for reading. */
+export interface OpenBlob {
+  bytes: number;
+  stream: Readable;
+}
+
+/**
+ * Files by content hash: bundles, modules, source maps. Rows refer to them; what no row refers to is swept. Storing the
+ * same content twice keeps one copy. Another place for files is another implementation of this.
+ */
+export abstract class BlobStore {
+  /**
+   * Stores a stream without ever holding it in memory whole. Nothing is visible under the hash before it is complete.
+   *
+   * @throws BlobTooLargeError past `bytesMax`, with nothing kept; whatever the stream fails with
+   */
+  abstract put(content: Readable, bytesMax: number): Promise<Blob>;
+  /** @returns null when there is none */
+  abstract open(hash: string): Promise<OpenBlob | null>;
+  /** Whether there is one. */
+  abstract has(hash: string): Promise<boolean>;
+  /** Runs `read` with the path of a local file that holds the blob. @throws when there is none */
+  abstract withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T>;
+  /** Blobs older than `ageMs` that nobody has `put` since, oldest first. */
+  abstract list(ageMs: number): AsyncIterable<string>;
+  /** Missing ones are fine. */
+  abstract delete(hash: string): Promise<void>;
+}

@@ -1,0 +1,108 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { access, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import path from 'node:path';
+import { Transform, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { BlobTooLargeError } from './blobs.errors.js';
+import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
+
+const HASH = /^[0-9a-f]{64}$/;
+
+/** Blobs as files of a folder, 256 folders wide. Unfinished ones lie in `incoming`. */
+export class DiskBlobStore extends BlobStore {
+  constructor(private readonly folder: string) {
+    super();
+  }
+
+  async put(content: Readable, bytesMax: number): Promise<Blob> {
+    const incoming = path.join(this.folder, 'incoming');
+    await mkdir(incoming, { recursive: true });
+    const file = path.join(incoming, randomUUID());
+    const hash = createHash('sha256');
+    let bytes = 0;
+    const measure = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        bytes += chunk.length;
+        hash.update(chunk);
+        done(bytes > bytesMax ? new BlobTooLargeError(bytesMax) : null, chunk);
+      },
+    });
+    try {
+      await pipeline(content, measure, createWriteStream(file, { flags: 'wx', mode: 0o600 }));
+      const name = hash.digest('hex');
+      await this.keep(file, name);
+      return { hash: name, bytes };
+    } catch (error) {
+      await rm(file, { force: true });
+      throw error;
+    }
+  }
+
+  async open(hash: string): Promise<OpenBlob | null> {
+    try {
+      const handle = await open(this.fileOf(hash));
+      const { size } = await handle.stat();
+      return { bytes: size, stream: handle.createReadStream() };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  async has(hash: string): Promise<boolean> {
+    return access(this.fileOf(hash)).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T> {
+    return read(this.fileOf(hash));
+  }
+
+  async *list(ageMs: number): AsyncIterable<string> {
+    const before = Date.now() - ageMs;
+    for (const shelf of await namesIn(this.folder)) {
+      for (const name of await namesIn(path.join(this.folder, shelf))) {
+        const file = path.join(this.folder, shelf, name);
+        const age = await stat(file).catch(() => null);
+        if (!age || age.mtimeMs >= before) continue;
+        if (HASH.test(name)) yield name;
+        // An upload that a crash cut off.
+        else if (shelf === 'incoming') await rm(file, { force: true });
+      }
+    }
+  }
+
+  async delete(hash: string): Promise<void> {
+    await rm(this.fileOf(hash), { force: true });
+  }
+
+  /** On the disk before it is visible: a row that names it must find it, also after a power cut. */
+  private async keep(file: string, hash: string): Promise<void> {
+    const handle = await open(file);
+    await handle.sync();
+    await handle.close();
+    const target = this.fileOf(hash);
+    await mkdir(path.dirname(target), { recursive: true });
+    await rename(file, target);
+    const now = new Date();
+    await utimes(target, now, now);
+  }
+
+  private fileOf(hash: string): string {
+    if (!HASH.test(hash)) throw new Error('A blob is named by 64 hex digits');
+    return path.join(this.folder, hash.slice(0, 2), hash);
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
+    throw error;
+  }
+}

@@ -1,0 +1,159 @@
+import { fromBuffer, open, type Entry, type ZipFile } from 'yauzl';
+import { DomainError } from '../errors/domain-error.js';
+
+/** The archive is broken or hostile; the message says in which way. */
+export class InvalidArchiveError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+}
+
+/** What an archive may hold. */
+export interface ZipLimits {
+  /** Files and folders. */
+  entriesMax: number;
+  /** Of all files together, unpacked. */
+  totalBytesMax: number;
+}
+
+export interface ZipMember {
+  /** Unpacked, in bytes, as the archive says; reading stops where it lied. */
+  size: number;
+  isDirectory: boolean;
+  /** Unix permission bits; 0 when the archive holds none. */
+  mode: number;
+}
+
+/** A zip that was looked through and holds nothing hostile. Names are relative, with `/`, without `.` and `..`. */
+export interface ZipArchive {
+  readonly entries: ReadonlyMap<string, ZipMember>;
+  /** The bytes of a file. @throws InvalidArchiveError when it is missing, larger than `bytesMax`, or broken */
+  read(path: string, bytesMax: number): Promise<Buffer>;
+  close(): void;
+}
+
+/** Above this ratio a large member is a bomb: text reaches 10 to 20, the deflate format ends at 1,032. */
+const RATIO_MAX = 200;
+const RATIO_FREE_BYTES = 1024 * 1024;
+
+const S_IFMT = 0o170000;
+const S_IFLNK = 0o120000;
+
+/**
+ * Opens a zip and judges every member before any is read: no absolute or climbing paths, no links, no encryption, no
+ * duplicates (two readers would see different files), no bombs, not too many entries.
+ *
+ * @param source a file's path, or the archive itself
+ * @throws InvalidArchiveError
+ */
+export async function openZip(source: string | Buffer, limits: ZipLimits): Promise<ZipArchive> {
+  const zip = await openFile(source);
+  try {
+    const entries = await readEntries(zip, limits);
+    return {
+      entries: new Map([...entries].map(([name, entry]) => [name, memberOf(entry)])),
+      read: (path, bytesMax) => readMember(zip, entries.get(path), path, bytesMax),
+      close: () => zip.close(),
+    };
+  } catch (error) {
+    zip.close();
+    throw error;
+  }
+}
+
+function openFile(source: string | Buffer): Promise<ZipFile> {
+  const options = { lazyEntries: true, autoClose: false, validateEntrySizes: true, strictFileNames: true };
+  return new Promise((resolve, reject) => {
+    const done = (error: Error | null, zip?: ZipFile) => {
+      if (zip) resolve(zip);
+      else reject(unreadable(error));
+    };
+    if (typeof source === 'string') open(source, options, done);
+    else fromBuffer(source, options, done);
+  });
+}
+
+function unreadable(error: Error | null): InvalidArchiveError {
+  return new InvalidArchiveError(`The archive is no readable zip: ${error?.message ?? 'unknown reason'}.`);
+}
+
+function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Entry>> {
+  const entries = new Map<string, Entry>();
+  let total = 0;
+  return new Promise((resolve, reject) => {
+    if (zip.entryCount > limits.entriesMax) {
+      reject(
+        new InvalidArchiveError(`The archive holds ${zip.entryCount} entries; at most ${limits.entriesMax} are taken.`),
+      );
+      return;
+    }
+    zip.on('error', (error: Error) => reject(unreadable(error)));
+    zip.on('end', () => resolve(entries));
+    zip.on('entry', (entry: Entry) => {
+      try {
+        judge(entry);
+        total += entry.uncompressedSize;
+        if (total > limits.totalBytesMax) {
+          throw new InvalidArchiveError(`The archive unpacks to more than ${limits.totalBytesMax} bytes.`);
+        }
+        const name = entry.fileName.replace(/\/$/, '');
+        if (entries.has(name)) throw new InvalidArchiveError(`The archive holds "${shown(name)}" twice.`);
+        entries.set(name, entry);
+        zip.readEntry();
+      } catch (error) {
+        reject(error);
+      }
+    });
+    zip.readEntry();
+  });
+}
+
+/** Climbing and absolute paths and backslashes are refused by yauzl (`strictFileNames`), with its own sentence. */
+function judge(entry: Entry): void {
+  const name = shown(entry.fileName);
+  const segments = entry.fileName.replace(/\/$/, '').split('/');
+  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+  if (segments.some((part) => part === '' || part === '.' || part === '..') || /[\u0000-\u001f:]/.test(name)) {
+    throw new InvalidArchiveError(`The archive holds a file with an unsafe path: "${name}".`);
+  }
+  if (((entry.externalFileAttributes >>> 16) & S_IFMT) === S_IFLNK) {
+    throw new InvalidArchiveError(`The archive holds a link, "${name}": pack the file itself.`);
+  }
+  if (entry.isEncrypted()) {
+    throw new InvalidArchiveError(`The archive is encrypted ("${name}"): pack it without a password.`);
+  }
+  const { compressedSize, uncompressedSize } = entry;
+  if (uncompressedSize > RATIO_FREE_BYTES && uncompressedSize > compressedSize * RATIO_MAX) {
+    throw new InvalidArchiveError(
+      `"${name}" unpacks to ${uncompressedSize} bytes from ${compressedSize}: that looks like a zip bomb.`,
+    );
+  }
+}
+
+function memberOf(entry: Entry): ZipMember {
+  const mode = (entry.externalFileAttributes >>> 16) & 0o777;
+  return { size: entry.uncompressedSize, isDirectory: entry.fileName.endsWith('/'), mode };
+}
+
+function readMember(zip: ZipFile, entry: Entry | undefined, path: string, bytesMax: number): Promise<Buffer> {
+  if (!entry || entry.fileName.endsWith('/')) {
+    return Promise.reject(new InvalidArchiveError(`The archive holds no file "${shown(path)}".`));
+  }
+  if (entry.uncompressedSize > bytesMax) {
+    return Promise.reject(new InvalidArchiveError(`"${shown(path)}" is larger than ${bytesMax} bytes.`));
+  }
+  return new Promise((resolve, reject) => {
+    zip.openReadStream(entry, (error, stream) => {
+      if (!stream) return reject(unreadable(error));
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => resolve(Buffer.concat(chunks)));
+      stream.on('error', (broken: Error) => reject(unreadable(broken)));
+    });
+  });
+}
+
+/** A name from an archive, fit for a message. */
+function shown(name: string): string {
+  // eslint-disable-next-line no-control-regex -- control characters are what it replaces
+  return name.slice(0, 120).replace(/[\u0000-\u001f\u007f]/g, '?');
+}
