@@ -3,6 +3,7 @@ import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
+import { servers } from './requirements/servers.js';
 import { service } from './requirements/service.js';
 import { states } from './requirements/states.js';
 
@@ -32,6 +33,7 @@ export const requirementChapters = [
   registryEndpoints,
   connectEndpoints,
   access,
+  servers,
   service,
 ] as const;
 
@@ -46,6 +48,7 @@ export const requirements = {
   ...registryEndpoints,
   ...connectEndpoints,
   ...access,
+  ...servers,
   ...service,
 } as const satisfies Record<string, Requirement>;
 

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import pg from 'pg';
 import supertest from 'supertest';
@@ -40,6 +41,8 @@ export interface TestApp {
   as(account?: TestAccount): TestClient;
   /** Creates an account with a key, past the API. */
   account(overrides?: { kind?: 'user' | 'organization'; isOperator?: boolean }): Promise<TestAccount>;
+  /** A service of the process, for what has no route. */
+  get<T>(type: abstract new (...args: never[]) => T): T;
   /** A second process on the same database, as far as a process can be one inside a test. */
   sibling(settings?: NodeJS.ProcessEnv): Promise<TestApp>;
   close(): Promise<void>;
@@ -131,6 +134,7 @@ async function startOn(
     operator: owner,
     as: (account) => clientOf(url, account?.key),
     account: (overrides) => addAccount(database, overrides),
+    get: (type) => app.get(type as Type, { strict: false }),
     sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
     close: async () => {
       await app.close();
