@@ -45,7 +45,7 @@ beforeEach(async () => {
 });
 
 function token(rejected?: string, from = app): Promise<string | null> {
-  return from.service(CredentialsService).accessToken(owner, guarded.url, rejected);
+  return from.get(CredentialsService).accessToken(owner, guarded.url, rejected);
 }
 
 async function row() {
@@ -56,7 +56,7 @@ async function row() {
 /** Lets every process look at the database again: what it believes is at most 5 s old. */
 async function forget(): Promise<void> {
   for (const one of [app, ...siblings]) {
-    (one.service(CredentialsService) as unknown as { held: { drop(key: string): void } }).held.drop(
+    (one.get(CredentialsService) as unknown as { held: { drop(key: string): void } }).held.drop(
       `${owner.kind}/${owner.id}`,
     );
   }
@@ -134,10 +134,10 @@ describe('a token', () => {
     const stingy = await startAuthorizationServer({ givesRefreshTokens: false });
     const behind = await stingy.protect(upstream.url);
     const other = newOwner();
-    const service = app.service(CredentialsService);
+    const service = app.get(CredentialsService);
     await authorize(app, other, behind.url);
     await age(app, other, 'due');
-    const next = siblings[0].service(CredentialsService);
+    const next = siblings[0].get(CredentialsService);
     const kept = await next.accessToken(other, behind.url);
     expect(kept).toBe(stingy.issued.at(-1)?.accessToken);
     await expect(service.accessToken(other, behind.url, kept as string)).rejects.toThrow('gave no refresh token');
@@ -179,7 +179,7 @@ describe('many callers', () => {
       const waiting = Array.from({ length: 30 }, () => token(undefined, roomy));
       await until(() => server.held === 1, 'the refresh waits for its answer');
       for (let looks = 0; looks < 20; looks += 1) {
-        expect(await roomy.service(CredentialsService).accessToken(newOwner(), guarded.url)).toBeNull();
+        expect(await roomy.get(CredentialsService).accessToken(newOwner(), guarded.url)).toBeNull();
       }
       const [{ waiters }] = await app.database.query(
         `SELECT count(*)::int AS waiters FROM pg_stat_activity
@@ -337,7 +337,7 @@ describe('an authorization that has ended', () => {
     await expect(token()).rejects.toThrow('invalid_client');
     expect(server.registrations).toBe(before);
     // What the other one holds still opens its server; only its renewal has to wait for somebody.
-    const service = app.service(CredentialsService);
+    const service = app.get(CredentialsService);
     const still = await service.accessToken(other, guarded.url);
     expect(still).not.toBeNull();
     await authorize(app, owner, guarded.url);
@@ -379,13 +379,13 @@ describe('a server that takes a refresh token again', () => {
     await authorize(app, other, behind.url);
     await age(app, other, 'ended');
     tolerant.holdTokens();
-    const service = siblings[0].service(CredentialsService);
+    const service = siblings[0].get(CredentialsService);
     const dying = service.accessToken(other, behind.url).catch((error: unknown) => error);
     await until(() => tolerant.held === 1, 'the server has answered');
     tolerant.releaseTokens('cut');
     expect(await dying).toBeInstanceOf(CredentialUnavailableError);
     await app.database.query('UPDATE upstream_credentials SET retry_at = NULL WHERE owner_id = $1', [other.id]);
-    const next = siblings[1].service(CredentialsService);
+    const next = siblings[1].get(CredentialsService);
     expect(await next.accessToken(other, behind.url)).toBe(tolerant.issued.at(-1)?.accessToken);
     await tolerant.close();
   });

@@ -30,7 +30,7 @@ import {
   publishExternal,
   setCurrent,
   type SeededServer,
-} from '../support/server-rows.js';
+} from '../support/current-releases.js';
 import { until } from '../support/until.js';
 import { closing, start, textOf } from '../support/upstream-clients.js';
 import type { Upstream } from '../support/upstream.js';

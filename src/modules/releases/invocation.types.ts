@@ -40,12 +40,3 @@ export abstract class InvocationObserver {
 
   abstract finished(invocation: Invocation): void;
 }
-
-/** Keeps nothing. */
-export class NoInvocations extends InvocationObserver {
-  readonly wantsRecords = false;
-
-  started(_serverId: string): void {}
-
-  finished(_invocation: Invocation): void {}
-}
