@@ -61,6 +61,13 @@ describe('a GET', () => {
     expect(message).not.toContain('secret');
   });
 
+  it('takes no credentials out of a redirect', async () => {
+    const url = await serve((request, response) => {
+      response.writeHead(302, { location: `http://user:word@${request.headers.host}/there` }).end();
+    });
+    expect(await refusal(createOAuthFetch(egress)(url))).toContain('carries a user name or password');
+  });
+
   it('reads 1 MB and no more', async () => {
     const url = await serve((request, response) => {
       response.end(Buffer.alloc(DOCUMENT_BYTES_MAX + (request.url === '/more' ? 1 : 0)));
