@@ -38,4 +38,11 @@ export function patchedRecords(zip: Buffer, patch: (record: Buffer) => void): Bu
 }
 
 /** Offsets in a central directory record. */
-export const recordField = { flags: 8, method: 10, compressedSize: 20, size: 24, externalAttributes: 38 } as const;
+export const recordField = {
+  flags: 8,
+  method: 10,
+  checksum: 16,
+  compressedSize: 20,
+  size: 24,
+  externalAttributes: 38,
+} as const;
