@@ -10,6 +10,7 @@ import { ACCESS } from '../../src/platform/http/public.decorator.js';
 import { routeTable, type Route } from '../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createServer } from '../support/factories.js';
+import { publishExternal } from '../support/server-rows.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 
@@ -38,12 +39,14 @@ const CANARY = 'canary-of-the-owner';
 
 let app: TestApp;
 let upstream: Upstream;
+/** Behind the servers, which anybody with a key may call. */
+let published: Upstream;
 let routes: Route[];
 let estate: Estate;
 let stranger: TestAccount;
 
 beforeAll(async () => {
-  upstream = await startUpstream();
+  [upstream, published] = await Promise.all([startUpstream(), startUpstream()]);
   app = await startApp();
   routes = routeTable(await createApp(app.env, { preview: true }));
   estate = await createEstate();
@@ -51,12 +54,13 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app.close();
-  await upstream.close();
+  await Promise.all([upstream.close(), published.close()]);
 });
 
 async function createEstate(): Promise<Estate> {
   const owner = await app.account();
   const server = await createServer(app, owner, { description: CANARY });
+  await publishExternal(app, server, published.url);
   const [namespace = ''] = server.split('/');
   const made = { mcpUrl: upstream.url, metadata: { note: CANARY }, headers: { 'x-note': CANARY } };
   const { connectionId } = await createConnection(app, owner, made, { namespace });
@@ -72,6 +76,8 @@ function pathOf(route: Route, { owner, keyId, namespace, server, connectionId }:
     server: server.split('/')[1] ?? '',
     connectionId,
     toolPath: 'echo',
+    slug: server.replace('/', '--'),
+    path: 'mcp',
     accountId: owner.id,
     keyId,
   };
@@ -91,9 +97,14 @@ function bodyOf({ method, path }: Route): object | undefined {
     'POST /connect/:namespace': { mcpUrl: upstream.url },
     'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     'POST /connect/:namespace/:connectionId/.tools/*toolPath': { message: 'hello' },
+    'POST /run/:slug': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    'POST /run/:slug/*path': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
   };
   return bodies[`${method} ${path}`] ?? (method === 'PUT' || method === 'POST' ? {} : undefined);
 }
+
+/** Whether this is the MCP address of a connection or a server. */
+const isMcp = (path: string): boolean => /^\/connect\/.*\/mcp$|^\/run\//.test(path);
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 
@@ -123,11 +134,11 @@ function faultsOf401({ name, path, response: { status, headers, body } }: Visit)
   const faults = (isRight: boolean, what: string) => (isRight ? [] : [`${name}: ${what}, ${JSON.stringify(body)}`]);
   const isConnect = path.startsWith('/connect');
   const keys = Object.keys(body as object).join();
-  const isRightBody = isConnect
-    ? path.endsWith('/mcp')
-      ? body.jsonrpc === '2.0' && body.id === null && typeof body.error.message === 'string'
-      : body.error === 'unauthorized' && typeof body.message === 'string' && keys === 'error,message'
-    : body.error === 'Unauthorized' && keys === 'error';
+  const isRightBody = isMcp(path)
+    ? body.jsonrpc === '2.0' && body.id === null && typeof body.error.message === 'string'
+    : isConnect
+      ? body.error === 'unauthorized' && typeof body.message === 'string' && keys === 'error,message'
+      : body.error === 'Unauthorized' && keys === 'error';
   return [
     ...faults(status === 401, `status ${status}`),
     ...faults(isRightBody, 'wrong body'),
@@ -226,13 +237,13 @@ describe('a request without a valid key', () => {
   });
 
   verifies('auth:body:registry', 'gets {error: "Unauthorized"} outside connections', async () => {
-    const outside = guarded().filter(({ path }) => !path.startsWith('/connect'));
+    const outside = guarded().filter(({ path }) => !path.startsWith('/connect') && !isMcp(path));
     expect(outside.length).toBeGreaterThan(8);
     for (const { response } of await walk(outside, undefined)) expect(response.body).toEqual({ error: 'Unauthorized' });
   });
 
   verifies('auth:body:connect', 'gets {error: "unauthorized", message} under connections', async () => {
-    const inside = guarded().filter(({ path }) => path.startsWith('/connect') && !path.endsWith('/mcp'));
+    const inside = guarded().filter(({ path }) => path.startsWith('/connect') && !isMcp(path));
     expect(inside.length).toBeGreaterThan(8);
     for (const { response } of await walk(inside, undefined)) {
       expect(response.body).toEqual({ error: 'unauthorized', message: expect.stringContaining('API key') });
@@ -273,7 +284,7 @@ describe('a valid key', () => {
       const { response } = await visit(route, `${scheme} ${own.owner.key}`, { path: pathOf(route, target) });
       const declared = declarationOf(route);
       const isOperators = declared !== 'public' && declared?.operator === true;
-      const isMethodRefused = route.path.endsWith('/mcp') && route.method !== 'POST';
+      const isMethodRefused = isMcp(route.path) && route.method !== 'POST';
       const allowed = isOperators ? 403 : isMethodRefused ? 405 : 299;
       if (response.status > allowed || (allowed > 299 && response.status !== allowed)) {
         refused.push(`${nameOf(route)}: ${response.status} ${response.text}`);

@@ -9,6 +9,7 @@ import { createApp } from '../../src/app.setup.js';
 import { loadEnv, type Env } from '../../src/config/env.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
+import { RelayService } from '../../src/platform/queue/relay.service.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
 import { freePort } from './upstream-net.js';
 
@@ -24,6 +25,7 @@ export interface TestClient {
   get(path: string): supertest.Test;
   put(path: string, body?: object): supertest.Test;
   post(path: string, body?: object): supertest.Test;
+  patch(path: string, body?: object): supertest.Test;
   delete(path: string): supertest.Test;
 }
 
@@ -39,6 +41,8 @@ export interface TestApp {
   as(account?: TestAccount): TestClient;
   /** Creates an account with a key, past the API. */
   account(overrides?: { kind?: 'user' | 'organization'; isOperator?: boolean }): Promise<TestAccount>;
+  /** Tells every process something over the relay, as the service itself would. */
+  publish(topic: string, data: object): void;
   /** A second process on the same database, as far as a process can be one inside a test. */
   sibling(settings?: NodeJS.ProcessEnv): Promise<TestApp>;
   close(): Promise<void>;
@@ -76,6 +80,7 @@ function clientOf(url: string, key: string | undefined): TestClient {
     get: (path) => keyed(agent.get(path)),
     put: (path, body) => keyed(agent.put(path)).send(body),
     post: (path, body) => keyed(agent.post(path)).send(body),
+    patch: (path, body) => keyed(agent.patch(path)).send(body),
     delete: (path) => keyed(agent.delete(path)),
   };
 }
@@ -129,6 +134,7 @@ async function startOn(
     operator: owner,
     as: (account) => clientOf(url, account?.key),
     account: (overrides) => addAccount(database, overrides),
+    publish: (topic, data) => app.get(RelayService).publish(topic, data),
     sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
     close: async () => {
       await app.close();

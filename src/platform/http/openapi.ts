@@ -23,9 +23,11 @@ const tags: [name: string, description: string][] = [
   ['Namespaces', 'Names you own; they hold servers and connections.'],
   ['Connections', 'Stored links to MCP servers.'],
   ['Tools', 'What a connection can do, over REST.'],
-  ['MCP', 'What a connection can do, over MCP.'],
+  ['MCP', 'What a connection or a registered server can do, over MCP.'],
   ['Servers', 'The registry.'],
   ['Skills', 'Instructions for agents: folders with a SKILL.md.'],
+  ['Server icons', 'A picture for each server.'],
+  ['Server settings', 'Secrets of a server, and the address it runs at.'],
   ['Accounts and API keys', 'Who may do what.'],
   ['Health', 'For monitors; no key needed.'],
 ];
