@@ -418,10 +418,7 @@ describe('GET …/download', () => {
   it('is counted, like a read of SKILL.md, and an answer 304 is not', async () => {
     const { path } = await createSkill(app, owner, { files: { 'a.txt': 'A' } });
     const { headers } = await app.as(owner).get(`${path}/download`);
-    await app
-      .as(owner)
-      .get(`${path}/download`)
-      .set('if-none-match', headers.etag);
+    await app.as(owner).get(`${path}/download`).set('if-none-match', headers.etag);
     await app.as(owner).get(`${path}/.well-known/skills/a.txt`);
     await app.as(owner).get(`${path}/.well-known/skills/index.json`);
     for (let n = 0; n < 3; n += 1) await open.as().get(`${path}/.well-known/skills/SKILL.md`);

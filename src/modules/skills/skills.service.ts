@@ -3,6 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager, type SelectQueryBuilder } from 'typeorm';
 import { isForeignKeyViolation, isUniqueViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
+import { project } from '../../platform/http/query-values.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
@@ -14,7 +15,7 @@ import type { SkillQueryDto } from './skill-query.dto.js';
 import { isSkillRef, requireSlug, type SkillRef } from './skill-slug.js';
 import type { CreateSkillDto, DeletedSkillDto, PublishedSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
 import { Skill } from './skill.entity.js';
-import { pickFields, toPublishedSkillDto, toSkillDto, toSkillSummaryDto } from './skill.mapper.js';
+import { toPublishedSkillDto, toSkillDto, toSkillSummaryDto } from './skill.mapper.js';
 import { ownNamespace } from './skills.access.js';
 import { GitUrlConflictError, NoGitUrlError, SkillNotFoundError } from './skills.errors.js';
 
@@ -133,7 +134,7 @@ export class SkillsService {
     const { pageSize, totalCount } = pagination;
     rows.addOrderBy('skill.createdAt', 'DESC').addOrderBy('skill.id', 'DESC');
     rows.offset(offset).limit(Math.min(pageSize, totalCount - offset));
-    const skills = (await rows.getMany()).map((skill) => pickFields(toSkillSummaryDto(skill), query.fields));
+    const skills = (await rows.getMany()).map((skill) => project(toSkillSummaryDto(skill), query.fields));
     return { skills, pagination };
   }
 
