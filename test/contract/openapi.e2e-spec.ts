@@ -170,8 +170,9 @@ function* schemasIn(part: unknown): Generator<Record<string, unknown>> {
   }
 }
 
-function familySchema(path: string): string {
+function familySchema(path: string, method: string): string {
   if (path.endsWith('/mcp')) return 'JsonRpcError';
+  if (path.startsWith('/skills') && (method === 'PUT' || method === 'POST')) return 'PublishingError';
   return path.startsWith('/connect/') ? 'ConnectionsError' : 'RegistryError';
 }
 
@@ -281,11 +282,11 @@ describe('the API document', () => {
   verifies('openapi:complete', 'gives every operation its statuses, each failure with the body of its family', () => {
     expect(failing(({ responses }) => Object.keys(responses).some((status) => status.startsWith('2')))).toEqual([]);
     expect(
-      failing(({ responses }, path) =>
+      failing(({ responses }, path, method) =>
         Object.entries(responses).every(([status, { content }]) => {
           if (status.startsWith('2') || path === '/ready') return true;
           const media = content?.['application/json'];
-          return media?.schema?.$ref === `#/components/schemas/${familySchema(path)}` && media.example !== undefined;
+          return media?.schema?.$ref === `#/components/schemas/${familySchema(path, method)}` && media.example !== undefined;
         }),
       ),
     ).toEqual([]);
@@ -296,9 +297,13 @@ describe('the API document', () => {
     expect(needs('404', (_, path) => path.includes('{') && path !== '/namespaces/{name}')).toEqual([]);
   });
 
-  verifies('openapi:deprecated', 'marks the older way to create a server deprecated, and nothing else', () => {
+  verifies('openapi:deprecated', 'marks the older ways to create servers and skills deprecated, and nothing else', () => {
     const deprecated = operations.filter(({ operation }) => operation.deprecated === true).map(({ name }) => name);
-    expect(deprecated).toEqual(['PUT /namespaces/{namespace}/servers/{server}']);
+    expect(deprecated).toEqual([
+      'PUT /namespaces/{namespace}/servers/{server}',
+      'POST /skills',
+      'POST /skills/{namespace}/{slug}/sync',
+    ]);
     expect(operations.map(({ name }) => name)).toContain('PUT /servers/{qualifiedName}');
   });
 

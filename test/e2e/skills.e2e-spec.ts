@@ -111,7 +111,8 @@ describe('PUT /skills/{namespace}/{slug}/upload', () => {
     const text = await app.as(owner).put(path).field('archive', 'text');
     expect([text.status, text.body]).toEqual([400, bad]);
     const json = await app.as(owner).put(path, { archive: 'x' });
-    expect([json.status, json.body]).toEqual([400, bad]);
+    const advice = 'Send the body as multipart/form-data with a boundary';
+    expect([json.status, json.body]).toEqual([400, { ...bad, error: advice }]);
     const none = await app.as(owner).put(path);
     expect([none.status, none.body]).toEqual([400, bad]);
   });

@@ -7,10 +7,7 @@ import { IsCommaList, IsFlag } from '../../platform/http/query-values.js';
 const PRINTABLE = /^\P{Cc}*$/u;
 
 export class SkillQueryDto extends PageQueryDto {
-  /**
-   * Words to look for in slug, name and description; small typos are forgiven. The best matches come first.
-   * @example 'code review'
-   */
+  /** Words to look for in slug, name and description; small typos are forgiven. The best matches come first. */
   @IsOptional()
   @IsString()
   @MaxLength(200)

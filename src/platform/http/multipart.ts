@@ -33,9 +33,9 @@ const DROPPED_BYTES_MAX = 64 * 1024 * 1024;
  */
 export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape<T>): Promise<Multipart<T>> {
   return new Promise((resolve, reject) => {
+    const form = openForm(request, shape);
     // No event of a request comes once its client has left.
     if (request.destroyed) throw brokenOff();
-    const form = openForm(request, shape);
     const fail = (error: unknown) => {
       request.unpipe(form);
       drop(request);
