@@ -61,7 +61,7 @@ export async function readPublishForm(request: IncomingMessage, blobs: BlobStore
     type: 'body',
     metatype: kind.payload,
   })) as PublishForm['payload'];
-  if (payload.serverCard !== undefined) parseServerCard(payload.serverCard);
+  if (payload.serverCard !== undefined) payload.serverCard = parseServerCard(payload.serverCard);
   if (payload.scanCredentials !== undefined) requireTexts(payload.scanCredentials);
   const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, given.type);
   return {

@@ -11,6 +11,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
+import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationRecord } from './invocation-record.js';
 import { InvocationObserver } from './invocation.types.js';
@@ -29,10 +30,6 @@ const LINKS_MAX = 5_000;
 
 /** What no slug is made of is not looked for. */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
-
-/** Relay topics: a server was renamed or otherwise changed; a server is gone. */
-const SERVER_CHANGED_TOPIC = 'servers.changed';
-const SERVER_DELETED_TOPIC = 'servers.deleted';
 
 /** Who calls, and what they call below the server's address. */
 export interface RunCaller {
