@@ -10,7 +10,7 @@ import { ACCESS } from '../../src/platform/http/public.decorator.js';
 import { routeTable, type Route } from '../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createServer } from '../support/factories.js';
-import { publishExternal } from '../support/server-rows.js';
+import { publishExternal } from '../support/current-releases.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 

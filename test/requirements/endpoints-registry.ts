@@ -180,7 +180,6 @@ export const registryEndpoints = {
   'server:get:current-release': {
     source: 'Spec 4.10',
     behavior: 'The detail carries connections, tools and security status of the current release.',
-    pending: 'releases',
   },
   'server:get:not-found': {
     source: 'Spec 4.10, 7',
@@ -202,7 +201,6 @@ export const registryEndpoints = {
   'server:delete:cascades': {
     source: 'Spec 4.11',
     behavior: 'Deleting a server deletes its releases and associated resources.',
-    pending: 'releases',
   },
   'server:delete:not-found': {
     source: 'Spec 4.11, 7',
@@ -217,17 +215,14 @@ export const registryEndpoints = {
   'icon:get:image': {
     source: 'Spec 1, 4.12',
     behavior: '`GET /servers/{qualifiedName}/icon` answers the image bytes with the content type of the image.',
-    pending: 'releases',
   },
   'icon:get:too-large': {
     source: 'Spec 4.12, 7',
     behavior: 'An icon over the size limit answers 413 `{error: "File too large"}`.',
-    pending: 'releases',
   },
   'icon:get:none': {
     source: 'Spec 4.12, House',
     behavior: 'A server without an icon answers 404 `{error: "Icon not found"}`.',
-    pending: 'releases',
   },
 
   // Spec 4.13: delete a namespace

@@ -105,7 +105,6 @@ export const registryResources = {
   'server:detail:icon-url': {
     source: 'Spec 2.3',
     behavior: '`iconUrl` is a URL under which the icon of the server can be fetched.',
-    pending: 'releases',
   },
   'server:detail:remote-unreleased': {
     source: 'Spec 2.3',
@@ -114,7 +113,6 @@ export const registryResources = {
   'server:detail:remote': {
     source: 'Spec 2.3, House',
     behavior: '`remote` is true exactly when the current release is external or hosted.',
-    pending: 'releases',
   },
   'server:detail:deployment-url-null': {
     source: 'Spec 2.3, Field',
@@ -123,7 +121,6 @@ export const registryResources = {
   'server:detail:deployment-url': {
     source: 'Spec 2.3',
     behavior: '`deploymentUrl` is the address at which the current release serves MCP.',
-    pending: 'releases',
   },
   'server:detail:connections-empty': {
     source: 'Spec 2.3',
@@ -132,12 +129,10 @@ export const registryResources = {
   'server:detail:connections-stdio': {
     source: 'Spec 2.3, Field',
     behavior: 'A stdio release appears in `connections` as `{type: "stdio", bundleUrl, runtime, configSchema}`.',
-    pending: 'releases',
   },
   'server:detail:connections-http': {
     source: 'Spec 2.3, Field',
     behavior: 'A remote release appears in `connections` as `{type: "http", deploymentUrl, configSchema}`.',
-    pending: 'releases',
   },
   'server:detail:security-null': {
     source: 'Spec 2.3, Field',
@@ -146,7 +141,6 @@ export const registryResources = {
   'server:detail:security': {
     source: 'Spec 2.3, House',
     behavior: '`security.scanPassed` is the boolean result of the newest scanned release.',
-    pending: 'releases',
   },
   'server:detail:tools-null': {
     source: 'Spec 2.3, Field',
@@ -155,23 +149,19 @@ export const registryResources = {
   'server:detail:tools': {
     source: 'Spec 2.3',
     behavior: '`tools` lists the scanned tools as `{name, description, inputSchema, outputSchema}`.',
-    pending: 'releases',
   },
   'server:detail:tools-description-null': {
     source: 'Spec 2.3, Field',
     behavior: '`description` of a scanned tool that has none is present and null.',
-    pending: 'releases',
   },
   'server:detail:tools-input-schema': {
     source: 'Spec 2.3',
     behavior: '`inputSchema` of a scanned tool is `{type, properties}`.',
-    pending: 'releases',
   },
   'server:detail:tools-output-schema': {
     source: 'Spec 2.3',
     behavior:
       '`outputSchema` of a scanned tool is `{type, properties, required}` and absent when the tool declares none.',
-    pending: 'releases',
   },
   'server:detail:resources-null': {
     source: 'Spec 2.3, Field',
@@ -180,7 +170,6 @@ export const registryResources = {
   'server:detail:resources': {
     source: 'Spec 2.3',
     behavior: '`resources` lists the scanned resources as `{name, uri, description, mimeType}`.',
-    pending: 'releases',
   },
   'server:detail:prompts-null': {
     source: 'Spec 2.3, Field',
@@ -189,12 +178,10 @@ export const registryResources = {
   'server:detail:prompts': {
     source: 'Spec 2.3',
     behavior: '`prompts` lists the scanned prompts as `{name, description, arguments}`.',
-    pending: 'releases',
   },
   'server:detail:prompts-arguments': {
     source: 'Spec 2.3',
     behavior: 'An argument of a prompt is `{name, description, required}` with a boolean `required`.',
-    pending: 'releases',
   },
 
   // Spec 2.5: invocation log entry
