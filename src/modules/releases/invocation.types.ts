@@ -40,3 +40,12 @@ export abstract class InvocationObserver {
 
   abstract finished(invocation: Invocation): void;
 }
+
+/** Keeps nothing. */
+export class NoInvocations extends InvocationObserver {
+  readonly wantsRecords = false;
+
+  started(_serverId: string): void {}
+
+  finished(_invocation: Invocation): void {}
+}

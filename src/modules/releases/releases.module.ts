@@ -3,7 +3,7 @@ import { AuthModule } from '../auth/auth.module.js';
 import { CredentialsModule } from '../credentials/credentials.module.js';
 import { CredentialsService } from '../credentials/credentials.service.js';
 import { ServersModule } from '../servers/servers.module.js';
-import { InvocationObserver } from './invocation.types.js';
+import { InvocationObserver, NoInvocations } from './invocation.types.js';
 import { RunController } from './run.controller.js';
 import { RunService } from './run.service.js';
 import { BundleController } from './bundle.controller.js';
@@ -15,7 +15,6 @@ import { ReleaseStreamsController } from './release-streams.controller.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
 import { ReleasesController } from './releases.controller.js';
 import { ReleasesService } from './releases.service.js';
-import { UseCounter } from './use-counter.js';
 
 /** Publishing, releases and their run endpoint. */
 @Module({
@@ -27,7 +26,7 @@ import { UseCounter } from './use-counter.js';
     ReleaseStreams,
     BundlesService,
     RunService,
-    { provide: InvocationObserver, useClass: UseCounter },
+    { provide: InvocationObserver, useClass: NoInvocations },
   ],
   exports: [RunService],
 })
