@@ -5,6 +5,7 @@ import { loadEnv } from '../../src/config/env.js';
 import { routeTable } from '../../src/platform/http/route-table.js';
 import { uniqueName } from '../support/app.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
+import { images } from '../support/icons.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 
@@ -340,10 +341,10 @@ describe('the answers of the service', () => {
       method: found.method,
       headers: {
         ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(body === undefined || body instanceof FormData ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
-      body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
+      body: body === undefined || typeof body === 'string' || body instanceof FormData ? body : JSON.stringify(body),
     });
     const text = await response.text();
     expect({ name, status: response.status, text }).toMatchObject({ status });
@@ -422,6 +423,58 @@ describe('the answers of the service', () => {
       await ask('PUT /servers/{qualifiedName}', 404, { qualifiedName: `${generated.name}/weather` }, {});
       await ask('PUT /servers/{qualifiedName}', 413, { qualifiedName }, tooLarge);
       await ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
+      await ask('GET /servers', 200, {}, undefined, { query: '?q=weather' });
+      await ask('GET /servers', 400, {}, undefined, { query: '?pageSize=0' });
+      await ask('PATCH /servers/{qualifiedName}', 200, { qualifiedName }, { license: 'MIT', homepage: null });
+      await ask('PATCH /servers/{qualifiedName}', 400, { qualifiedName }, { homepage: 'none' });
+      await ask('PATCH /servers/{qualifiedName}', 403, { qualifiedName }, {}, other);
+      await ask('PATCH /servers/{qualifiedName}', 404, { qualifiedName: `${namespace}/never` }, {});
+      await ask('PUT /servers/{qualifiedName}/verified', 200, { qualifiedName }, { verified: true });
+      await ask('PUT /servers/{qualifiedName}/verified', 400, { qualifiedName }, {});
+      await ask('PUT /servers/{qualifiedName}/verified', 403, { qualifiedName }, { verified: true }, other);
+      await ask('PUT /servers/{qualifiedName}/verified', 404, { qualifiedName: namespace }, { verified: true });
+      const move = 'POST /servers/{qualifiedName}/transfer';
+      const target = { targetOrganizationId: 'me', targetNamespace: namespace };
+      await ask('PUT /servers/{qualifiedName}', 201, { qualifiedName: `${namespace}/taken` }, {});
+      await ask(move, 200, { qualifiedName }, target);
+      await ask(move, 400, { qualifiedName }, {});
+      await ask(move, 403, { qualifiedName }, target, other);
+      await ask(move, 404, { qualifiedName }, { ...target, targetNamespace: generated.name });
+      await ask(move, 409, { qualifiedName }, { ...target, targetSlug: 'taken' });
+      await ask('DELETE /servers/{qualifiedName}', 200, { qualifiedName: `${namespace}/taken` });
+      const secrets = { qualifiedName, secretName: 'KEY' };
+      await ask('PUT /servers/{qualifiedName}/secrets', 200, secrets, { name: 'KEY', value: 'v' });
+      await ask('PUT /servers/{qualifiedName}/secrets', 400, secrets, { name: 'a b', value: 'v' });
+      await ask('PUT /servers/{qualifiedName}/secrets', 404, secrets, { name: 'KEY', value: 'v' }, other);
+      await ask('GET /servers/{qualifiedName}/secrets', 200, secrets);
+      await ask('GET /servers/{qualifiedName}/secrets', 404, secrets, undefined, other);
+      await ask('DELETE /servers/{qualifiedName}/secrets/{secretName}', 200, secrets);
+      await ask('DELETE /servers/{qualifiedName}/secrets/{secretName}', 404, secrets);
+      const domain = { qualifiedName, domainId: 'managed' };
+      await ask('GET /servers/{qualifiedName}/domains', 200, domain);
+      await ask('GET /servers/{qualifiedName}/domains', 404, domain, undefined, other);
+      const rename = 'PATCH /servers/{qualifiedName}/domains/{domainId}';
+      await ask(rename, 200, domain, { subdomain: uniqueName('sub') });
+      await ask(rename, 400, domain, { subdomain: 'A' });
+      await ask(rename, 404, { ...domain, domainId: 'own' }, { subdomain: uniqueName('sub') });
+      const icon = 'GET /servers/{qualifiedName}/icon';
+      const form = (bytes: Uint8Array) => {
+        const data = new FormData();
+        data.set('file', new Blob([new Uint8Array(bytes)]), 'icon');
+        return data;
+      };
+      await ask(icon, 404, { qualifiedName });
+      for (const bytes of Object.values(images)) {
+        await ask('PUT /servers/{qualifiedName}/icon', 200, { qualifiedName }, form(bytes));
+        await ask(icon, 200, { qualifiedName });
+      }
+      await ask(icon, 403, { qualifiedName }, undefined, { query: '?expires=1&signature=x' });
+      await ask('PUT /servers/{qualifiedName}/icon', 400, { qualifiedName }, form(Buffer.from('none')));
+      await ask('PUT /servers/{qualifiedName}/icon', 403, { qualifiedName }, form(images['image/png']), other);
+      await ask('PUT /servers/{qualifiedName}/icon', 413, { qualifiedName }, form(Buffer.alloc(2 ** 21)));
+      await ask('DELETE /servers/{qualifiedName}/icon', 403, { qualifiedName }, undefined, other);
+      await ask('DELETE /servers/{qualifiedName}/icon', 200, { qualifiedName });
+      await ask('DELETE /servers/{qualifiedName}/icon', 404, { qualifiedName });
       await ask('DELETE /namespaces/{name}', 409, { name: namespace });
       const older = 'PUT /namespaces/{namespace}/servers/{server}';
       await ask(older, 201, { namespace, server: 'older' }, {});
