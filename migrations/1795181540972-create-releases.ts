@@ -15,6 +15,19 @@ export class CreateReleases1795181540972 implements MigrationInterface {
       `CREATE TABLE "release_artifacts" ("release_id" uuid NOT NULL, "kind" text NOT NULL, "hash" text NOT NULL, "bytes" integer NOT NULL, CONSTRAINT "release_artifacts_kind" CHECK ("kind" IN ('module', 'sourcemap', 'bundle')), CONSTRAINT "PK_b62a04a211823ec19634f8b79a1" PRIMARY KEY ("release_id", "kind"))`,
     );
     await queryRunner.query(`CREATE INDEX "release_artifacts_hash" ON "release_artifacts"  ("hash") `);
+    // By hand: whatever deletes artifacts, a server's deletion too, leaves a note of the files that may be unused now.
+    await queryRunner.query(`CREATE TABLE "blob_garbage" ("hash" text NOT NULL PRIMARY KEY)`);
+    await queryRunner.query(
+      `CREATE FUNCTION note_blob_garbage() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN
+         INSERT INTO blob_garbage SELECT DISTINCT hash FROM gone ON CONFLICT DO NOTHING;
+         RETURN NULL;
+       END $$`,
+    );
+    await queryRunner.query(
+      `CREATE TRIGGER release_artifacts_garbage AFTER DELETE ON "release_artifacts"
+         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION note_blob_garbage()`,
+    );
     await queryRunner.query(
       `CREATE TABLE "release_logs" ("seq" bigint GENERATED ALWAYS AS IDENTITY NOT NULL, "release_id" uuid NOT NULL, "stage" text NOT NULL, "level" text NOT NULL, "message" text NOT NULL, "error" text, "created_at" TIMESTAMP(3) WITH TIME ZONE NOT NULL DEFAULT clock_timestamp(), CONSTRAINT "release_logs_stage" CHECK ("stage" IN ('deploy', 'scan', 'metadata', 'publish')), CONSTRAINT "PK_a919ec7b911fd9479b90bedabfe" PRIMARY KEY ("seq"))`,
     );
@@ -59,6 +72,8 @@ export class CreateReleases1795181540972 implements MigrationInterface {
     await queryRunner.query(`DROP TABLE "release_logs"`);
     await queryRunner.query(`DROP INDEX "public"."release_artifacts_hash"`);
     await queryRunner.query(`DROP TABLE "release_artifacts"`);
+    await queryRunner.query(`DROP FUNCTION note_blob_garbage`);
+    await queryRunner.query(`DROP TABLE "blob_garbage"`);
     await queryRunner.query(`DROP INDEX "public"."releases_newest"`);
     await queryRunner.query(`DROP INDEX "public"."releases_unfinished"`);
     await queryRunner.query(`DROP TABLE "releases"`);

@@ -4,8 +4,12 @@ import type { Env } from './config/env.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
+import { CredentialsModule } from './modules/credentials/credentials.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
+import { ReleasesModule } from './modules/releases/releases.module.js';
+import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
+import { SkillsModule } from './modules/skills/skills.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -17,10 +21,18 @@ import { VaultModule } from './platform/vault/vault.module.js';
 const platform = [DatabaseModule, QueueModule, VaultModule, EgressModule, BlobsModule, HttpModule, TelemetryModule];
 
 /** What `api` processes serve. A process without that role still answers health checks. */
-const api = [AuthModule, NamespacesModule, ServersModule, ConnectionsModule];
+const api = [
+  AuthModule,
+  NamespacesModule,
+  ServersModule,
+  CredentialsModule,
+  ReleasesModule,
+  ConnectionsModule,
+  SkillsModule,
+];
 
 /** What `worker` processes run. */
-const worker = [AuthWorkerModule];
+const worker = [ReleasesWorkerModule, AuthWorkerModule];
 
 /** One line per module; the roles of the process say which are loaded. */
 @Module({})

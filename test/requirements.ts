@@ -1,4 +1,5 @@
 import { access } from './requirements/access.js';
+import { credentials } from './requirements/credentials.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { connectResources } from './requirements/resources-connect.js';
@@ -34,6 +35,7 @@ export const requirementChapters = [
   connectEndpoints,
   access,
   servers,
+  credentials,
   service,
 ] as const;
 
@@ -49,6 +51,7 @@ export const requirements = {
   ...connectEndpoints,
   ...access,
   ...servers,
+  ...credentials,
   ...service,
 } as const satisfies Record<string, Requirement>;
 

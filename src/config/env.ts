@@ -92,6 +92,13 @@ const bootstrapKey: Parse<string> = (value) => {
   return value;
 };
 
+const issuerPattern: Parse<string> = (value) => {
+  if (!/^https?:\/\/[A-Za-z0-9.*:[\]-]+(\/[^\s,]*)?$/.test(value)) {
+    throw new Error('must be a list of issuer URLs, in which * stands for one label of the host or any path');
+  }
+  return value;
+};
+
 export type Role = 'api' | 'worker';
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
@@ -186,6 +193,47 @@ export class Env {
     'How long one call to an MCP server may take. Published clients repeat a call after 60 s, hence the maximum.',
   )
   readonly upstreamCallTimeoutMs: number;
+
+  @Setting(
+    'RELEASE_SCAN_TIMEOUT_MS',
+    integer(1_000, 600_000),
+    '60000',
+    'How long looking at what an external server offers may take.',
+  )
+  readonly releaseScanTimeoutMs: number;
+
+  @Setting(
+    'RELEASE_AUTH_TIMEOUT_MS',
+    integer(1_000, 30 * 24 * 60 * 60_000),
+    '3600000',
+    'How long a release waits for somebody to authorize, before it is `AUTH_TIMEOUT` and must be resumed.',
+  )
+  readonly releaseAuthTimeoutMs: number;
+
+  @Setting(
+    'RELEASE_LEASE_MS',
+    integer(300, 600_000),
+    '15000',
+    'After this long without a sign of life of its worker, a release is given to another one.',
+  )
+  readonly releaseLeaseMs: number;
+
+  @Setting(
+    'OAUTH_PKCE_UNANNOUNCED',
+    listOf(issuerPattern),
+    null,
+    'Issuers known to support PKCE without announcing it, `*` for one label of the host or any path; others are refused. ' +
+      'Default: those of Entra ID and Cognito.',
+  )
+  readonly oauthPkceUnannounced: string[] | null;
+
+  @Setting(
+    'OAUTH_SETUP_TTL_MINUTES',
+    integer(1, 1_440),
+    '15',
+    'How long a link to authorize Slipway at an MCP server may be opened.',
+  )
+  readonly oauthSetupTtlMinutes: number;
 
   @Setting(
     'LOG_LEVEL',

@@ -24,26 +24,40 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
+    /** Something answers, but no MCP server: the path of the URL may be wrong. */
+    readonly isWrongPath = false,
   ) {
     super(message, detail);
   }
 }
 
-/** The upstream answered 401. */
+/** The upstream answered 401, or 403 and named the scopes it wants. */
 export class UpstreamAuthRequiredError extends UpstreamFailure {
   readonly kind = 'conflict';
   readonly code = 'auth_required';
 
-  constructor(hasHeaders: boolean) {
-    super(
-      hasHeaders
-        ? 'The MCP server answered 401: it does not accept the headers of this connection. ' +
-            'PUT the connection again with headers it accepts.'
-        : 'The MCP server answered 401: it wants authorization. ' +
-            'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.',
-    );
+  /**
+   * @param challenges the values of its `WWW-Authenticate` headers, 8 KB at most: where its authorization server is
+   * @param wantsMore it knows who we are, and what we may do is not enough
+   */
+  constructor(
+    hasHeaders: boolean,
+    readonly challenges: string[] = [],
+    wantsMore = false,
+  ) {
+    super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
   }
 }
+
+const INSUFFICIENT_SCOPE =
+  'The MCP server answered 403: the authorization of this connection does not reach far enough (insufficient_scope). ' +
+  'Authorize it with the scopes it asks for, or PUT the connection again with headers that have them.';
+const HEADERS_REFUSED =
+  'The MCP server answered 401: it does not accept the headers of this connection. ' +
+  'PUT the connection again with headers it accepts.';
+const NO_HEADERS =
+  'The MCP server answered 401: it wants authorization. ' +
+  'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
 
 /** The upstream did not answer in time. */
 export class UpstreamTimeoutError extends UpstreamFailure {
@@ -124,13 +138,17 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
   if (status === 404) {
     return new UpstreamError(
       `${where} answered 404: is the path right? MCP servers often answer at ${triedPath(url)}.`,
+      undefined,
+      false,
+      true,
     );
   }
   if (status === 403) {
-    return new UpstreamError(`${where} answered 403: the headers of this connection do not give access.`);
+    return new UpstreamError(`${where} answered 403: the headers it was sent do not give access.`);
   }
   if (status === 405 || status === 501) {
-    return new UpstreamError(`${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`);
+    const message = `${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`;
+    return new UpstreamError(message, undefined, false, true);
   }
   if (status === 429) {
     return new UpstreamError(`${where} answered 429: it receives too many requests. Try again later.`);
@@ -155,6 +173,9 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
   if (contentType.includes('html')) {
     return new UpstreamError(
       `${where} is a web page, not an MCP endpoint: is the path right? MCP servers often answer at ${triedPath(url)}.`,
+      undefined,
+      false,
+      true,
     );
   }
   if (!text?.trim()) {

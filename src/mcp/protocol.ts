@@ -17,7 +17,7 @@ export const envelope = {
 export const CLIENT_INFO = { name: 'slipway', version: '0.1.0' };
 
 /**
- * JSON-RPC codes. Those of ours lie outside -32768…-32000, which JSON-RPC and MCP reserve.
+ * JSON-RPC codes. Those of ours, but for the one that published clients know, lie outside -32768…-32000, which JSON-RPC and MCP reserve.
  */
 export const rpcCode = {
   parseError: -32700,
@@ -28,6 +28,8 @@ export const rpcCode = {
   headerMismatch: -32020,
   missingCapability: -32021,
   unsupportedVersion: -32022,
+  /** The caller must give values first; `data` says which. The code is that of the service our clients were made for. */
+  inputRequired: -32002,
   /** The upstream wants authorization; `data` says what to do. */
   authRequired: -33001,
   /** The upstream is down or does not speak MCP. */
@@ -36,6 +38,8 @@ export const rpcCode = {
   timeout: -33003,
   /** The client cancelled the call; nobody should read this. */
   cancelled: -33004,
+  /** There is nothing to call: the server has no release that runs here. */
+  notRunnable: -33005,
 } as const;
 
 /** What an MCP server says of itself when a session begins. Fields it adds stay. */

@@ -1,8 +1,6 @@
-import type { Channel, McpReply } from './channel.js';
-import { deadlineIn, withinDeadline } from './deadline.js';
-import { elements, members, slice, type Span } from './json-text.js';
-import { UpstreamError } from './mcp-errors.js';
-import { rpcCode } from './protocol.js';
+import type { Channel } from './channel.js';
+import { withinDeadline } from './deadline.js';
+import { listPages, mcpLists } from './list-pages.js';
 
 /** How long a list is believed. Legacy servers announce changes on a stream we do not hold open. */
 const FRESH_MS = 30_000;
@@ -13,7 +11,6 @@ const REFRESH_MS_MIN = 1_000;
 /** What is read of an endless list: pages as the official SDK caps them, and tools. */
 const PAGES_MAX = 64;
 const TOOLS_MAX = 10_000;
-const LIST_CHARS_MAX = 16 * 1024 * 1024;
 
 /** The list is read for all who wait for it, so its own time does not depend on who asked first. */
 const LIST_TIMEOUT_MS = 30_000;
@@ -73,44 +70,18 @@ export function matchTool(tools: ToolText[], path: string): ToolMatch {
 }
 
 async function readAll(channel: Channel): Promise<ToolText[]> {
-  const left = deadlineIn(LIST_TIMEOUT_MS);
   const tools: ToolText[] = [];
-  let chars = 0;
-  let cursor: string | undefined;
-  for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
-    const reply = await channel.request({
-      method: 'tools/list',
-      params: cursor === undefined ? undefined : JSON.stringify({ cursor }),
-      timeoutMs: left(),
-    });
-    chars += reply.text.length;
-    if (chars > LIST_CHARS_MAX) throw new UpstreamError('The MCP server lists more than 16 MB of tools.');
-    if (reply.error?.code === rpcCode.methodNotFound) return tools;
-    const read = readPage(reply);
-    tools.push(...read.tools);
-    if (read.nextCursor === undefined) return tools;
-    cursor = read.nextCursor;
+  let pages = 0;
+  for await (const { items } of listPages(channel, mcpLists.tools, LIST_TIMEOUT_MS)) {
+    tools.push(...items.flatMap(toToolText));
+    pages += 1;
+    if (pages === PAGES_MAX || tools.length >= TOOLS_MAX) break;
   }
   return tools.slice(0, TOOLS_MAX);
 }
 
-/** One page of a list. What is no tool in it is passed over. @throws UpstreamError when it is no list */
-function readPage({ text, result, error }: McpReply): { tools: ToolText[]; nextCursor?: string } {
-  if (error)
-    throw new UpstreamError(`The MCP server refused to list its tools: ${error.message.slice(0, 300)}`, {
-      code: error.code,
-    });
-  const parts = result && text[result[0]] === '{' ? members(text, result[0]) : new Map<string, Span>();
-  const list = parts.get('tools');
-  if (!list || text[list[0]] !== '[') {
-    throw new UpstreamError('The MCP server listed its tools in a form that is not MCP.');
-  }
-  const tools = elements(text, list[0]).flatMap((span) => {
-    const tool = slice(text, span);
-    const name = (JSON.parse(tool) as { name?: unknown } | null)?.name;
-    return typeof name === 'string' ? [{ name, text: tool }] : [];
-  });
-  const next = parts.get('nextCursor');
-  const nextCursor: unknown = next && JSON.parse(slice(text, next));
-  return typeof nextCursor === 'string' ? { tools, nextCursor } : { tools };
+/** What is no tool is passed over. */
+function toToolText(text: string): ToolText[] {
+  const name = (JSON.parse(text) as { name?: unknown } | null)?.name;
+  return typeof name === 'string' ? [{ name, text }] : [];
 }

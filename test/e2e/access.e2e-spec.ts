@@ -11,7 +11,8 @@ import { routeTable, type Route } from '../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createServer } from '../support/factories.js';
 import { images, uploadIcon } from '../support/icons.js';
-import { pathOf as pathTo } from '../support/server-rows.js';
+import { pathOf as pathTo } from '../support/registry-rows.js';
+import { publishExternal } from '../support/server-rows.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 
@@ -40,12 +41,14 @@ const CANARY = 'canary-of-the-owner';
 
 let app: TestApp;
 let upstream: Upstream;
+/** Behind the servers, which anybody with a key may call. */
+let published: Upstream;
 let routes: Route[];
 let estate: Estate;
 let stranger: TestAccount;
 
 beforeAll(async () => {
-  upstream = await startUpstream();
+  [upstream, published] = await Promise.all([startUpstream(), startUpstream()]);
   app = await startApp();
   routes = routeTable(await createApp(app.env, { preview: true }));
   estate = await createEstate();
@@ -53,12 +56,13 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app.close();
-  await upstream.close();
+  await Promise.all([upstream.close(), published.close()]);
 });
 
 async function createEstate(): Promise<Estate> {
   const owner = await app.account();
   const server = await createServer(app, owner, { description: CANARY });
+  await publishExternal(app, server, published.url);
   const [namespace = ''] = server.split('/');
   const made = { mcpUrl: upstream.url, metadata: { note: CANARY }, headers: { 'x-note': CANARY } };
   await uploadIcon(app, owner, server, images['image/png']);
@@ -76,10 +80,13 @@ function pathOf(route: Route, { owner, keyId, namespace, server, connectionId }:
     server: server.split('/')[1] ?? '',
     connectionId,
     toolPath: 'echo',
+    slug: server.replace('/', '--'),
+    path: 'mcp',
     accountId: owner.id,
     keyId,
     secretName: 'SECRET',
     domainId: 'managed',
+    token: 'a-setup-link',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
     const value = values[param];
@@ -106,9 +113,14 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
     'POST /connect/:namespace': { mcpUrl: upstream.url },
     'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     'POST /connect/:namespace/:connectionId/.tools/*toolPath': { message: 'hello' },
+    'POST /run/:slug': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    'POST /run/:slug/*path': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
   };
   return bodies[`${method} ${path}`] ?? (method === 'PUT' || method === 'POST' ? {} : undefined);
 }
+
+/** Whether this is the MCP address of a connection or a server. */
+const isMcp = (path: string): boolean => /^\/connect\/.*\/mcp$|^\/run\//.test(path);
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 
@@ -140,11 +152,11 @@ function faultsOf401({ name, path, response: { status, headers, body } }: Visit)
   const faults = (isRight: boolean, what: string) => (isRight ? [] : [`${name}: ${what}, ${JSON.stringify(body)}`]);
   const isConnect = path.startsWith('/connect');
   const keys = Object.keys(body as object).join();
-  const isRightBody = isConnect
-    ? path.endsWith('/mcp')
-      ? body.jsonrpc === '2.0' && body.id === null && typeof body.error.message === 'string'
-      : body.error === 'unauthorized' && typeof body.message === 'string' && keys === 'error,message'
-    : body.error === 'Unauthorized' && keys === 'error';
+  const isRightBody = isMcp(path)
+    ? body.jsonrpc === '2.0' && body.id === null && typeof body.error.message === 'string'
+    : isConnect
+      ? body.error === 'unauthorized' && typeof body.message === 'string' && keys === 'error,message'
+      : body.error === 'Unauthorized' && keys === 'error';
   return [
     ...faults(status === 401, `status ${status}`),
     ...faults(isRightBody, 'wrong body'),
@@ -253,13 +265,13 @@ describe('a request without a valid key', () => {
   });
 
   verifies('auth:body:registry', 'gets {error: "Unauthorized"} outside connections', async () => {
-    const outside = guarded().filter(({ path }) => !path.startsWith('/connect'));
+    const outside = guarded().filter(({ path }) => !path.startsWith('/connect') && !isMcp(path));
     expect(outside.length).toBeGreaterThan(8);
     for (const { response } of await walk(outside, undefined)) expect(response.body).toEqual({ error: 'Unauthorized' });
   });
 
   verifies('auth:body:connect', 'gets {error: "unauthorized", message} under connections', async () => {
-    const inside = guarded().filter(({ path }) => path.startsWith('/connect') && !path.endsWith('/mcp'));
+    const inside = guarded().filter(({ path }) => path.startsWith('/connect') && !isMcp(path));
     expect(inside.length).toBeGreaterThan(8);
     for (const { response } of await walk(inside, undefined)) {
       expect(response.body).toEqual({ error: 'unauthorized', message: expect.stringContaining('API key') });
@@ -303,7 +315,7 @@ describe('a valid key', () => {
       });
       const declared = declarationOf(route);
       const isOperators = declared !== 'public' && declared?.operator === true;
-      const isMethodRefused = route.path.endsWith('/mcp') && route.method !== 'POST';
+      const isMethodRefused = isMcp(route.path) && route.method !== 'POST';
       const allowed = isOperators ? 403 : isMethodRefused ? 405 : 299;
       if (response.status > allowed || (allowed > 299 && response.status !== allowed)) {
         refused.push(`${nameOf(route)}: ${response.status} ${response.text}`);
@@ -313,11 +325,14 @@ describe('a valid key', () => {
     expect(await stateOf(own)).toMatchObject({ namespaces: expect.any(Array), servers: [], connections: [] });
   });
 
-  it('routes without a key are those of monitors, and need none', async () => {
+  it('routes without a key are those of monitors and of people with a setup link, and need none', async () => {
     const open = routes.filter((route) => declarationOf(route) === 'public');
-    expect(open.map(nameOf).toSorted()).toEqual(['GET /health', 'GET /ready']);
-    for (const { response } of await walk(open, undefined)) expect(response.status).toBe(200);
-    for (const { response } of await walk(open, 'Bearer nonsense')) expect(response.status).toBe(200);
+    const setup = ['GET /oauth/callback', 'GET /oauth/client.json', 'GET /setup/:token', 'POST /setup/:token'];
+    expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready'].toSorted());
+    const monitored = open.filter((route) => !setup.includes(nameOf(route)));
+    for (const { response } of await walk(monitored, undefined)) expect(response.status).toBe(200);
+    for (const { response } of await walk(monitored, 'Bearer nonsense')) expect(response.status).toBe(200);
+    for (const { response } of await walk(open, 'Bearer nonsense')) expect(response.status).not.toBe(401);
   });
 });
 

@@ -4,12 +4,12 @@ import supertest from 'supertest';
 import { Egress } from '../../src/platform/egress/egress.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { fetchIcon } from '../../src/modules/servers/icon-fetch.js';
-import { ServersService } from '../../src/modules/servers/servers.service.js';
+import { ServerIconsService } from '../../src/modules/servers/server-icons.service.js';
 import { SignedLinks } from '../../src/platform/http/signed-links.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createNamespace, createServer } from '../support/factories.js';
 import { images, uploadIcon } from '../support/icons.js';
-import { pathOf, serverIdOf } from '../support/server-rows.js';
+import { pathOf, serverIdOf } from '../support/registry-rows.js';
 import { listen, shut } from '../support/upstream-net.js';
 import { verifies } from '../support/verifies.js';
 
@@ -288,8 +288,8 @@ describe('an icon the server names', () => {
   verifies('icon:upload:wins', 'gives way to what the owner says', async () => {
     const name = await createServer(app, owner);
     const id = await serverIdOf(app, name);
-    const servers = app.get(ServersService);
-    await servers.adoptIcon(id, named('/icon'));
+    const icons = app.get(ServerIconsService);
+    await icons.adopt(id, named('/icon'));
     expect((await getIcon(name)).body).toEqual(png);
     expect(await iconUrlOf(name)).toContain('/icon?expires=');
     const elsewhere = 'https://weather.example.com/icon.png';
@@ -297,22 +297,22 @@ describe('an icon the server names', () => {
     expect(await iconUrlOf(name)).toBe(elsewhere);
     await uploadIcon(app, owner, name, images['image/gif']);
     expect(await iconUrlOf(name)).toContain('/icon?expires=');
-    await servers.adoptIcon(id, named('/icon'));
-    await servers.adoptIcon(id, undefined);
+    await icons.adopt(id, named('/icon'));
+    await icons.adopt(id, undefined);
     expect((await getIcon(name)).body).toEqual(images['image/gif']);
     await app.as(owner).delete(pathOf(name, '/icon'));
     expect(await iconUrlOf(name)).toBe(elsewhere);
     await app.as(owner).patch(pathOf(name), { iconUrl: null });
     expect(await iconUrlOf(name)).toBeNull();
-    await servers.adoptIcon(id, named('/icon'));
-    await servers.adoptIcon(id, undefined);
+    await icons.adopt(id, named('/icon'));
+    await icons.adopt(id, undefined);
     expect((await getIcon(name)).status).toBe(404);
   });
 
   verifies('icon:get:too-large', 'and is too large answers so, until there is another', async () => {
     const name = await createServer(app, owner);
-    const servers = app.get(ServersService);
-    await servers.adoptIcon(await serverIdOf(app, name), named('/large'));
+    const icons = app.get(ServerIconsService);
+    await icons.adopt(await serverIdOf(app, name), named('/large'));
     const response = await app.as(other).get(pathOf(name, '/icon'));
     expect([response.status, response.body]).toEqual([413, { error: 'File too large' }]);
     expect(await iconUrlOf(name)).toBeNull();
@@ -324,7 +324,7 @@ describe('an icon the server names', () => {
     const name = await createServer(app, owner);
     const id = await serverIdOf(app, name);
     await app.as(owner).delete(pathOf(name));
-    await app.get(ServersService).adoptIcon(id, named('/icon'));
+    await app.get(ServerIconsService).adopt(id, named('/icon'));
     expect(await app.database.query('SELECT 1 FROM server_icons WHERE server_id = $1', [id])).toEqual([]);
   });
 });

@@ -4,6 +4,7 @@ import { parseUrl } from '../../config/parse-url.js';
 import type { Egress } from '../../platform/egress/egress.js';
 import type { McpCall, McpReply } from '../channel.js';
 import { fromHttpStatus, notMcp, UpstreamAuthRequiredError, UpstreamError } from '../mcp-errors.js';
+import { bearerChallenge, challengeHeaders } from '../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../messages.js';
 import { rpcCode } from '../protocol.js';
 import { exchange, type ExchangeAnswer } from './http-exchange.js';
@@ -82,8 +83,14 @@ export class HttpWire {
   async tell(headers: Headers, method: string, timeoutMs: number): Promise<void> {
     const { url } = this.target;
     const body = requestText(null, method, undefined);
-    const { status } = await exchange(this.egress, { url, method: 'POST', headers, body, timeoutMs });
-    if (status === 401) throw new UpstreamAuthRequiredError(Object.keys(this.target.headers).length > 0);
+    const { status, headers: answered } = await exchange(this.egress, {
+      url,
+      method: 'POST',
+      headers,
+      body,
+      timeoutMs,
+    });
+    this.requireAuthorized(status, answered);
     if (status >= 400) throw fromHttpStatus(status, url, undefined);
   }
 
@@ -124,10 +131,19 @@ export class HttpWire {
     return null;
   }
 
+  /** @throws UpstreamAuthRequiredError for a 401, and for a 403 that asks for more scopes (RFC 6750 section 3.1) */
+  private requireAuthorized(status: number, headers: IncomingHttpHeaders): void {
+    if (status !== 401 && status !== 403) return;
+    const challenges = challengeHeaders(headers['www-authenticate']);
+    const wantsMore = status === 403 && bearerChallenge(challenges)?.error === 'insufficient_scope';
+    if (status === 403 && !wantsMore) return;
+    throw new UpstreamAuthRequiredError(Object.keys(this.target.headers).length > 0, challenges, wantsMore);
+  }
+
   private replyIn(answer: ExchangeAnswer, id: number, { mayLoseSession }: WireRequest): McpReply {
-    const { url, headers } = this.target;
+    const { url } = this.target;
     const { status, contentType, text } = answer;
-    if (status === 401) throw new UpstreamAuthRequiredError(Object.keys(headers).length > 0);
+    this.requireAuthorized(status, answer.headers);
     const head = text === null ? null : parseMessage(text);
     const reply = head && text !== null ? replyTo(id, text, head) : null;
     if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();

@@ -1,10 +1,11 @@
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import type { Cancellation } from '../cancellation.js';
 import type { Channel, McpReply } from '../channel.js';
 import { DuplicateMemberError, members, slice, splice, type Span } from '../json-text.js';
 import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../mcp-errors.js';
 import { parseMessage, type RpcHead } from '../messages.js';
 import { envelope, LEGACY_VERSIONS, rpcCode, type ServerHello } from '../protocol.js';
+import { FrontRefusal } from './front.errors.js';
 import { InFlight } from './in-flight.js';
 
 /** One POST to an MCP endpoint of ours. */
@@ -19,6 +20,16 @@ export interface FrontRequest {
   caller: string;
   /** Cancelled when the client is gone. */
   cancellation: Cancellation;
+  /** Told how it went, if anybody wants to know. */
+  watch?: FrontWatch;
+}
+
+/** Hears what a request was about and what became of it, for those who keep records. */
+export interface FrontWatch {
+  /** It was readable: a request or a notification, with its params. */
+  asked(method: string, params: unknown): void;
+  /** The upstream failed, or was not asked; a JSON-RPC error of the upstream is an answer, not a failure. */
+  failed(error: Error): void;
 }
 
 /** Where the answer goes. */
@@ -51,13 +62,18 @@ export class McpFront {
 
   constructor(private readonly limits: FrontLimits) {}
 
-  /** Answers one POST. Failures of the upstream become JSON-RPC answers; only bugs reject. */
-  async serve(channel: Channel, request: FrontRequest, sink: FrontSink): Promise<void> {
+  /**
+   * Answers one POST. Failures of the upstream become JSON-RPC answers; only bugs reject.
+   *
+   * @param channel where it leads, or why it leads nowhere
+   */
+  async serve(channel: Channel | FrontRefusal, request: FrontRequest, sink: FrontSink): Promise<void> {
     const { text } = request;
     const head = parseMessage(text);
     const fault = head ? faultOf(head, request) : unreadable(text);
     if (fault) return sink.reply(fault.status, errorText('null', fault.code, fault.message, fault.data));
     const message = head as RpcHead & { method: string };
+    request.watch?.asked(message.method, message.params);
     if (message.id === undefined || typeof message.method !== 'string') {
       if (message.method === 'notifications/cancelled') this.cancel(request, message);
       return sink.reply(202, null);
@@ -73,18 +89,20 @@ export class McpFront {
     try {
       await this.answer(channel, request, message, parts, id, sink);
     } catch (error) {
-      sink.reply(200, failureText(id, message.method, error));
+      request.watch?.failed(error as Error);
+      sink.reply(error instanceof FrontRefusal ? statusOf[error.kind] : 200, failureText(id, message.method, error));
     }
   }
 
   private async answer(
-    channel: Channel,
+    channel: Channel | FrontRefusal,
     request: FrontRequest,
     { method, params }: RpcHead & { method: string },
     parts: Map<string, Span>,
     id: string,
     sink: FrontSink,
   ): Promise<void> {
+    if (channel instanceof FrontRefusal) throw channel;
     if (method === 'ping') return sink.reply(200, resultMessage(id, '{}'));
     if (refusedMethods.has(method)) {
       return sink.reply(200, errorText(id, rpcCode.methodNotFound, `This endpoint is stateless and has no ${method}`));
@@ -225,6 +243,7 @@ export function errorText(id: string, code: number, message: string, data?: unkn
  * sessions in a loop. A tool that wants authorization says so as a tool result, which reaches the model and its user.
  */
 function failureText(id: string, method: string, error: unknown): string {
+  if (error instanceof FrontRefusal) return errorText(id, error.rpcCode, error.message, error.data);
   if (error instanceof UpstreamAuthRequiredError) {
     if (method === 'tools/call') {
       return resultMessage(id, JSON.stringify({ content: [{ type: 'text', text: error.message }], isError: true }));

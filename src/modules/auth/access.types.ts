@@ -17,7 +17,8 @@ export const ANONYMOUS: Caller = {
 /** What a route lets people do, as `resource:operation`. */
 export type Scope =
   | `${'accounts' | 'namespaces' | 'servers' | 'skills'}:${'read' | 'write'}`
-  | `connections:${'read' | 'write' | 'execute'}`;
+  | `connections:${'read' | 'write' | 'execute'}`
+  | 'servers:execute';
 
 /** A namespace the caller was found to own. */
 export interface OwnedNamespace {

@@ -1,71 +1,40 @@
-import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
+import type { Channel } from '../../mcp/channel.js';
+import { Link } from '../../mcp/link.js';
 import { CallerLeftError, UpstreamFailure, UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
-import type { ServerHello } from '../../mcp/protocol.js';
-import { ToolCatalog } from '../../mcp/tool-catalog.js';
 import { statusAfter } from './connection-status.js';
 import type { StatusObserver } from './status-recorder.js';
 
-/** How long calls may still run on a link that was replaced. */
-const DRAIN_MS_MAX = 60_000;
+/** The row a link was made from. */
+export interface LinkedRow {
+  id: string;
+  revision: number;
+  namespaceId: string;
+}
 
 /** The live end of a connection in this process: its channel, watched, so that every outcome reaches the status. */
-export class ConnectionLink implements Channel {
-  readonly catalog = new ToolCatalog(this);
-  lastUsedAt = Date.now();
-  private running = 0;
-  private onIdle: (() => void) | null = null;
+export class ConnectionLink extends Link {
+  readonly id: string;
+  readonly revision: number;
+  readonly namespaceId: string;
 
   constructor(
-    readonly id: string,
-    readonly revision: number,
-    private readonly channel: Channel,
+    { id, revision, namespaceId }: LinkedRow,
+    channel: Channel,
     private readonly observer: StatusObserver,
-  ) {}
-
-  open(timeoutMs: number): Promise<ServerHello> {
-    return this.watched('initialize', this.channel.open(timeoutMs));
+  ) {
+    super(channel);
+    this.id = id;
+    this.revision = revision;
+    this.namespaceId = namespaceId;
   }
 
-  request(call: McpCall): Promise<McpReply> {
-    return this.watched(call.method, this.channel.request(call));
+  protected override succeeded(): void {
+    this.observer.succeeded();
   }
 
-  close(): Promise<void> {
-    return this.channel.close();
-  }
-
-  /** Closes once the calls that run are over. */
-  async retire(): Promise<void> {
-    if (this.running > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, DRAIN_MS_MAX).unref();
-        this.onIdle = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    await this.close();
-  }
-
-  get isIdle(): boolean {
-    return this.running === 0;
-  }
-
-  private async watched<T>(method: string, work: Promise<T>): Promise<T> {
-    this.running += 1;
-    this.lastUsedAt = Date.now();
-    try {
-      const value = await work;
-      this.observer.succeeded();
-      return value;
-    } catch (error) {
-      if (error instanceof UpstreamFailure && saysSomething(method, error)) this.observer.failed(statusAfter(error));
-      throw error;
-    } finally {
-      this.running -= 1;
-      if (this.running === 0) this.onIdle?.();
-    }
+  protected override failed(method: string, error: Error): Error {
+    if (error instanceof UpstreamFailure && saysSomething(method, error)) this.observer.failed(statusAfter(error));
+    return error;
   }
 }
 

@@ -1,8 +1,9 @@
-import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { LinkPool } from '../../mcp/link-pool.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
@@ -19,9 +20,8 @@ import { StatusRecorder } from './status-recorder.js';
 const TARGET_CACHED_MS = 5_000;
 const TARGETS_CACHED_MAX = 50_000;
 
-/** An upstream session nobody uses is ended after this long. */
-const IDLE_MS = 10 * 60_000;
-const SWEEP_EVERY_MS = 60_000;
+/** Open upstream sessions at most. */
+const LINKS_MAX = 50_000;
 
 const CHANGED_TOPIC = 'connections.changed';
 
@@ -40,9 +40,7 @@ export type TargetRow = Pick<Connection, 'id' | 'revision' | 'namespaceId' | 'mc
 /** The links of this process: one per connection, shared by all callers, opened by the first call. */
 @Injectable()
 export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
-  private readonly logger = new Logger('connections');
-  private readonly links = new Map<string, { link: ConnectionLink; namespaceId: string }>();
-  private readonly sweeper = setInterval(() => this.closeIdle(), SWEEP_EVERY_MS).unref();
+  private readonly links = new LinkPool<ConnectionLink>('connections', LINKS_MAX);
   private readonly targets = new RowCache<Target>((key) => this.load(key), {
     max: TARGETS_CACHED_MAX,
     ttlMs: TARGET_CACHED_MS,
@@ -61,11 +59,11 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     await this.relay.subscribe<{ key: string; id: string; revision: number | null }>(CHANGED_TOPIC, (change) => {
       this.targets.drop(change.key);
       const held = this.links.get(change.id);
-      if (held && held.link.revision !== change.revision) this.drop(change.id);
+      if (held && held.revision !== change.revision) this.links.drop(change.id);
     });
     await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
-      for (const [key, { namespaceId }] of this.links) if (namespaceId === id) this.drop(key);
+      this.links.dropWhere(({ namespaceId }) => namespaceId === id);
     });
   }
 
@@ -90,23 +88,19 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Ends what this process holds of a connection, with its upstream session. */
-  async end(id: string): Promise<void> {
-    const held = this.links.get(id);
-    this.links.delete(id);
-    await held?.link.close();
+  end(id: string): Promise<void> {
+    return this.links.end(id);
   }
 
-  async onApplicationShutdown(): Promise<void> {
-    clearInterval(this.sweeper);
-    await Promise.all([...this.links.keys()].map((id) => this.end(id)));
+  onApplicationShutdown(): Promise<void> {
+    return this.links.close();
   }
 
   private linkTo(target: Target): ConnectionLink {
-    const held = this.links.get(target.id)?.link;
+    const held = this.links.get(target.id);
     if (held && held.revision >= target.revision) return held;
     const link = new ConnectionLink(
-      target.id,
-      target.revision,
+      target,
       new HttpChannel(this.egress, {
         url: new URL(target.mcpUrl),
         headers: target.headers,
@@ -114,22 +108,8 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
       }),
       this.statuses.observer(target),
     );
-    this.links.set(target.id, { link, namespaceId: target.namespaceId });
-    void held?.retire();
+    this.links.put(target.id, link);
     return link;
-  }
-
-  private drop(id: string): void {
-    const held = this.links.get(id);
-    this.links.delete(id);
-    void held?.link.retire();
-  }
-
-  private closeIdle(): void {
-    const before = Date.now() - IDLE_MS;
-    const idle = [...this.links].filter(([, { link }]) => link.isIdle && link.lastUsedAt < before);
-    for (const [id] of idle) this.drop(id);
-    if (idle.length > 0) this.logger.debug(`${idle.length} idle upstream sessions ended`);
   }
 
   private async load(key: string): Promise<Target | null> {

@@ -2,35 +2,28 @@ import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, Header, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
 import { Env } from '../../config/env.js';
-import { McpFront } from '../../mcp/front/mcp-front.js';
+import { McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
+import { HttpFront } from '../../mcp/front/http-front.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
-import { readBody } from '../../platform/http/request-body.js';
 import { Access } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { Direct } from '../auth/direct.decorator.js';
 import type { DirectRequest } from '../auth/direct.decorator.js';
-import { whileConnected } from './client-gone.js';
 import { ConnectionLinks } from './connection-links.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
-import { McpMethodNotAllowedError, OriginRefusedError } from './connections.errors.js';
-import { isTrustedOrigin } from './origin.js';
-import { ResponseSink } from './response-sink.js';
-
-/** The largest JSON-RPC message taken from a client. */
-const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 @ApiTags('MCP')
 @Controller('connect/:namespace/:connectionId/mcp')
 @ApiParam(namespaceParam)
 @ApiParam(connectionIdParam)
 export class ConnectionMcpController {
-  private readonly front: McpFront;
+  private readonly front: HttpFront;
 
   constructor(
     private readonly links: ConnectionLinks,
-    private readonly env: Env,
+    env: Env,
   ) {
-    this.front = new McpFront({ callTimeoutMs: env.upstreamCallTimeoutMs });
+    this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
   }
 
   /**
@@ -59,24 +52,11 @@ export class ConnectionMcpController {
     message: 'The Origin header names a web site that is not this service',
   })
   async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
-    const { headers, grant, params } = request;
-    if (!isTrustedOrigin(headers.origin, this.env)) throw new OriginRefusedError();
-    const text = await readBody(request, MESSAGE_BYTES_MAX);
-    const link = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
-    const session = headers['mcp-session-id'];
-    await whileConnected(response, (cancellation) =>
-      this.front.serve(
-        link,
-        {
-          text,
-          acceptsStream: headers.accept?.includes('text/event-stream') ?? false,
-          protocolVersion: headers['mcp-protocol-version'] as string | undefined,
-          caller: `${grant.caller.keyId} ${link.id} ${typeof session === 'string' ? session : ''}`,
-          cancellation,
-        },
-        new ResponseSink(response),
-      ),
-    );
+    const { grant, params } = request;
+    await this.front.serve(request, response, async () => {
+      const channel = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
+      return { channel, caller: `${grant.caller.keyId} ${channel.id}` };
+    });
   }
 
   /** There is no stream to open: everything is answered on the POST that asked. */

@@ -1,5 +1,5 @@
 import { UpstreamAuthRequiredError, type UpstreamFailure } from '../../mcp/mcp-errors.js';
-import { toStorableText } from './storable.js';
+import { toStorableText } from '../../platform/database/storable.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
 export const connectionStates = ['connected', 'disconnected', 'auth_required', 'error'] as const;

@@ -10,7 +10,7 @@ import type { DirectRequest } from '../auth/direct.decorator.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
-import { whileConnected } from './client-gone.js';
+import { whileConnected } from '../../mcp/front/client-gone.js';
 
 /** The largest body of arguments. */
 const ARGUMENTS_BYTES_MAX = 16 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { Transform } from 'class-transformer';
 import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
-import { storableFault } from './storable.js';
+import { storableFault } from '../../platform/database/storable.js';
 
 const URL_CHARS_MAX = 2048;
 const METADATA_BYTES_MAX = 16 * 1024;

@@ -28,23 +28,3 @@ export class ToolError extends DomainError {
   readonly kind = 'unprocessable';
   readonly code = 'tool_error';
 }
-
-/** The MCP endpoint is stateless. */
-export class McpMethodNotAllowedError extends DomainError {
-  readonly kind = 'method_not_allowed';
-  readonly code = 'method_not_allowed';
-
-  constructor() {
-    super('This MCP endpoint is stateless: send POST');
-  }
-}
-
-/** A web page of another origin must not reach a local service through its visitor's browser (DNS rebinding). */
-export class OriginRefusedError extends DomainError {
-  readonly kind = 'forbidden';
-  readonly code = 'forbidden';
-
-  constructor() {
-    super('The Origin header names a web site that is not this service');
-  }
-}

@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { storableFault } from './storable.js';
+import { storableFault } from '../../platform/database/storable.js';
 
 const PREFIX = 'metadata.';
 

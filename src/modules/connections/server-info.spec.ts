@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { ServerInfo } from '../../mcp/protocol.js';
 import { toStoredServerInfo } from './server-info.js';
-import { storableFault, toStorableText } from './storable.js';
+import { storableFault, toStorableText } from '../../platform/database/storable.js';
 
 describe('what a server said of itself', () => {
   it('is kept where it is of the right type, and nothing else of it', () => {

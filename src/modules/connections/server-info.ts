@@ -1,5 +1,5 @@
 import type { ServerInfo } from '../../mcp/protocol.js';
-import { toStorableText } from './storable.js';
+import { toStorableText } from '../../platform/database/storable.js';
 
 type Icon = NonNullable<ServerInfo['icons']>[number];
 

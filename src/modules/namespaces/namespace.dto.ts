@@ -42,6 +42,11 @@ export class NamespaceQueryDto {
   @IsFlag()
   hasServers?: boolean;
 
+  /** Search all namespaces that hold skills, or none: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @IsFlag()
+  hasSkills?: boolean;
+
   /** Page to show, from 1. */
   @ApiProperty({ type: 'integer' })
   @IsOptional()

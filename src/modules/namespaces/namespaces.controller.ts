@@ -39,7 +39,7 @@ export class NamespacesController {
     return this.namespaces.create(caller);
   }
 
-  /** List your namespaces. Newest first. With `q`, `ownerId` or `hasServers`: search everybody's, by name. */
+  /** List your namespaces. Newest first. With `q`, `ownerId`, `hasServers` or `hasSkills`: search everybody's, by name. */
   @Get()
   @Access('namespaces:read')
   @ApiErrors(400)
@@ -48,7 +48,7 @@ export class NamespacesController {
   }
 
   /**
-   * Delete a namespace that holds no servers. Its connections go with it. Spec 4.13.
+   * Delete a namespace that holds no servers. Its skills and connections go with it. Spec 4.13.
    */
   @Delete(':name')
   @ApiParam(nameParam)

@@ -48,15 +48,16 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
 
   /** The caller's namespaces, newest first; with a search filter those of everybody, by name. */
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
-    const { q, ownerId, hasServers } = query;
-    const isSearch = q !== undefined || ownerId !== undefined || hasServers !== undefined;
+    const { q, ownerId, hasServers, hasSkills } = query;
+    const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
     const rows = this.namespaces.createQueryBuilder('namespace');
     if (!isSearch) rows.where('namespace.accountId = :account', { account: caller.accountId });
     if (q !== undefined) rows.andWhere('starts_with(namespace.name, :q)', { q: q.toLowerCase() });
     if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
-    if (hasServers !== undefined) {
-      const exists = 'EXISTS (SELECT 1 FROM servers WHERE servers.namespace_id = namespace.id)';
-      rows.andWhere(hasServers ? exists : `NOT ${exists}`);
+    // Modules further up own these tables; by name, since the arrows between modules point one way.
+    for (const [table, wanted] of Object.entries({ servers: hasServers, skills: hasSkills })) {
+      const exists = `EXISTS (SELECT 1 FROM ${table} held WHERE held.namespace_id = namespace.id)`;
+      if (wanted !== undefined) rows.andWhere(wanted ? exists : `NOT ${exists}`);
     }
     const { offset, pagination } = pageOf(query, await rows.getCount());
     if (offset === null) return { namespaces: [], pagination };

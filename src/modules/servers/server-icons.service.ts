@@ -74,7 +74,11 @@ export class ServerIconsService {
     return { success: true };
   }
 
-  /** See `ServersService.adoptIcon`. An icon the server no longer names goes; one that was uploaded stays. */
+  /**
+   * Keeps the icon a server names in what it says of itself (`serverInfo.icons`), unless one was uploaded; one it no longer
+   * names goes. Fetches it (15 s at most), so never inside a transaction. An icon that cannot be had is none: only the
+   * database makes this fail.
+   */
   async adopt(serverId: string, given: unknown): Promise<void> {
     if (await this.icons.existsBy({ serverId, source: 'upload' })) return;
     const icon = await fetchIcon(this.egress, given);

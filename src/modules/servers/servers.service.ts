@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager } from 'typeorm';
+import { Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
@@ -9,7 +9,6 @@ import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { requireServerName, type QualifiedName } from './qualified-name.js';
 import type { CreateServerDto, DeletedServerDto, ServerDto } from './server.dto.js';
 import { Server } from './server.entity.js';
-import { ServerIconsService } from './server-icons.service.js';
 import { toServerDto } from './server.mapper.js';
 import { ServerUses } from './server-uses.js';
 import {
@@ -18,7 +17,6 @@ import {
   type RunnableServer,
   type ServerChange,
   type ServerRef,
-  type ServerSnapshot,
 } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
@@ -32,7 +30,6 @@ export class ServersService {
 
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
-    private readonly icons: ServerIconsService,
     private readonly uses: ServerUses,
     private readonly relay: RelayService,
   ) {}
@@ -102,34 +99,6 @@ export class ServersService {
     if (!server) return null;
     const { id, namespaceId, name, snapshot } = server;
     return { id, namespaceId, namespace: server.namespace.name, name, slug, current: snapshot };
-  }
-
-  /**
-   * Makes a release the one that is run: part of the transaction that publishes or promotes it. Its tools' names can be
-   * searched for from then on. After the commit, {@link announceChange}.
-   */
-  async setCurrent(serverId: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
-    const { releaseId: currentReleaseId, type: currentType } = snapshot;
-    await tx
-      .createQueryBuilder()
-      .update(Server)
-      .set({ currentReleaseId, currentType, snapshot: () => ':snapshot::jsonb' })
-      .where({ id: serverId })
-      .setParameter('snapshot', JSON.stringify(snapshot))
-      .execute();
-  }
-
-  /** Remembers what the security check said of the newest scanned release. */
-  async setScan(serverId: string, scanPassed: boolean, tx: EntityManager): Promise<void> {
-    await tx.update(Server, { id: serverId }, { scanPassed });
-  }
-
-  /**
-   * Keeps the icon a server names in what it says of itself (`serverInfo.icons`), unless one was uploaded. Fetches it
-   * (15 s at most), so never inside a transaction. An icon that cannot be had is none: only the database makes it fail.
-   */
-  async adoptIcon(serverId: string, icons: unknown): Promise<void> {
-    await this.icons.adopt(serverId, icons);
   }
 
   /** Counts connections made to a server and calls through it. Never waits: safe on the path of a call. */

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { access, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -48,6 +48,13 @@ export class DiskBlobStore extends BlobStore {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
     }
+  }
+
+  async has(hash: string): Promise<boolean> {
+    return access(this.fileOf(hash)).then(
+      () => true,
+      () => false,
+    );
   }
 
   withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T> {

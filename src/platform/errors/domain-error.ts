@@ -9,6 +9,7 @@ export type ErrorKind =
   | 'not_found'
   | 'method_not_allowed'
   | 'conflict'
+  | 'gone'
   | 'too_large'
   | 'unprocessable'
   | 'rate_limited'
@@ -25,6 +26,7 @@ export const statusOf: Record<ErrorKind, number> = {
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,
+  gone: 410,
   too_large: 413,
   unprocessable: 422,
   rate_limited: 429,

@@ -3,14 +3,16 @@ import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**
  * The two bodies of the contract (Spec 7): `connections` answers `{error: code, message}`, `registry` answers
- * `{error: message}`. MCP endpoints answer JSON-RPC errors.
+ * `{error: message}`. What publishes a skill answers `{error: message, code: CODE}`, MCP endpoints JSON-RPC errors.
  */
-export type ErrorFamily = 'registry' | 'connections' | 'json-rpc';
+export type ErrorFamily = 'registry' | 'connections' | 'publishing' | 'json-rpc';
 
 export interface ErrorAnswer {
   status: number;
   headers: Record<string, string>;
-  body: { error: string; message?: string } | { jsonrpc: '2.0'; id: null; error: { code: number; message: string } };
+  body:
+    | { error: string; message?: string; code?: string }
+    | { jsonrpc: '2.0'; id: null; error: { code: number; message: string } };
 }
 
 /** JSON-RPC's own codes where it has them; otherwise ours, -33000 less the status, outside of what it reserves. */
@@ -29,10 +31,15 @@ const notRepeatable: ReadonlySet<ErrorKind> = new Set([
   'timeout',
 ]);
 
-/** The family of a canonical path, which decides for whatever never reaches a route. */
-export function familyOf(path: string): ErrorFamily {
-  if (/^\/connect\/[^/]+\/[^/]+\/mcp\/?$/.test(path)) return 'json-rpc';
-  return path === '/connect' || path.startsWith('/connect/') ? 'connections' : 'registry';
+/**
+ * The family of a canonical path, which decides for whatever never reaches a route.
+ *
+ * @param method in any case; without one the path is read, not written
+ */
+export function familyOf(path: string, method = 'GET'): ErrorFamily {
+  if (/^\/connect\/[^/]+\/[^/]+\/mcp\/?$|^\/run\/./.test(path)) return 'json-rpc';
+  if (path === '/connect' || path.startsWith('/connect/')) return 'connections';
+  return /^\/skills(\/|$)/.test(path) && /^(PUT|POST)$/i.test(method) ? 'publishing' : 'registry';
 }
 
 /** The domain error behind anything that was thrown; null for what nobody foresaw. */
@@ -63,6 +70,8 @@ export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
       return { status, headers, body: { jsonrpc: '2.0', id: null, error: { code: rpcCodeOf(status), message } } };
     case 'connections':
       return { status, headers, body: { error: code, message } };
+    case 'publishing':
+      return { status, headers, body: { error: known?.registryText ?? message, code: code.toUpperCase() } };
     case 'registry':
       return { status, headers, body: { error: known?.registryText ?? message } };
   }

@@ -63,7 +63,7 @@ export class ErrorFilter implements ExceptionFilter {
       response.destroy();
       return;
     }
-    const { status, headers, body } = errorAnswer(error, familyOf(request.path));
+    const { status, headers, body } = errorAnswer(error, familyOf(request.path, request.method));
     response.status(status).set(headers).json(body);
   }
 }

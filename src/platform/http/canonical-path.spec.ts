@@ -23,6 +23,8 @@ describe('canonicalPath', () => {
     ['/%61cme/conn', '/connect/acme/conn'],
     ['/connect/acme/conn/mcp/', '/connect/acme/conn/mcp'],
     ['/acme/conn/mcp/', '/connect/acme/conn/mcp'],
+    ['/run/acme--weather/', '/run/acme--weather'],
+    ['/run/acme--weather/mcp/?x=/', '/run/acme--weather/mcp?x=/'],
     ['HTTP://host/acme/conn?a#b', '/connect/acme/conn?a'],
     ['http://host', '/'],
   ])('%s is %s', (target, path) => {
@@ -56,6 +58,9 @@ describe('canonicalPath', () => {
     ],
     ...[
       '/namespaces/acme',
+      '/run',
+      '/run/acme',
+      '/run/acme/files/',
       '/health',
       '/docs/',
       '/openapi.json',

@@ -40,6 +40,9 @@ function originForm(url: string): string {
   return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*\/?/i, '/');
 }
 
+/** The MCP addresses of a server, with slashes behind. */
+const RUN_ENDPOINT = /^\/run\/[^/]+(?:\/mcp)?\/+$/;
+
 /** Trailing slashes mean nothing to Express' router; the door ahead of it compares segment by segment. */
 function withoutTrailingSlashes(path: string): string {
   let end = path.length;
@@ -53,7 +56,8 @@ function withoutTrailingSlashes(path: string): string {
  * - `/servers/ns/server/…`, `/servers/@ns%2Fserver/…`, `/servers/ns%2F` become `/servers/ns%2Fserver/…`, `/servers/ns`.
  * - `/{ns}…` becomes `/connect/{ns}…` when `{ns}` is a possible, unreserved namespace name: the short form that
  *   published clients use.
- * - `/connect/{ns}…/` loses its trailing slashes.
+ * - `/connect/{ns}…/`, `/run/{slug}/` and `/run/{slug}/mcp/` lose their trailing slashes; deeper paths of a run
+ *   endpoint belong to its server.
  * - An absolute target or a fragment is cut down to path and query.
  *
  * Percent-encoding is undone once, never twice, so `%252F` stays part of a (then invalid) name. A path it does not
@@ -66,7 +70,7 @@ export function canonicalPath(url: string): string {
   const mark = target.indexOf('?');
   const path = mark < 0 ? target : target.slice(0, mark);
   const query = mark < 0 ? '' : target.slice(mark);
-  if (path.startsWith('/connect/')) return withoutTrailingSlashes(path) + query;
+  if (path.startsWith('/connect/') || RUN_ENDPOINT.test(path)) return withoutTrailingSlashes(path) + query;
   const [root, first = '', ...segments] = path.split('/');
   if (root !== '') return target;
   if (first === 'servers') {

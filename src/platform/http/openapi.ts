@@ -4,7 +4,7 @@ import { familyOf, rpcCodeOf, type ErrorFamily } from '../errors/error-body.js';
 import { API_ERRORS, type ApiError } from './api-errors.decorator.js';
 
 const description = `
-One place where a company's MCP servers are registered, connected and called.
+One place where a company's MCP servers are published, found, connected and called.
 
 **First steps.** Press *Authorize* and give the API key that \`npm start\` printed. Then, top to bottom:
 1. *Namespaces*: claim one with \`PUT /namespaces/{name}\`.
@@ -13,9 +13,11 @@ One place where a company's MCP servers are registered, connected and called.
 3. *Tools*: list its tools, look at one, call it.
 4. *MCP*: use the same connection from any MCP client, at \`/connect/{namespace}/{connectionId}/mcp\`.
 5. *Connections*: list yours, filtered by your own metadata.
+6. *Servers* and *Releases*: create a server, publish the same URL as its first release, follow its log, find it by
+   search, and call it at \`/run/{slug}\` with any valid key.
 
 \`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
-endpoints, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
+endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
 `.trim();
 
 /** In the order a newcomer needs them. */
@@ -23,8 +25,10 @@ const tags: [name: string, description: string][] = [
   ['Namespaces', 'Names you own; they hold servers and connections.'],
   ['Connections', 'Stored links to MCP servers.'],
   ['Tools', 'What a connection can do, over REST.'],
-  ['MCP', 'What a connection can do, over MCP.'],
+  ['MCP', 'What a connection or a registered server can do, over MCP.'],
   ['Servers', 'The registry.'],
+  ['Releases', 'Publishing versions of a server, and what became of them.'],
+  ['Skills', 'Instructions for agents: folders with a SKILL.md.'],
   ['Server icons', 'A picture for each server.'],
   ['Server settings', 'Secrets of a server, and the address it runs at.'],
   ['Accounts and API keys', 'Who may do what.'],
@@ -56,6 +60,10 @@ function exampleBody(family: ErrorFamily, status: number, given: { code?: string
   const message =
     given.message ?? (status === 404 ? 'Resource not found' : (usualTexts[status] ?? 'What happened, and what to do.'));
   if (family === 'json-rpc') return { jsonrpc: '2.0', id: null, error: { code: rpcCodeOf(status), message } };
+  if (family === 'publishing') {
+    const code = given.code ?? codes[status] ?? 'internal_error';
+    return { error: status === 401 ? 'Unauthorized' : message, code: code.toUpperCase() };
+  }
   if (family === 'connections') return { error: given.code ?? codes[status] ?? 'internal_error', message };
   return { error: status === 401 ? 'Unauthorized' : message };
 }
@@ -65,6 +73,14 @@ const schemas = {
     type: 'object',
     required: ['error'],
     properties: { error: { type: 'string', description: 'What happened, for people.' } },
+  },
+  PublishingError: {
+    type: 'object',
+    required: ['error', 'code'],
+    properties: {
+      error: { type: 'string', description: 'What happened and what to do, for people.' },
+      code: { type: 'string', description: 'A word for programs.' },
+    },
   },
   ConnectionsError: {
     type: 'object',
@@ -92,6 +108,7 @@ const schemas = {
 const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
   registry: 'RegistryError',
   connections: 'ConnectionsError',
+  publishing: 'PublishingError',
   'json-rpc': 'JsonRpcError',
 };
 
@@ -114,8 +131,8 @@ interface Operation {
   [API_ERRORS]?: ApiError[];
 }
 
-function addErrors(path: string, operation: Operation): void {
-  const family = familyOf(path);
+function addErrors(path: string, method: string, operation: Operation): void {
+  const family = familyOf(path, method);
   const needsKey = operation.security?.some((scheme) => 'apiKey' in scheme) ?? false;
   const declared = operation[API_ERRORS] ?? [];
   delete operation[API_ERRORS];
@@ -157,13 +174,13 @@ function sortParameters(path: string, operation: Operation): void {
   }
 }
 
-function finish(path: string, operation: Operation): void {
+function finish(path: string, method: string, operation: Operation): void {
   splitComment(operation);
   sortParameters(path, operation);
   for (const [status, response] of Object.entries(operation.responses)) {
     response.description ||= successTexts[status] ?? '';
   }
-  addErrors(path, operation);
+  addErrors(path, method, operation);
 }
 
 /** The OpenAPI document of everything the app serves; the same text in `openapi.json` and at `/openapi.json`. */
@@ -178,7 +195,9 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
     operationIdFactory: (controller, method) => `${controller.replace(/Controller$/, '')}_${method}`,
   });
   for (const [path, item] of Object.entries(document.paths)) {
-    for (const operation of Object.values(item) as Operation[]) if (operation.responses) finish(path, operation);
+    for (const [method, operation] of Object.entries(item) as [string, Operation][]) {
+      if (operation.responses) finish(path, method, operation);
+    }
   }
   document.components = {
     ...document.components,

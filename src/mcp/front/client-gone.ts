@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Cancellation } from '../../mcp/cancellation.js';
+import { Cancellation } from '../cancellation.js';
 
 /** Runs `work` with a cancellation that strikes when the client goes away before its answer is complete. */
 export async function whileConnected<T>(

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { FrontSink } from '../../mcp/front/mcp-front.js';
+import type { FrontSink } from './mcp-front.js';
 
 /** Comment lines keep proxies from closing a stream whose tool takes its time. */
 const KEEP_ALIVE_MS = 15_000;
@@ -24,6 +24,8 @@ export class ResponseSink implements FrontSink {
         .writeHead(status, {
           'content-type': 'application/json; charset=utf-8',
           'content-length': Buffer.byteLength(text),
+          // Published clients repeat this status unless told not to.
+          ...(status === 409 ? { 'x-should-retry': 'false' } : {}),
         })
         .end(text);
     }

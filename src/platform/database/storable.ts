@@ -1,5 +1,5 @@
 /** Levels of nesting; Postgres and every recursion of ours take some thousands. */
-const DEPTH_MAX = 100;
+export const DEPTH_MAX = 100;
 
 /**
  * Why Postgres would refuse a JSON value or change it on the way, as the end of a sentence; null when it can be stored.
@@ -23,4 +23,17 @@ export function storableFault(value: unknown, depth = 0): string | null {
 /** A text that an upstream wrote, as text of Postgres: what that cannot hold becomes U+FFFD. */
 export function toStorableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
+}
+
+/** The same for a whole JSON value, names of members included. Needs one that is not nested beyond {@link DEPTH_MAX}. */
+export function toStorableJson<T>(value: T): T {
+  return storableForm(value) as T;
+}
+
+function storableForm(value: unknown): unknown {
+  if (typeof value === 'string') return toStorableText(value);
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (Array.isArray(value)) return value.map(storableForm);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [toStorableText(name), storableForm(one)]));
 }

@@ -1,0 +1,69 @@
+import type { Channel, McpCall, McpReply } from './channel.js';
+import type { ServerHello } from './protocol.js';
+import { ToolCatalog } from './tool-catalog.js';
+
+/** How long calls may still run on a link that was replaced. */
+const DRAIN_MS_MAX = 60_000;
+
+/** The live end of something in this process: its channel, which knows what runs on it and so when it may close. */
+export abstract class Link implements Channel {
+  readonly catalog = new ToolCatalog(this);
+  lastUsedAt = Date.now();
+  private running = 0;
+  private onIdle: (() => void) | null = null;
+
+  constructor(private readonly channel: Channel) {}
+
+  open(timeoutMs: number): Promise<ServerHello> {
+    return this.watched('initialize', this.channel.open(timeoutMs));
+  }
+
+  request(call: McpCall): Promise<McpReply> {
+    return this.watched(call.method, this.channel.request(call));
+  }
+
+  close(): Promise<void> {
+    return this.channel.close();
+  }
+
+  /** Closes once the calls that run are over, after a minute in any case. */
+  async retire(): Promise<void> {
+    if (this.running > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, DRAIN_MS_MAX).unref();
+        this.onIdle = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    await this.close();
+  }
+
+  get isIdle(): boolean {
+    return this.running === 0;
+  }
+
+  /** A request was answered, with an error of the upstream's or without. */
+  protected succeeded(): void {}
+
+  /** A request failed. @returns what its caller gets to hear */
+  protected failed(_method: string, error: Error): Error {
+    return error;
+  }
+
+  private async watched<T>(method: string, work: Promise<T>): Promise<T> {
+    this.running += 1;
+    this.lastUsedAt = Date.now();
+    try {
+      const value = await work;
+      this.succeeded();
+      return value;
+    } catch (error) {
+      throw this.failed(method, error as Error);
+    } finally {
+      this.running -= 1;
+      if (this.running === 0) this.onIdle?.();
+    }
+  }
+}

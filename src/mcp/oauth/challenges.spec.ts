@@ -1,0 +1,90 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { bearerChallenge, CHALLENGE_CHARS_MAX, challengeHeaders, parseChallenges } from './challenges.js';
+
+const one = (scheme: string, params: Record<string, string> = {}) => ({ scheme, params });
+
+describe('parseChallenges', () => {
+  it.each([
+    ['Bearer', [one('bearer')]],
+    ['BEARER realm=x', [one('bearer', { realm: 'x' })]],
+    ['bearer  Realm = "a b" , SCOPE="r w"', [one('bearer', { realm: 'a b', scope: 'r w' })]],
+    ['Bearer scope="a \\"quoted\\" \\\\ word"', [one('bearer', { scope: 'a "quoted" \\ word' })]],
+    ['Bearer realm="a, Basic realm=b"', [one('bearer', { realm: 'a, Basic realm=b' })]],
+    ['Bearer realm=""', [one('bearer', { realm: '' })]],
+    ['Basic realm="b", Bearer scope="x"', [one('basic', { realm: 'b' }), one('bearer', { scope: 'x' })]],
+    ['Basic, Bearer scope=x', [one('basic'), one('bearer', { scope: 'x' })]],
+    ['Negotiate, Basic realm="b"', [one('negotiate'), one('basic', { realm: 'b' })]],
+    ['Negotiate YWJj==, Bearer scope="x"', [one('negotiate'), one('bearer', { scope: 'x' })]],
+    [
+      'Newauth realm="apps", type=1, title="Login to \\"apps\\"", Basic realm="simple"',
+      [one('newauth', { realm: 'apps', type: '1', title: 'Login to "apps"' }), one('basic', { realm: 'simple' })],
+    ],
+    [', ,Bearer realm=x,, scope=y, ,', [one('bearer', { realm: 'x', scope: 'y' })]],
+    ['Bearer realm=x, realm=y', [one('bearer', { realm: 'x' })]],
+    [
+      'Bearer resource_metadata=https://h/a?b=c, scope=x',
+      [one('bearer', { resource_metadata: 'https://h/a?b=c', scope: 'x' })],
+    ],
+    ['Bearer realm="never closed', [one('bearer')]],
+    ['Bearer realm="a" junk, scope=x', [one('bearer', { realm: 'a' })]],
+    ['"', []],
+    ['', []],
+  ])('reads %j', (header, expected) => {
+    expect(parseChallenges([header])).toEqual(expected);
+  });
+
+  it('reads several headers, and a name that every object has is only a name', () => {
+    expect(parseChallenges(['Basic realm=a', 'Bearer constructor=b'])).toEqual([
+      one('basic', { realm: 'a' }),
+      one('bearer', { constructor: 'b' }),
+    ]);
+  });
+
+  it('gives back what was written, whatever the value', () => {
+    const value = fc.string({ unit: 'grapheme-ascii', maxLength: 40 });
+    fc.assert(
+      fc.property(fc.array(value, { minLength: 1, maxLength: 4 }), (values) => {
+        const quoted = values.map((text, index) => `p${index}="${text.replace(/["\\]/g, '\\$&')}"`).join(', ');
+        const [, second] = parseChallenges([`Basic realm="x", Bearer ${quoted}`]);
+        expect(second?.params).toEqual(Object.fromEntries(values.map((text, index) => [`p${index}`, text])));
+      }),
+    );
+  });
+
+  it('ends in time on anything', () => {
+    fc.assert(fc.property(fc.string({ maxLength: 300 }), (text) => Array.isArray(parseChallenges([text]))));
+    const startedAt = Date.now();
+    for (const part of ['a=', 'a ', '"', '\\', ',', 'a="', '= ']) parseChallenges([part.repeat(100_000)]);
+    expect(Date.now() - startedAt).toBeLessThan(1_000);
+  });
+});
+
+describe('bearerChallenge', () => {
+  it('finds the Bearer challenge behind others', () => {
+    const headers = [
+      'Basic realm="x"',
+      'DPoP algs="ES256", Bearer error="insufficient_scope", scope="a b", resource_metadata="https://h/.well-known/x"',
+    ];
+    expect(bearerChallenge(headers)).toEqual({
+      resourceMetadata: 'https://h/.well-known/x',
+      scope: 'a b',
+      error: 'insufficient_scope',
+    });
+  });
+
+  it('is null without one', () => {
+    expect(bearerChallenge([])).toBeNull();
+    expect(bearerChallenge(['Basic realm="Bearer scope=x"'])).toBeNull();
+  });
+});
+
+describe('challengeHeaders', () => {
+  it('makes a list of what HTTP libraries give, and cuts it', () => {
+    expect(challengeHeaders(undefined)).toEqual([]);
+    expect(challengeHeaders('Basic')).toEqual(['Basic']);
+    expect(challengeHeaders(['Basic', 'Bearer'])).toEqual(['Basic', 'Bearer']);
+    const long = challengeHeaders(['x'.repeat(CHALLENGE_CHARS_MAX - 1), 'yyy', 'z']);
+    expect(long.map((part) => part.length)).toEqual([CHALLENGE_CHARS_MAX - 1, 1]);
+  });
+});

@@ -1,0 +1,137 @@
+import {
+  registerClient,
+  RegistrationRejectedError,
+  selectClientAuthMethod,
+  type AddClientAuthentication,
+  type AuthorizationServerMetadata,
+  type FetchLike,
+  type OAuthClientMetadata,
+} from '@modelcontextprotocol/client';
+import type { AuthorizationServer } from './discovery.js';
+import { OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
+
+/** Us, as an authorization server knows us. */
+export interface OAuthClient {
+  clientId: string;
+  clientSecret: string | null;
+  /** How we prove to be it at the token endpoint; null leaves it to what the server announces. */
+  authMethod: string | null;
+  /** When the secret ends; null when it does not. */
+  secretExpiresAt: Date | null;
+}
+
+const REASON_CHARS_MAX = 300;
+
+const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+/** What we say of ourselves, in registrations and in our client id metadata document. */
+export function clientMetadata(redirectUri: string, authMethod: string): OAuthClientMetadata {
+  return {
+    client_name: 'Slipway',
+    redirect_uris: [redirectUri],
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: authMethod,
+    application_type: LOOPBACK.test(new URL(redirectUri).hostname) ? 'native' : 'web',
+  };
+}
+
+/**
+ * Registers us (RFC 7591).
+ *
+ * @throws OAuthSetupError with the server's own reason
+ */
+export async function registerAt(
+  fetch: FetchLike,
+  server: AuthorizationServer,
+  redirectUri: string,
+): Promise<OAuthClient> {
+  const { issuer, registrationEndpoint } = server;
+  if (registrationEndpoint === null) {
+    throw new OAuthSetupError(
+      `The authorization server ${issuer} registers no clients by itself, and does not read client metadata documents ` +
+        'that Slipway could offer: ask whoever runs it to switch one of the two on.',
+    );
+  }
+  const submitted = clientMetadata(redirectUri, preferredMethod(server));
+  try {
+    const registered = await registerClient(issuer, {
+      metadata: sdkMetadata(server),
+      clientMetadata: submitted,
+      fetchFn: fetch,
+    });
+    const expiresAt = registered.client_secret_expires_at ?? 0;
+    return {
+      clientId: registered.client_id,
+      clientSecret: registered.client_secret ?? null,
+      authMethod: registered.token_endpoint_auth_method ?? submitted.token_endpoint_auth_method ?? null,
+      secretExpiresAt: expiresAt > 0 && expiresAt < 1e11 ? new Date(expiresAt * 1000) : null,
+    };
+  } catch (error) {
+    throw new OAuthSetupError(`The authorization server ${issuer} did not register Slipway: ${refusalReason(error)}`);
+  }
+}
+
+/** Basic where it is offered or nothing is said (RFC 8414 section 2), then form fields, then none. */
+function preferredMethod({ tokenEndpointAuthMethods: offered }: AuthorizationServer): string {
+  const known = ['client_secret_basic', 'client_secret_post', 'none'];
+  return (offered && known.find((method) => offered.includes(method))) ?? 'client_secret_basic';
+}
+
+/** `error_description` and `error` of RFC 7591 section 3.2.2; of any other answer only its status. */
+function refusalReason(error: unknown): string {
+  if (error instanceof OAuthFetchError) return error.message;
+  if (!(error instanceof RegistrationRejectedError)) return 'its answer is not what RFC 7591 describes.';
+  let reason = '';
+  try {
+    const { error: code, error_description: text } = JSON.parse(error.body) as Record<string, unknown>;
+    reason = [code, text].filter((part) => typeof part === 'string' && part !== '').join(': ');
+  } catch {
+    // A page of a proxy says nothing that would help.
+  }
+  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+  const printable = reason.replace(/[\u0000-\u001f\u007f]/g, ' ').slice(0, REASON_CHARS_MAX);
+  return printable === '' ? `it answered ${error.status}.` : `${printable} (status ${error.status}).`;
+}
+
+/** Proves to the token endpoint who we are. The SDK's own does not encode id and secret as RFC 6749 section 2.3.1 wants. */
+export function clientAuthentication(client: OAuthClient, server: AuthorizationServer): AddClientAuthentication {
+  const { clientId, clientSecret, authMethod } = client;
+  const method = selectClientAuthMethod(
+    {
+      client_id: clientId,
+      ...(clientSecret === null ? {} : { client_secret: clientSecret }),
+      ...(authMethod === null ? {} : { token_endpoint_auth_method: authMethod }),
+    },
+    server.tokenEndpointAuthMethods ?? [],
+  );
+  return (headers, params) => {
+    if (method === 'client_secret_basic' && clientSecret !== null) {
+      const credentials = `${formEncoded(clientId)}:${formEncoded(clientSecret)}`;
+      headers.set('authorization', `Basic ${Buffer.from(credentials, 'utf8').toString('base64')}`);
+      return;
+    }
+    params.set('client_id', clientId);
+    if (method === 'client_secret_post' && clientSecret !== null) params.set('client_secret', clientSecret);
+  };
+}
+
+function formEncoded(text: string): string {
+  return new URLSearchParams({ t: text }).toString().slice('t='.length);
+}
+
+/** The server in the SDK's words. */
+export function sdkMetadata(server: AuthorizationServer): AuthorizationServerMetadata {
+  return {
+    issuer: server.issuer,
+    authorization_endpoint: server.authorizationEndpoint,
+    token_endpoint: server.tokenEndpoint,
+    response_types_supported: ['code'],
+    code_challenge_methods_supported: ['S256'],
+    authorization_response_iss_parameter_supported: server.sendsIss,
+    ...(server.registrationEndpoint === null ? {} : { registration_endpoint: server.registrationEndpoint }),
+    ...(server.tokenEndpointAuthMethods === null
+      ? {}
+      : { token_endpoint_auth_methods_supported: server.tokenEndpointAuthMethods }),
+  };
+}

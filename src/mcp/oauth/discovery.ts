@@ -1,0 +1,282 @@
+import {
+  assertSecureTokenEndpoint,
+  checkResourceAllowed,
+  discoverAuthorizationServerMetadata,
+  discoverOAuthProtectedResourceMetadata,
+  IssuerMismatchError,
+  type AuthorizationServerMetadata,
+  type FetchLike,
+  type OAuthProtectedResourceMetadata,
+} from '@modelcontextprotocol/client';
+import { parseUrl } from '../../config/parse-url.js';
+import { bearerChallenge, type BearerChallenge } from './challenges.js';
+import { OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
+import { isPkceKnown } from './pkce.js';
+
+/** Of a list of authorization servers, so many are tried. */
+const SERVERS_TRIED_MAX = 4;
+const SERVERS_READ_MAX = 100;
+
+/** What is kept of an authorization server's metadata: all that authorizing, refreshing and revoking need. */
+export interface AuthorizationServer {
+  /** As its document spells it; compared as text, never as a URL. */
+  issuer: string;
+  authorizationEndpoint: string;
+  tokenEndpoint: string;
+  registrationEndpoint: string | null;
+  revocationEndpoint: string | null;
+  /** Null when it does not say. */
+  tokenEndpointAuthMethods: string[] | null;
+  /** It takes a URL as client id and reads the client's metadata there (CIMD). */
+  readsClientDocuments: boolean;
+  /** Its answers carry `iss` (RFC 9207), so one without is not from it. */
+  sendsIss: boolean;
+}
+
+/** Where and what for an authorization is asked. */
+export interface AuthorizationTarget {
+  server: AuthorizationServer;
+  /** The `resource` of every request, byte for byte as announced (RFC 8707). */
+  resource: string;
+  /** Separated by spaces; null leaves the choice to the authorization server. */
+  scopes: string | null;
+}
+
+/** What {@link discoverTarget} goes by. */
+export interface DiscoveryRequest {
+  upstreamUrl: string;
+  /** The `WWW-Authenticate` headers of the answer that asked for authorization. */
+  challenge: readonly string[];
+  /** Those of the issuers an upstream lists that know us already: tried before the others. */
+  knownAmong: (issuers: readonly string[]) => Promise<ReadonlySet<string>>;
+  /** Issuers believed to support PKCE unannounced; null for the built-in list. */
+  pkceUnannounced: readonly string[] | null;
+}
+
+/**
+ * From an MCP server to its authorization server: protected resource metadata (RFC 9728), or the server's own origin where
+ * there is none (MCP 2025-03-26), then the authorization server's metadata (RFC 8414, OpenID Connect Discovery).
+ *
+ * @throws OAuthSetupError saying what is missing or wrong, and where
+ */
+export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest): Promise<AuthorizationTarget> {
+  const upstream = new URL(request.upstreamUrl);
+  const challenge = bearerChallenge(request.challenge);
+  const found = await findResource(fetch, upstream, challenge);
+  if (found?.dpop_bound_access_tokens_required === true) {
+    throw new OAuthSetupError(`${upstream.host} takes only tokens bound to a key (DPoP), which Slipway cannot make.`);
+  }
+  const resource = found ? checkedResource(found.resource, upstream) : canonicalUrl(upstream);
+  const issuers = found?.authorization_servers ?? [];
+  const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_READ_MAX) : [`${upstream.origin}/`];
+  const known = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
+  const sorted = candidates.toSorted((a, b) => Number(known.has(b)) - Number(known.has(a)));
+  const server = await firstServer(fetch, sorted.slice(0, SERVERS_TRIED_MAX), upstream, request.pkceUnannounced);
+  const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(found?.scopes_supported?.join(' ') ?? null);
+  return { server: server.server, resource, scopes: withOfflineAccess(scopes, server.metadata) };
+}
+
+/**
+ * The metadata at the URL the challenge names, else at the well-known ones. A page where a document should be (sites that
+ * answer every path with their start page) counts as none.
+ */
+async function findResource(
+  fetch: FetchLike,
+  upstream: URL,
+  challenge: BearerChallenge | null,
+): Promise<OAuthProtectedResourceMetadata | null> {
+  const documents = onlyDocuments(fetch);
+  const named = challenge?.resourceMetadata ? parseUrl(challenge.resourceMetadata) : null;
+  const attempts = [...(named ? [{ resourceMetadataUrl: named.href }] : []), {}];
+  let unreachable: OAuthFetchError | null = null;
+  for (const attempt of attempts) {
+    try {
+      return await discoverOAuthProtectedResourceMetadata(upstream, attempt, documents);
+    } catch (error) {
+      if (error instanceof OAuthFetchError) unreachable = error;
+    }
+  }
+  if (unreachable) {
+    throw new OAuthSetupError(`How to authorize at ${upstream.host} cannot be read: ${unreachable.message}`);
+  }
+  return null;
+}
+
+/** The first authorization server that can be used; if there is none, the fault of the first. */
+async function firstServer(
+  fetch: FetchLike,
+  issuers: string[],
+  upstream: URL,
+  pkceUnannounced: readonly string[] | null,
+): Promise<{ server: AuthorizationServer; metadata: AuthorizationServerMetadata }> {
+  let fault: OAuthSetupError | null = null;
+  for (const issuer of issuers) {
+    try {
+      const metadata = await findServer(fetch, issuer, upstream);
+      return { server: checkedServer(metadata, pkceUnannounced), metadata };
+    } catch (error) {
+      if (!(error instanceof OAuthSetupError)) throw error;
+      fault ??= error;
+    }
+  }
+  throw fault ?? noServer(upstream, upstream.origin);
+}
+
+/** A document without PKCE may stand beside one with it, so the next one is looked at before the server is refused. */
+async function findServer(fetch: FetchLike, issuer: string, upstream: URL): Promise<AuthorizationServerMetadata> {
+  const seen = new Set<string>();
+  let first: AuthorizationServerMetadata | null = null;
+  for (;;) {
+    let served: string | null = null;
+    const documents = onlyDocuments(fetch);
+    const fetchFn: FetchLike = async (url, init) => {
+      if (seen.has(String(url))) return new Response(null, { status: 404 });
+      const response = await documents(url, init);
+      if (response.ok) served = String(url);
+      return response;
+    };
+    let metadata: AuthorizationServerMetadata | undefined;
+    try {
+      metadata = await discoverAuthorizationServerMetadata(issuer, { fetchFn });
+    } catch (error) {
+      if (first) return first;
+      throw serverFault(error, issuer);
+    }
+    if (!metadata && !first) throw noServer(upstream, issuer);
+    if (!metadata || served === null) return first as AuthorizationServerMetadata;
+    if (metadata.code_challenge_methods_supported) return metadata;
+    first ??= metadata;
+    seen.add(served);
+  }
+}
+
+function serverFault(error: unknown, issuer: string): OAuthSetupError {
+  if (error instanceof IssuerMismatchError) {
+    return new OAuthSetupError(
+      `The metadata of the authorization server ${shown(issuer)} name another issuer, ${shown(error.received ?? 'none')}: ` +
+        'the two must be spelled alike, to the slash at the end.',
+    );
+  }
+  const reason = error instanceof OAuthFetchError ? error.message : 'it is not what RFC 8414 describes.';
+  return new OAuthSetupError(`The metadata of the authorization server ${shown(issuer)} cannot be read: ${reason}`);
+}
+
+function noServer(upstream: URL, issuer: string): OAuthSetupError {
+  return new OAuthSetupError(
+    `No authorization server was found for ${upstream.host}: there is no metadata at ${shown(issuer)}. ` +
+      'The MCP server must publish protected resource metadata (RFC 9728) that names one, and that one its own (RFC 8414).',
+  );
+}
+
+function checkedServer(
+  metadata: AuthorizationServerMetadata,
+  pkceUnannounced: readonly string[] | null,
+): AuthorizationServer {
+  const { issuer } = metadata;
+  const methods = metadata.code_challenge_methods_supported;
+  if (methods ? !methods.includes('S256') : !isPkceKnown(issuer, pkceUnannounced)) {
+    throw new OAuthSetupError(
+      `The authorization server ${shown(issuer)} does not announce PKCE with S256, which MCP requires. ` +
+        'If it supports it all the same, an operator can list it in OAUTH_PKCE_UNANNOUNCED.',
+    );
+  }
+  if (!metadata.response_types_supported.includes('code')) {
+    throw new OAuthSetupError(`The authorization server ${shown(issuer)} does not give authorization codes.`);
+  }
+  return {
+    issuer: checkedText(issuer, 'issuer'),
+    authorizationEndpoint: checkedEndpoint(metadata.authorization_endpoint, issuer),
+    tokenEndpoint: checkedEndpoint(metadata.token_endpoint, issuer),
+    registrationEndpoint: optionalEndpoint(metadata.registration_endpoint, issuer),
+    revocationEndpoint: optionalEndpoint((metadata as { revocation_endpoint?: string }).revocation_endpoint, issuer),
+    tokenEndpointAuthMethods: metadata.token_endpoint_auth_methods_supported?.map((one) => one.slice(0, 100)) ?? null,
+    readsClientDocuments: metadata.client_id_metadata_document_supported === true,
+    sendsIss: metadata.authorization_response_iss_parameter_supported === true,
+  };
+}
+
+/** Credentials go there, and a person: https, or this machine. */
+function checkedEndpoint(endpoint: string, issuer: string): string {
+  try {
+    assertSecureTokenEndpoint(endpoint);
+  } catch {
+    throw new OAuthSetupError(
+      `The authorization server ${shown(issuer)} wants to be used at ${shown(endpoint)}, which is not https.`,
+    );
+  }
+  return checkedText(endpoint, 'endpoint');
+}
+
+function optionalEndpoint(endpoint: string | undefined, issuer: string): string | null {
+  return endpoint === undefined ? null : checkedEndpoint(endpoint, issuer);
+}
+
+/** The announced resource must be the server that was called, or a path above it on the same origin. */
+function checkedResource(resource: string, upstream: URL): string {
+  let isAllowed = false;
+  try {
+    isAllowed = checkResourceAllowed({ requestedResource: upstream, configuredResource: resource });
+  } catch {
+    // Not a URL of a host.
+  }
+  if (isAllowed) return checkedText(resource, 'resource');
+  throw new OAuthSetupError(
+    `${upstream.host} announces the resource ${shown(resource)}, which is not ${shown(canonicalUrl(upstream))} or a path above it: ` +
+      'a token for it would be a token for another server.',
+  );
+}
+
+/** What RFC 8707 asks for where nothing is announced: no fragment, and no slash that nobody wrote. */
+function canonicalUrl(upstream: URL): string {
+  const url = new URL(upstream);
+  url.hash = '';
+  return url.pathname === '/' && url.search === '' ? url.origin : url.href;
+}
+
+/** The scopes as RFC 6749 spells them; null when nothing remains. */
+function scopesOf(text: string | null): string | null {
+  const scopes = (text ?? '').split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/.test(scope));
+  return [...new Set(scopes)].slice(0, 100).join(' ') || null;
+}
+
+/** A refresh token is only given for this scope where the server knows it (OpenID Connect Core section 11). */
+function withOfflineAccess(scopes: string | null, metadata: AuthorizationServerMetadata): string | null {
+  if (scopes === null || !metadata.scopes_supported?.includes('offline_access')) return scopes;
+  return scopes.split(' ').includes('offline_access') ? scopes : `${scopes} offline_access`;
+}
+
+/**
+ * A 200 that holds no JSON becomes a 404, so that the next address is tried. Trouble is told apart from absence: what a
+ * server says when it is well must not be guessed from what it leaves out when it is not.
+ */
+function onlyDocuments(fetch: FetchLike): FetchLike {
+  return async (url, init) => {
+    const response = await fetch(url, init);
+    if (response.status >= 500 && response.status !== 502) {
+      throw new OAuthFetchError(`${new URL(url).host} answered ${response.status}.`);
+    }
+    if (!response.ok) return response;
+    const text = await response.text();
+    const { status, headers } = response;
+    try {
+      JSON.parse(text);
+      return new Response(text, { status, headers });
+    } catch {
+      return new Response(null, { status: 404 });
+    }
+  };
+}
+
+function checkedText(text: string, what: string): string {
+  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+  if (text.length > 2_000 || /[\u0000-\u0020\u007f]/.test(text)) {
+    throw new OAuthSetupError(`The ${what} of the authorization server is no proper URL: ${shown(text)}.`);
+  }
+  return text;
+}
+
+/** Somebody else's text in a sentence of ours. */
+function shown(text: string): string {
+  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+  return `"${text.replace(/[\u0000-\u001f\u007f"]/g, '').slice(0, 200)}"`;
+}

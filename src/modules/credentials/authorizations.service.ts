@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto';
+import { computeScopeUnion } from '@modelcontextprotocol/client';
+import { Injectable, Logger } from '@nestjs/common';
+import { DataSource, MoreThan, type EntityManager } from 'typeorm';
+import { Env } from '../../config/env.js';
+import { bearerChallenge } from '../../mcp/oauth/challenges.js';
+import { discoverTarget, type AuthorizationTarget } from '../../mcp/oauth/discovery.js';
+import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
+import { OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
+import { Egress } from '../../platform/egress/egress.js';
+import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
+import type { AuthorizationSetup, BeginAuthorization, CredentialOwner } from './credentials.types.js';
+import { OAuthClients } from './oauth-clients.js';
+import { PendingAuthorization } from './pending-authorization.entity.js';
+import { hashSecret, newSecret } from './secrets.js';
+import { UpstreamCredential } from './upstream-credential.entity.js';
+import { upstreamAddress } from './upstream-url.js';
+
+/** Discovery and registration together: an upstream lists several servers, each with several documents. */
+const BEGIN_MS_MAX = 30_000;
+
+/** Links of one owner that work at the same time; older ones are taken back. */
+const LINKS_PER_OWNER_MAX = 5;
+
+/** Links are remembered this long past their end, to tell people what became of them. */
+const KEPT_AFTER_EXPIRY = '1 day';
+
+const LABEL_CHARS_MAX = 200;
+
+type Listener = (ownerId: string) => Promise<void>;
+
+/** Makes setup pages, and tells who waits for one. */
+@Injectable()
+export class AuthorizationsService {
+  private readonly logger = new Logger('credentials');
+  private readonly listeners = new Map<CredentialOwner['kind'], Listener>();
+  private forgetCached: (owner: CredentialOwner) => void = () => undefined;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly clients: OAuthClients,
+    private readonly egress: Egress,
+    private readonly env: Env,
+  ) {}
+
+  /** `CredentialsService.begin`. @throws OAuthSetupError */
+  async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
+    const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
+    const upstreamUrl = upstreamAddress(request.upstreamUrl);
+    const target = await discoverTarget(fetch, {
+      upstreamUrl,
+      challenge: request.challenge ?? [],
+      knownAmong: (issuers) => this.clients.knownAmong(issuers),
+      pkceUnannounced: this.env.oauthPkceUnannounced,
+    });
+    this.checkEndpoints(target);
+    const client = await this.clients.obtain(fetch, target.server);
+    const scopes = await this.scopesFor(owner, request, target);
+    const token = newSecret();
+    const pending = {
+      id: randomUUID(),
+      ownerKind: owner.kind,
+      ownerId: owner.id,
+      label: request.label.slice(0, LABEL_CHARS_MAX),
+      upstreamUrl,
+      server: target.server,
+      clientRowId: client.id,
+      resource: target.resource,
+      scopes,
+      tokenHash: hashSecret(token),
+      expiresAt: new Date(Date.now() + this.env.oauthSetupTtlMinutes * 60_000),
+    };
+    await this.store(pending);
+    return { setupUrl: `${this.env.baseUrl}/setup/${token}`, expiresAt: pending.expiresAt };
+  }
+
+  /** Takes back every link of an owner. */
+  async remove({ kind, id }: CredentialOwner, tx: EntityManager): Promise<void> {
+    await tx.delete(PendingAuthorization, { ownerKind: kind, ownerId: id });
+  }
+
+  /** `CredentialsService.onAuthorized`. */
+  onAuthorized(kind: CredentialOwner['kind'], listener: Listener): void {
+    if (this.listeners.has(kind)) throw new Error(`Somebody listens for ${kind} already`);
+    this.listeners.set(kind, listener);
+  }
+
+  /** Who caches credentials is told first. */
+  onStored(listener: (owner: CredentialOwner) => void): void {
+    this.forgetCached = listener;
+  }
+
+  /**
+   * Tells that an authorization was stored. Never rejects: the authorization stands, and who missed this finds it at the
+   * next call.
+   */
+  async announce(owner: CredentialOwner): Promise<void> {
+    this.forgetCached(owner);
+    try {
+      await this.listeners.get(owner.kind)?.(owner.id);
+    } catch (error) {
+      this.logger.error({ msg: `what follows the authorization of ${owner.kind} ${owner.id} failed`, err: error });
+    }
+  }
+
+  /** What can be told before DNS is asked is told to who publishes, not to who comes back with a code. */
+  private checkEndpoints({ server }: AuthorizationTarget): void {
+    for (const endpoint of [server.tokenEndpoint, server.registrationEndpoint, server.revocationEndpoint]) {
+      try {
+        if (endpoint !== null) this.egress.check(endpoint);
+      } catch (error) {
+        if (!(error instanceof EgressRefusedError)) throw error;
+        throw new OAuthSetupError(`The authorization server ${server.issuer} cannot be used: ${error.message}`);
+      }
+    }
+  }
+
+  /** A step up asks for what was granted before as well: the new token replaces the old one (MCP, scope challenges). */
+  private async scopesFor(
+    owner: CredentialOwner,
+    { challenge, upstreamUrl }: BeginAuthorization,
+    target: AuthorizationTarget,
+  ): Promise<string | null> {
+    if (bearerChallenge(challenge ?? [])?.error !== 'insufficient_scope') return target.scopes;
+    const held = await this.dataSource.manager.findOne(UpstreamCredential, {
+      where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: upstreamAddress(upstreamUrl) },
+    });
+    if (held?.server.issuer !== target.server.issuer) return target.scopes;
+    return computeScopeUnion(held.scopes ?? undefined, target.scopes ?? undefined) ?? null;
+  }
+
+  private async store(pending: Partial<PendingAuthorization>): Promise<void> {
+    const { ownerKind, ownerId } = pending;
+    await this.dataSource.transaction(async (tx) => {
+      await tx.query(`DELETE FROM pending_authorizations WHERE expires_at < now() - $1::interval`, [KEPT_AFTER_EXPIRY]);
+      await tx.insert(PendingAuthorization, pending);
+      const links = await tx.find(PendingAuthorization, {
+        where: { ownerKind, ownerId, expiresAt: MoreThan(new Date()) },
+        select: { id: true },
+        order: { createdAt: 'DESC', id: 'DESC' },
+        skip: LINKS_PER_OWNER_MAX,
+        take: 100,
+      });
+      for (const { id } of links) await tx.delete(PendingAuthorization, { id });
+    });
+  }
+}

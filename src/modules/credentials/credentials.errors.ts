@@ -1,0 +1,78 @@
+import { DomainError } from '../../platform/errors/domain-error.js';
+
+/** Thrown by `begin`: see there. */
+export { OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
+
+/** What is stored no longer opens the upstream: somebody must authorize Slipway anew. */
+export class AuthorizationRequiredError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'auth_required';
+}
+
+/** The token is past its time and the authorization server cannot be asked for another one. Nothing was lost. */
+export class CredentialUnavailableError extends DomainError {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+}
+
+/** Nothing is behind a link of the setup page or the callback, or not for this browser. Read by people, on a page. */
+export class SetupPageError extends DomainError {
+  readonly code = 'setup_failed';
+
+  constructor(
+    readonly kind: 'invalid' | 'forbidden' | 'not_found' | 'gone' | 'upstream',
+    /** The heading of the page. */
+    readonly title: string,
+    /** Whole sentences: what happened, and what to do. */
+    message: string,
+    detail?: unknown,
+  ) {
+    super(message, detail);
+  }
+
+  static unknownLink(): SetupPageError {
+    return new SetupPageError(
+      'not_found',
+      'This link leads nowhere',
+      'It was mistyped, or it is finished and was removed. If the server still asks for authorization, ask for a new link.',
+    );
+  }
+  static usedLink(): SetupPageError {
+    return new SetupPageError(
+      'gone',
+      'This link was used before',
+      'Each link works once, in the browser that pressed its button. If the server still asks for authorization, ask for a new link.',
+    );
+  }
+  static expiredLink(): SetupPageError {
+    return new SetupPageError(
+      'gone',
+      'This link has expired',
+      'Links work for a short time only. Ask for a new one: publish, resume or connect again.',
+    );
+  }
+  static otherBrowser(): SetupPageError {
+    return new SetupPageError(
+      'forbidden',
+      'This is not the browser that began',
+      'The authorization must end in the browser that opened the setup page, and that browser must accept its cookie. ' +
+        'Nothing was authorized. Open the setup link again and stay in one browser.',
+    );
+  }
+  static unknownState(): SetupPageError {
+    return new SetupPageError(
+      'gone',
+      'This authorization is over',
+      'It was completed before, took longer than ten minutes, or was begun again in another tab. ' +
+        'Nothing was changed now. Open the setup link again if the server still asks for authorization.',
+    );
+  }
+  static notFromServer(): SetupPageError {
+    return new SetupPageError(
+      'invalid',
+      'The answer came from somebody else',
+      'The answer does not say that it is from the authorization server that was asked, so it was thrown away. ' +
+        'Nothing was authorized. Open the setup link again; if this happens once more, tell whoever runs the MCP server.',
+    );
+  }
+}

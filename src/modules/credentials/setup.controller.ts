@@ -1,0 +1,66 @@
+import { Controller, Get, Headers, Param, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { Env } from '../../config/env.js';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { Public } from '../../platform/http/public.decorator.js';
+import { readCookie, sendCookie } from './browser-cookie.js';
+import { CallbackQueryDto } from './callback.dto.js';
+import { SetupPageError } from './credentials.errors.js';
+import { isSecret, newSecret } from './secrets.js';
+import { donePage, setupPage, type Page } from './setup-page.js';
+import { SetupPageFilter } from './setup-page.filter.js';
+import { SetupService } from './setup.service.js';
+
+/** Pages for the person who authorizes Slipway at an MCP server. They hold no key: the link is what they show. */
+@ApiExcludeController()
+@Public()
+@UseFilters(SetupPageFilter)
+@Controller()
+export class SetupController {
+  constructor(
+    private readonly setup: SetupService,
+    private readonly env: Env,
+  ) {}
+
+  /** Says what is to be authorized, and where. Programs that follow links change nothing by that. */
+  @Get('setup/:token')
+  @ApiErrors(404, 410)
+  async show(@Param('token') token: string, @Req() request: Request, @Res() response: Response): Promise<void> {
+    const view = await this.setup.view(token);
+    const known = readCookie(this.env, request.headers.cookie, view.pendingId);
+    sendCookie(this.env, response, view.pendingId, isSecret(known) ? known : newSecret());
+    send(response, setupPage(view));
+  }
+
+  /** Leads to the authorization server. */
+  @Post('setup/:token')
+  @ApiErrors(403, 404, 410)
+  async start(
+    @Param('token') token: string,
+    @Headers('sec-fetch-site') site: string | undefined,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    requireOwnPage(site);
+    const url = await this.setup.start(token, (id) => readCookie(this.env, request.headers.cookie, id));
+    response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
+  }
+
+  /** Takes the answer of the authorization server. */
+  @Get('oauth/callback')
+  @ApiErrors(400, 403, 410, 502)
+  async callback(@Query() query: CallbackQueryDto, @Req() request: Request, @Res() response: Response): Promise<void> {
+    const result = await this.setup.complete(query, (id) => readCookie(this.env, request.headers.cookie, id));
+    send(response, donePage(result));
+  }
+}
+
+function send(response: Response, { html, headers }: Page): void {
+  response.status(200).set(headers).send(html);
+}
+
+/** A second wall behind the SameSite cookie: the button of a page of somebody else, also on a neighbouring host, does nothing. */
+function requireOwnPage(site: string | undefined): void {
+  if (site !== undefined && site !== 'same-origin') throw SetupPageError.otherBrowser();
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it } from '@jest/globals';
+import { NoSlotError, Slots } from './slots.js';
+
+/** Work that ends when told, with a count of what runs. */
+function gauge() {
+  const ends: (() => void)[] = [];
+  const now = new Map<string, number>();
+  const work = (kind: string) => async () => {
+    now.set(kind, (now.get(kind) ?? 0) + 1);
+    await new Promise<void>((resolve) => ends.push(resolve));
+    now.set(kind, (now.get(kind) ?? 0) - 1);
+  };
+  return { work, ends, now };
+}
+
+const turn = () => new Promise(setImmediate);
+
+describe('Slots', () => {
+  it('lets half of them be of one kind, and starts what waits in order', async () => {
+    const slots = new Slots(4, 10_000);
+    const { work, ends, now } = gauge();
+    const all = ['a', 'a', 'a', 'b', 'b', 'b', 'c'].map((kind) => slots.run(kind, work(kind)));
+    await turn();
+    expect([...now]).toEqual([
+      ['a', 2],
+      ['b', 2],
+    ]);
+    while (ends.length > 0) {
+      ends.shift()?.();
+      await turn();
+      expect([...now.values()].reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(4);
+    }
+    await Promise.all(all);
+    expect([...now.values()]).toEqual([0, 0, 0]);
+  });
+
+  it('gives up on what cannot start in time, and keeps its place free', async () => {
+    const slots = new Slots(1, 20);
+    const { work, ends } = gauge();
+    const first = slots.run('a', work('a'));
+    await expect(slots.run('a', work('a'))).rejects.toBeInstanceOf(NoSlotError);
+    ends.shift()?.();
+    await first;
+    const last = slots.run('a', work('a'));
+    await turn();
+    ends.shift()?.();
+    await last;
+  });
+
+  it('frees the place of work that throws', async () => {
+    const slots = new Slots(1, 1_000);
+    await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await expect(slots.run('a', async () => 'yes')).resolves.toBe('yes');
+  });
+});

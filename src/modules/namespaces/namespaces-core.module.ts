@@ -1,0 +1,8 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuthCoreModule } from '../auth/auth-core.module.js';
+import { Namespace } from './namespace.entity.js';
+
+/** The records of namespaces, for what serves nothing. */
+@Module({ imports: [TypeOrmModule.forFeature([Namespace]), AuthCoreModule], exports: [TypeOrmModule] })
+export class NamespacesCoreModule {}

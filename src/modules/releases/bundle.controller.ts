@@ -1,0 +1,46 @@
+import { Controller, Get, Headers, Res } from '@nestjs/common';
+import { ApiHeader, ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { Access } from '../auth/access.decorator.js';
+import { ApiServerName, TargetServer } from '../servers/server.decorator.js';
+import type { ServerRef } from '../servers/server.types.js';
+import { BundlesService } from './bundles.service.js';
+
+@ApiTags('Releases')
+@ApiServerName()
+@Controller('servers/:qualifiedName/download')
+export class BundleController {
+  constructor(private readonly bundles: BundlesService) {}
+
+  /** Download the bundle of a server. It is the one of its current release, or of the latest successful one that has one. */
+  @Get()
+  @Access('servers:read', { anonymous: true, signed: true })
+  @ApiHeader({ name: 'If-None-Match', required: false, description: 'The `ETag` of the copy you have.' })
+  @ApiOkResponse({
+    description: 'The MCPB bundle, byte for byte as it was published.',
+    content: { 'application/zip': { schema: { type: 'string', format: 'binary' } } },
+  })
+  @ApiResponse({ status: 304, description: 'Your copy is the current one.' })
+  @ApiErrors({ status: 404, message: 'Bundle not found: the server has no successful release of type stdio' })
+  async download(
+    @TargetServer() server: ServerRef,
+    @Headers('if-none-match') known: string | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
+    const bundle = await this.bundles.find(server);
+    const etag = `"${bundle.hash}"`;
+    response.set({ etag, 'cache-control': 'private, no-cache', 'last-modified': bundle.publishedAt.toUTCString() });
+    if (known?.split(/, */).includes(etag)) {
+      response.status(304).end();
+      return;
+    }
+    response.set({
+      'content-type': 'application/zip',
+      'content-length': String(bundle.bytes),
+      'content-disposition': `attachment; filename="${server.slug}.mcpb"`,
+    });
+    if (response.req.method === 'HEAD') response.end();
+    else await this.bundles.send(bundle, response);
+  }
+}

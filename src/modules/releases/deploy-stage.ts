@@ -1,0 +1,56 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '../../platform/errors/domain-error.js';
+import { Egress } from '../../platform/egress/egress.js';
+import { checkModule } from './hosted-module.js';
+import { ReleaseFiles } from './release-files.js';
+import type { LogLine } from './release-log.js';
+import type { Release } from './release.entity.js';
+import { failed, type ReleaseStage, type StageOutcome } from './stage-outcome.js';
+
+/** Checks what was published: the address of an external server, a bundle, or a module, without running anything. */
+@Injectable()
+export class DeployStage implements ReleaseStage {
+  constructor(
+    private readonly files: ReleaseFiles,
+    private readonly egress: Egress,
+  ) {}
+
+  async run(release: Release): Promise<StageOutcome> {
+    try {
+      return { lines: await this.check(release) };
+    } catch (error) {
+      if (error instanceof DomainError) return failed('FAILURE', 'deploy', error.message);
+      throw error;
+    }
+  }
+
+  private async check(release: Release): Promise<LogLine[]> {
+    switch (release.type) {
+      case 'external_shttp': {
+        const { origin, pathname } = this.egress.check(release.upstreamUrl ?? '');
+        return [info(`External server at ${origin}${pathname}`)];
+      }
+      case 'stdio':
+        return this.checkBundle(release);
+      case 'hosted_shttp':
+        return this.checkModule(release);
+    }
+  }
+
+  private async checkBundle({ id, runtime: given }: Release): Promise<LogLine[]> {
+    const { serverInfo, runtime } = await this.files.readBundle(id);
+    const lines = [info(`Bundle ${serverInfo.name} ${serverInfo.version}, run by ${runtime}`)];
+    if (given === null || given === runtime) return lines;
+    const message = `It was published with the runtime ${given}, but its manifest says ${runtime}: the manifest counts.`;
+    return [...lines, { stage: 'deploy', level: 'warning', message }];
+  }
+
+  private async checkModule({ id }: Release): Promise<LogLine[]> {
+    const { form, exports } = checkModule(await this.files.readText(id, 'module'));
+    return [info(`Module of the form "${form}" with the exports ${exports.join(', ')}`)];
+  }
+}
+
+function info(message: string): LogLine {
+  return { stage: 'deploy', level: 'info', message };
+}

@@ -1,0 +1,167 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../mcp/mcp-errors.js';
+import { fetchServerCard } from '../../mcp/server-card.js';
+import { scanServer, type ServerScan } from '../../mcp/server-scan.js';
+import { Egress } from '../../platform/egress/egress.js';
+import { Vault } from '../../platform/vault/vault.js';
+import {
+  AuthorizationRequiredError,
+  CredentialUnavailableError,
+  OAuthSetupError,
+} from '../credentials/credentials.errors.js';
+import { CredentialsService } from '../credentials/credentials.service.js';
+import type { CredentialOwner } from '../credentials/credentials.types.js';
+import { ServerReleasesService } from '../servers/server-releases.service.js';
+import type { ReleaseLease } from './release-lease.js';
+import type { Release } from './release.entity.js';
+import { credentialTarget, type ScanTarget } from './scan-credentials.js';
+import { factsOfCard, factsOfScan, type ServerFacts } from './server-facts.js';
+import { failed, type StageOutcome } from './stage-outcome.js';
+
+/** A card is a small file; a server that keeps us waiting for it has none. */
+const CARD_TIMEOUT_MS = 5_000;
+
+/** Where most MCP servers answer; tried when the given path leads nowhere. */
+const USUAL_PATH = '/mcp';
+const USUAL_PATH_TIMEOUT_MS = 5_000;
+
+/** What the server offers, or what ends or pauses its release. */
+type ScanResult = { facts: ServerFacts } | { outcome: StageOutcome };
+
+/** Asks a server that runs elsewhere what it offers. */
+@Injectable()
+export class ExternalScan {
+  constructor(
+    private readonly egress: Egress,
+    private readonly credentials: CredentialsService,
+    private readonly servers: ServerReleasesService,
+    private readonly vault: Vault,
+    private readonly env: Env,
+  ) {}
+
+  async run(release: Release, lease: ReleaseLease): Promise<ScanResult> {
+    const { upstreamUrl, serverId } = release;
+    const target = credentialTarget(new URL(upstreamUrl ?? ''), release, this.vault);
+    try {
+      const scan = await this.authorizedScan(target, serverId, upstreamUrl ?? '', lease);
+      return { facts: factsOfScan(scan) };
+    } catch (error) {
+      if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
+      if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
+      if (error instanceof UpstreamFailure) return { outcome: await this.unreachable(target, error) };
+      throw error;
+    }
+  }
+
+  /** With the token stored for this server, and once more with a fresh one when that is refused. */
+  private async authorizedScan(
+    target: ScanTarget,
+    serverId: string,
+    upstreamUrl: string,
+    lease: ReleaseLease,
+  ): Promise<ServerScan> {
+    const owner: CredentialOwner = { kind: 'server', id: serverId };
+    const token = target.headers.authorization ? null : await this.storedToken(owner, upstreamUrl);
+    try {
+      return await this.scan(withToken(target, token), lease);
+    } catch (error) {
+      if (token === null || !(error instanceof UpstreamAuthRequiredError)) throw error;
+      const fresh = await this.storedToken(owner, upstreamUrl, token);
+      if (fresh === null || fresh === token) throw error;
+      return this.scan(withToken(target, fresh), lease);
+    }
+  }
+
+  /** Null when there is none, or the one there was is no longer good: then the server's 401 starts it all anew. */
+  private async storedToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
+    try {
+      return await this.credentials.accessToken(owner, upstreamUrl, rejected);
+    } catch (error) {
+      if (error instanceof AuthorizationRequiredError) return null;
+      throw error;
+    }
+  }
+
+  private async scan(target: ScanTarget, lease: ReleaseLease): Promise<ServerScan> {
+    const channel = new HttpChannel(this.egress, { ...target, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
+    let told: Promise<void> = Promise.resolve();
+    const onProgress = (message: string) => {
+      told = told.then(() => lease.log({ stage: 'scan', level: 'info', message }));
+    };
+    try {
+      return await lease.whileHeld(scanServer(channel, { timeoutMs: this.env.releaseScanTimeoutMs, onProgress }));
+    } finally {
+      // In the log before what comes of the scan; one that fails because the lease is lost is told by `whileHeld`.
+      await told.catch(() => undefined);
+      void channel.close();
+    }
+  }
+
+  /** The server wants authorization: its card will do; else its owner is asked to authorize. */
+  private async blocked(
+    release: Release,
+    refused: UpstreamAuthRequiredError,
+    lease: ReleaseLease,
+  ): Promise<ScanResult> {
+    const upstreamUrl = release.upstreamUrl ?? '';
+    const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
+    if (card) {
+      const message = 'The server wants authorization; what it offers is read from its server card';
+      await lease.log({ stage: 'scan', level: 'info', message });
+      return { facts: factsOfCard(card) };
+    }
+    try {
+      return { outcome: await this.askOwner(release, refused.challenges) };
+    } catch (error) {
+      if (!(error instanceof OAuthSetupError)) throw error;
+      const way = 'Publish again with scanCredentials, or let the server publish /.well-known/mcp/server-card.json.';
+      return { outcome: failed('FAILURE', 'scan', `The server wants authorization. ${error.message} ${way}`) };
+    }
+  }
+
+  private async askOwner({ serverId, upstreamUrl }: Release, challenges: string[]): Promise<StageOutcome> {
+    const label = await this.servers.qualifiedNameOf(serverId);
+    const request = { upstreamUrl: upstreamUrl ?? '', challenge: challenges, label };
+    const { setupUrl } = await this.credentials.begin({ kind: 'server', id: serverId }, request);
+    const until = new Date(Date.now() + this.env.releaseAuthTimeoutMs);
+    return {
+      change: { status: 'AUTH_REQUIRED', leaseUntil: until },
+      lines: [
+        // Published tools look for exactly this text, and do not show it.
+        { stage: 'scan', level: 'info', message: 'auth_required' },
+        { stage: 'scan', level: 'info', message: `Authorize at ${setupUrl} and the release goes on by itself.` },
+      ],
+    };
+  }
+
+  private async unreachable(target: ScanTarget, failure: UpstreamFailure): Promise<StageOutcome> {
+    const isWrongPath = failure instanceof UpstreamError && failure.isWrongPath;
+    const hint = isWrongPath ? await this.triedUsualPath(target) : '';
+    return failed('FAILURE', 'scan', `${failure.message}${hint}`);
+  }
+
+  /** Whether an MCP server answers where most of them do; a sentence for the publisher. */
+  private async triedUsualPath(target: ScanTarget): Promise<string> {
+    const url = new URL(USUAL_PATH, target.url);
+    if (url.pathname === target.url.pathname) return '';
+    const channel = new HttpChannel(this.egress, { ...target, url, connectTimeoutMs: USUAL_PATH_TIMEOUT_MS });
+    try {
+      await channel.open(USUAL_PATH_TIMEOUT_MS);
+      return ` Slipway tried ${url.href}, and an MCP server answers there: publish that URL.`;
+    } catch (error) {
+      const answers = error instanceof UpstreamAuthRequiredError;
+      return answers
+        ? ` Slipway tried ${url.href}, which wants authorization: it may be the right URL.`
+        : ` Slipway tried ${url.href} too, in vain.`;
+    } finally {
+      void channel.close();
+    }
+  }
+}
+
+function withToken(target: ScanTarget, token: string | null): ScanTarget {
+  if (token === null) return target;
+  return { ...target, headers: { ...target.headers, authorization: `Bearer ${token}` } };
+}

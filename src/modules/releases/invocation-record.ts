@@ -1,0 +1,69 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FrontWatch } from '../../mcp/front/mcp-front.js';
+import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
+import { domainErrorOf } from '../../platform/errors/error-body.js';
+import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
+import type { Invocation, InvocationOutcome } from './invocation.types.js';
+
+/** Gathers what there is to say of one request. */
+export class InvocationRecord implements FrontWatch {
+  private readonly at = new Date();
+  private readonly startedAt = performance.now();
+  private rpcMethod: string | null = null;
+  private toolName: string | null = null;
+  private failure: Error | null = null;
+  /** Set when the request is not answered by the front, but by whoever catches what it threw. */
+  private thrownStatus: number | null = null;
+
+  asked(method: string, params: unknown): void {
+    this.rpcMethod = method;
+    const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
+    this.toolName = typeof name === 'string' ? name : null;
+  }
+
+  failed(error: Error): void {
+    this.failure = error;
+  }
+
+  /** It failed before the front answered. */
+  threw(error: unknown): void {
+    this.failure = error as Error;
+    this.thrownStatus = statusOf[domainErrorOf(error)?.kind ?? 'internal'];
+  }
+
+  finish(
+    server: { serverId: string; releaseId: string | null },
+    { method = 'POST' }: IncomingMessage,
+    url: string,
+    response: ServerResponse,
+  ): Invocation {
+    return {
+      ...server,
+      method,
+      url,
+      rpcMethod: this.rpcMethod,
+      toolName: this.toolName,
+      status: this.thrownStatus ?? response.statusCode,
+      outcome: this.outcome(),
+      failure: this.failure && tellOwner(this.failure),
+      wallMs: Math.round(performance.now() - this.startedAt),
+      at: this.at,
+    };
+  }
+
+  private outcome(): InvocationOutcome {
+    if (this.failure instanceof CallerLeftError) return 'canceled';
+    if (this.failure instanceof UpstreamFailure) return 'exception';
+    if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
+    return this.rpcMethod === null ? 'denied' : 'ok';
+  }
+}
+
+/** The owner may know where the server runs, which its callers are not told. */
+function tellOwner(failure: Error): { name: string; message: string } {
+  const { name, message } =
+    (failure as { detail?: unknown }).detail instanceof UpstreamFailure
+      ? ((failure as DomainError).detail as Error)
+      : failure;
+  return { name, message };
+}

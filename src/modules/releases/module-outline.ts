@@ -1,0 +1,239 @@
+import {
+  Parser,
+  type AnyNode,
+  type Expression,
+  type ModuleDeclaration,
+  type Options,
+  type Pattern,
+  type Program,
+  type Statement,
+} from 'acorn';
+
+/** What an expression is, as far as its text tells: `fetch` is an object with that member, `{name}` another variable. */
+export type Shape = 'function' | 'fetch' | 'true' | 'false' | 'unusable' | 'unknown' | { name: string };
+
+/** The top level of a module. */
+export interface ModuleOutline {
+  /** What each export is, and where it stands. */
+  exports: Map<string, { shape: Shape; at: number }>;
+  /** What each variable of the top level was declared as. */
+  names: Map<string, Shape>;
+  /** What is imported, and where first. */
+  imports: Map<string, number>;
+}
+
+/**
+ * Reads the top level of an ES module. Statements inside of functions are parsed, for their syntax, and dropped at once.
+ *
+ * @throws SyntaxError of acorn, with `pos`
+ * @throws RangeError when the code is nested deeper than the stack
+ */
+export function readModule(source: string): ModuleOutline {
+  const outline: ModuleOutline = { exports: new Map(), names: new Map(), imports: new Map() };
+  OutlineParser.read(source, outline);
+  return outline;
+}
+
+/** The parts of acorn's parser that are extended here. They are the ones its plugins are documented to override. */
+interface ParserInside {
+  parseStatement(context: string | null, topLevel?: boolean, exports?: object): Statement | ModuleDeclaration;
+  parseExportDeclaration(node: object): AnyNode;
+  enterScope(flags: number): void;
+  declareName(name: string, bindingType: number, pos: number): void;
+  scopeStack: Record<'var' | 'lexical' | 'functions', NameSet>[];
+  undefinedExports: Record<string, unknown>;
+}
+
+const AcornParser = Parser as unknown as {
+  new (options: Options, input: string): ParserInside & { parse(): Program };
+};
+
+/** Stands for every statement that is not looked at. */
+const DROPPED = { type: 'EmptyStatement', start: 0, end: 0 } as Statement;
+
+/** Blocks in blocks: deeper, a redeclared name is left for the engine to refuse, because each `var` walks all of them. */
+const SCOPES_MAX = 100;
+
+/**
+ * Acorn with two changes that keep a hostile 10 MB harmless: the tree of what is inside of functions is not kept (some
+ * hundred bytes a token), and a scope's names are looked up in a set (a list made a million `let` take half an hour).
+ */
+class OutlineParser extends AcornParser {
+  private outline: ModuleOutline | undefined;
+  private isExported: boolean | undefined;
+
+  static read(source: string, outline: ModuleOutline): void {
+    const parser = new OutlineParser(
+      // Private names are left to the engine as well: checking them costs their number times the depth of classes.
+      { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false },
+      source,
+    );
+    parser.outline = outline;
+    parser.parse();
+  }
+
+  override parseStatement(context: string | null, topLevel?: boolean, exports?: object): Statement | ModuleDeclaration {
+    const { isExported } = this;
+    this.isExported = false;
+    const statement = super.parseStatement(context, topLevel, exports);
+    if (topLevel && this.outline) note(statement, this.outline);
+    // The parser itself goes on to read exported declarations, and expressions that may be a directive.
+    return isExported || isDirective(statement) ? statement : DROPPED;
+  }
+
+  /** What `export` stands before. */
+  override parseExportDeclaration(node: object): AnyNode {
+    this.isExported = true;
+    return super.parseExportDeclaration(node);
+  }
+
+  override enterScope(flags: number): void {
+    super.enterScope(flags);
+    const scope = this.scopeStack[this.scopeStack.length - 1];
+    scope.var = new NameSet();
+    scope.lexical = new NameSet();
+    scope.functions = new NameSet();
+  }
+
+  override declareName(name: string, bindingType: number, pos: number): void {
+    if (this.scopeStack.length <= SCOPES_MAX) super.declareName(name, bindingType, pos);
+    else delete this.undefinedExports[name];
+  }
+
+  /** Acorn's own check of patterns is quadratic in repeated group names; the engine that runs the module checks them. */
+  validateRegExpPattern(): void {}
+}
+
+/** The part of an array that acorn uses of its lists of names. */
+class NameSet {
+  0: string | undefined;
+  private readonly names = new Set<string>();
+
+  indexOf(name: string): number {
+    return this.names.has(name) ? 0 : -1;
+  }
+
+  push(name: string): void {
+    this[0] ??= name;
+    this.names.add(name);
+  }
+}
+
+function isDirective(statement: Statement | ModuleDeclaration): boolean {
+  return statement.type === 'ExpressionStatement' && statement.expression.type === 'Literal';
+}
+
+function note(statement: Statement | ModuleDeclaration, outline: ModuleOutline): void {
+  switch (statement.type) {
+    case 'ImportDeclaration':
+      noteImport(statement.source.value, statement.start, outline);
+      return;
+    case 'ExportAllDeclaration':
+      noteImport(statement.source.value, statement.start, outline);
+      if (statement.exported)
+        outline.exports.set(nameOf(statement.exported), { shape: 'unknown', at: statement.start });
+      return;
+    case 'ExportDefaultDeclaration':
+      outline.exports.set('default', { shape: shapeOf(statement.declaration), at: statement.start });
+      noteDeclared(statement.declaration, outline);
+      return;
+    case 'ExportNamedDeclaration':
+      if (statement.source) noteImport(statement.source.value, statement.start, outline);
+      for (const { local, exported, start } of statement.specifiers) {
+        const shape = statement.source ? 'unknown' : { name: nameOf(local) };
+        outline.exports.set(nameOf(exported), { shape, at: start });
+      }
+      if (!statement.declaration) return;
+      for (const name of noteDeclared(statement.declaration, outline)) {
+        outline.exports.set(name, { shape: { name }, at: statement.start });
+      }
+      return;
+    default:
+      noteDeclared(statement, outline);
+      noteAssigned(statement, outline);
+  }
+}
+
+function noteImport(value: unknown, at: number, { imports }: ModuleOutline): void {
+  const name = String(value);
+  if (!imports.has(name)) imports.set(name, at);
+}
+
+/** The names a declaration makes. */
+function noteDeclared(declaration: AnyNode, { names }: ModuleOutline): string[] {
+  if (declaration.type === 'FunctionDeclaration' || declaration.type === 'ClassDeclaration') {
+    if (!declaration.id) return [];
+    names.set(declaration.id.name, shapeOf(declaration));
+    return [declaration.id.name];
+  }
+  if (declaration.type !== 'VariableDeclaration') return [];
+  return declaration.declarations.flatMap(({ id, init }) => {
+    if (id.type !== 'Identifier') return boundNames(id);
+    // Without a value it is assigned later, anywhere.
+    names.set(id.name, init ? shapeOf(init) : 'unknown');
+    return [id.name];
+  });
+}
+
+/** `a = …` at the top level: what it was declared as counts no more. */
+function noteAssigned(statement: AnyNode, { names }: ModuleOutline): void {
+  if (statement.type !== 'ExpressionStatement' || statement.expression.type !== 'AssignmentExpression') return;
+  const { left } = statement.expression;
+  if (left.type === 'Identifier') names.set(left.name, 'unknown');
+}
+
+function boundNames(pattern: Pattern): string[] {
+  switch (pattern.type) {
+    case 'Identifier':
+      return [pattern.name];
+    case 'ObjectPattern':
+      return pattern.properties.flatMap((one) => boundNames(one.type === 'Property' ? one.value : one.argument));
+    case 'ArrayPattern':
+      return pattern.elements.flatMap((one) => (one ? boundNames(one) : []));
+    case 'RestElement':
+      return boundNames(pattern.argument);
+    case 'AssignmentPattern':
+      return boundNames(pattern.left);
+    default:
+      return [];
+  }
+}
+
+function shapeOf(node: AnyNode): Shape {
+  switch (node.type) {
+    case 'FunctionDeclaration':
+    case 'FunctionExpression':
+    case 'ArrowFunctionExpression':
+      return 'function';
+    case 'Identifier':
+      return { name: node.name };
+    case 'ParenthesizedExpression':
+      return shapeOf(node.expression);
+    case 'Literal':
+      return typeof node.value === 'boolean' ? `${node.value}` : 'unusable';
+    case 'UnaryExpression':
+      return booleanOf(node.operator, node.argument);
+    case 'TemplateLiteral':
+    case 'ArrayExpression':
+      return 'unusable';
+    case 'ObjectExpression':
+      if (node.properties.some((one) => one.type === 'Property' && !one.computed && nameOf(one.key) === 'fetch')) {
+        return 'fetch';
+      }
+      return node.properties.some((one) => one.type !== 'Property' || one.computed) ? 'unknown' : 'unusable';
+    default:
+      return 'unknown';
+  }
+}
+
+/** `!0` and `!1`, as minifiers write true and false. */
+function booleanOf(operator: string, argument: Expression): Shape {
+  if (operator !== '!' || argument.type !== 'Literal') return 'unknown';
+  return argument.value ? 'false' : 'true';
+}
+
+/** The name of an export or member, which may be a string too. */
+function nameOf(node: AnyNode): string {
+  if (node.type === 'Identifier') return node.name;
+  return node.type === 'Literal' ? String(node.value) : '';
+}

@@ -1,0 +1,31 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { RelayService } from '../../platform/queue/relay.service.js';
+import { ServerReleasesService } from '../servers/server-releases.service.js';
+import type { Release } from './release.entity.js';
+import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
+import type { ReleaseStage, StageOutcome } from './stage-outcome.js';
+
+/** Makes the release the current one. */
+@Injectable()
+export class PublishStage implements ReleaseStage {
+  constructor(
+    private readonly servers: ServerReleasesService,
+    private readonly relay: RelayService,
+    private readonly env: Env,
+  ) {}
+
+  async run({ serverId, snapshot }: Release): Promise<StageOutcome> {
+    if (!snapshot) throw new Error('A release reaches its last stage with a snapshot');
+    const slug = await this.servers.slugOf(serverId);
+    return {
+      change: { status: 'SUCCESS' },
+      lines: [{ stage: 'publish', level: 'success', message: `Published: ${this.env.baseUrl}/run/${slug}` }],
+      also: (tx) => this.servers.setCurrent(serverId, snapshot, tx),
+      afterwards: () => {
+        const current: ReleaseCurrent = { serverId, slug, releaseId: snapshot.releaseId };
+        this.relay.publish(RELEASE_CURRENT_TOPIC, current);
+      },
+    };
+  }
+}

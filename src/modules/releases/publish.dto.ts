@@ -1,0 +1,123 @@
+import { Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  IsArray,
+  IsBoolean,
+  IsIn,
+  IsObject,
+  IsOptional,
+  IsString,
+  Matches,
+  MaxLength,
+  ValidateNested,
+} from 'class-validator';
+import { bundleRuntimes, type BundleRuntime } from '../servers/server.types.js';
+
+/** What Postgres can store: no NUL, no lone surrogates. */
+const STORABLE = /^[^\0\p{Cs}]*$/u;
+const storable = { message: '$property must not hold NUL characters or broken unicode' };
+
+/** Where the release comes from. */
+export class ReleaseSourceDto {
+  /** @example '8f2d1c0' */
+  @IsOptional()
+  @IsString()
+  @MaxLength(200)
+  @Matches(STORABLE, storable)
+  commit?: string;
+
+  /** @example 'Forecasts for tomorrow' */
+  @IsOptional()
+  @IsString()
+  @MaxLength(10_000)
+  @Matches(STORABLE, storable)
+  commitMessage?: string;
+
+  /** @example 'main' */
+  @IsOptional()
+  @IsString()
+  @MaxLength(255)
+  @Matches(STORABLE, storable)
+  branch?: string;
+}
+
+/** What every kind of release may say. Unknown members are ignored: published tools send more than they should. */
+export abstract class PublishPayloadDto {
+  /** JSON Schema of what a caller configures. */
+  @IsOptional()
+  @IsObject()
+  configSchema?: Record<string, unknown>;
+
+  /** Where it comes from. */
+  @IsOptional()
+  @IsObject()
+  @ValidateNested()
+  @Type(() => ReleaseSourceDto)
+  source?: ReleaseSourceDto;
+}
+
+/** A server that runs elsewhere. */
+export class ExternalPayloadDto extends PublishPayloadDto {
+  /**
+   * Its MCP endpoint.
+   * @example 'https://weather.example.com/mcp'
+   */
+  @IsString()
+  @MaxLength(2_048)
+  upstreamUrl: string;
+
+  /** Values the scan needs: of the configSchema's properties, else sent as headers. Never kept after the scan. */
+  @IsOptional()
+  @IsObject()
+  scanCredentials?: Record<string, string>;
+}
+
+/** A JavaScript module that Slipway runs. */
+export class HostedPayloadDto extends PublishPayloadDto {
+  @IsOptional()
+  @IsBoolean()
+  stateful?: boolean = false;
+
+  @IsOptional()
+  @IsBoolean()
+  hasAuthAdapter?: boolean = false;
+
+  /** Names of the server's secrets that the module may read. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(100)
+  @IsString({ each: true })
+  @MaxLength(255, { each: true })
+  secretNames?: string[] = [];
+
+  /** What the server offers, as its author's tool found it. */
+  @IsOptional()
+  @IsObject()
+  serverCard?: Record<string, unknown>;
+}
+
+/** An MCPB bundle that people run on their machines. */
+export class StdioPayloadDto extends PublishPayloadDto {
+  @IsIn(bundleRuntimes)
+  runtime: BundleRuntime;
+
+  /** What the server offers, as its author's tool found it. */
+  @IsOptional()
+  @IsObject()
+  serverCard?: Record<string, unknown>;
+}
+
+/** Taken for work. */
+export class PublishedDto {
+  /** The release's id. */
+  deploymentId: string;
+  /** @example 'QUEUED' */
+  status: string;
+  /**
+   * The MCP address of the server's current release.
+   * @example 'http://127.0.0.1:3000/run/acme--weather'
+   */
+  mcpUrl: string;
+  /** What was taken although it is not as it should be. */
+  warnings?: string[];
+}

@@ -1,0 +1,93 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository, type EntityManager } from 'typeorm';
+import { BlobStore, type Blob, type OpenBlob } from '../../platform/blobs/blob-store.js';
+import { DomainError } from '../../platform/errors/domain-error.js';
+import { openZip } from '../../platform/zip/zip-archive.js';
+import { lockBlob } from './blob-sweeper.js';
+import { readBundle, type BundleFacts } from './bundle-manifest.js';
+import { ReleaseArtifact, type ArtifactKind } from './release-artifact.entity.js';
+
+const MB = 1024 * 1024;
+
+/** A bundle of 25 MB with all its node_modules has some thousand files and unpacks to a few times its size. */
+const BUNDLE_LIMITS = { entriesMax: 20_000, totalBytesMax: 500 * MB };
+
+/** The release names a file that is not in the store. */
+export class FileLostError extends DomainError {
+  readonly kind = 'internal';
+  readonly code = 'internal_error';
+
+  constructor(kind: ArtifactKind) {
+    super(`The ${kind} of this release is not in storage any more: publish it again.`);
+  }
+}
+
+/** A file went while its release was being stored: the same bytes were garbage of another one until then. */
+export class UploadLostError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+  override readonly retryAfterSeconds = 1;
+
+  constructor() {
+    super('An uploaded file was removed at the same moment: publish again.');
+  }
+}
+
+/** The uploaded files of releases. */
+@Injectable()
+export class ReleaseFiles {
+  constructor(
+    @InjectRepository(ReleaseArtifact) private readonly artifacts: Repository<ReleaseArtifact>,
+    private readonly blobs: BlobStore,
+  ) {}
+
+  /** @throws FileLostError */
+  async open(releaseId: string, kind: ArtifactKind): Promise<OpenBlob & { hash: string }> {
+    const { hash } = await this.find(releaseId, kind);
+    const blob = await this.blobs.open(hash);
+    if (!blob) throw new FileLostError(kind);
+    return { ...blob, hash };
+  }
+
+  /** The text of a module. @throws FileLostError */
+  async readText(releaseId: string, kind: ArtifactKind): Promise<string> {
+    const { stream } = await this.open(releaseId, kind);
+    const chunks: Buffer[] = [];
+    for await (const chunk of stream) chunks.push(chunk as Buffer);
+    return Buffer.concat(chunks).toString('utf8');
+  }
+
+  /** What a bundle says of itself. @throws InvalidArchiveError, InvalidBundleError, FileLostError */
+  async readBundle(releaseId: string): Promise<BundleFacts> {
+    const { stream, hash } = await this.open(releaseId, 'bundle');
+    stream.destroy();
+    return this.blobs.withFile(hash, async (path) => {
+      const zip = await openZip(path, BUNDLE_LIMITS);
+      try {
+        return await readBundle(zip);
+      } finally {
+        zip.close();
+      }
+    });
+  }
+
+  /**
+   * Names the files of a new release, part of the transaction that stores it. A sweep of the same file waits for its end.
+   *
+   * @throws UploadLostError
+   */
+  async attach(releaseId: string, files: Partial<Record<ArtifactKind, Blob>>, tx: EntityManager): Promise<void> {
+    for (const [kind, { hash, bytes }] of Object.entries(files) as [ArtifactKind, Blob][]) {
+      await lockBlob(hash, tx);
+      if (!(await this.blobs.has(hash))) throw new UploadLostError();
+      await tx.insert(ReleaseArtifact, { releaseId, kind, hash, bytes });
+    }
+  }
+
+  private async find(releaseId: string, kind: ArtifactKind): Promise<ReleaseArtifact> {
+    const artifact = await this.artifacts.findOneBy({ releaseId, kind });
+    if (!artifact) throw new FileLostError(kind);
+    return artifact;
+  }
+}

@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { Env } from '../../config/env.js';
+import { isDatabaseAway } from '../../platform/database/database-away.js';
+import { RelayService } from '../../platform/queue/relay.service.js';
+import { SERVER_DELETED_TOPIC } from '../servers/server.types.js';
+import { ReleaseLease, leaseEnd, LeaseLostError } from './release-lease.js';
+import { ReleaseStages } from './release-stages.js';
+import type { StageOutcome } from './stage-outcome.js';
+import { stages, type Stage } from './release-state.js';
+import { Release } from './release.entity.js';
+import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
+
+/**
+ * Takes one release through its stages: deploy, scan, metadata, publish. What a stage found and that the next one is due
+ * are written in one transaction, so a pipeline that dies goes on where it stood, and one that runs twice does the work
+ * once.
+ */
+@Injectable()
+export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown {
+  private readonly logger = new Logger('releases');
+  /** What this process works on. */
+  private readonly held = new Map<string, ReleaseLease>();
+
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly stages: ReleaseStages,
+    private readonly relay: RelayService,
+    private readonly env: Env,
+  ) {}
+
+  /** A release that is cancelled or deleted is let go at once; without the message, at the next renewal. */
+  async onModuleInit(): Promise<void> {
+    await this.relay.subscribe<{ id: string }>(RELEASE_CHANGED_TOPIC, ({ id }) => void this.held.get(id)?.renew());
+    await this.relay.subscribe(SERVER_DELETED_TOPIC, () => this.held.forEach((lease) => void lease.renew()));
+  }
+
+  /** A worker that is told to stop does not leave its releases to the sweeper's patience. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await Promise.allSettled([...this.held.values()].map((lease) => lease.handBack()));
+  }
+
+  /**
+   * Runs what remains of a release; does nothing when another worker holds it or it is over.
+   *
+   * @throws when the database is away, for the queue to try again
+   */
+  async run(releaseId: string, attempt: number): Promise<void> {
+    const lease = await this.take(releaseId, attempt);
+    if (!lease) return;
+    this.held.set(releaseId, lease);
+    let stage: Stage = 'deploy';
+    try {
+      for (;;) {
+        const release = await this.load(releaseId);
+        stage = release.stage;
+        const outcome = await lease.whileHeld(this.stages.run(release, lease));
+        if (!(await this.conclude(lease, stage, outcome))) return;
+      }
+    } catch (error) {
+      await this.fail(lease, stage, error);
+    } finally {
+      lease.end();
+      this.held.delete(releaseId);
+    }
+  }
+
+  private async take(releaseId: string, attempt: number): Promise<ReleaseLease | null> {
+    const holder = randomUUID();
+    const { releaseLeaseMs } = this.env;
+    const [rows] = await this.database.query<[unknown[]]>(
+      `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseEnd(releaseLeaseMs)},
+              updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
+        WHERE id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
+          AND (lease_holder IS NULL OR lease_until < now())
+        RETURNING id`,
+      [releaseId, attempt, holder],
+    );
+    if (rows.length === 0) return null;
+    const announce = () => this.relay.publish(RELEASE_CHANGED_TOPIC, { id: releaseId });
+    announce();
+    return new ReleaseLease(this.database, { releaseId, attempt, holder }, releaseLeaseMs, announce);
+  }
+
+  private async load(id: string): Promise<Release> {
+    const release = await this.database.manager
+      .createQueryBuilder(Release, 'release')
+      .addSelect(['release.serverCard', 'release.sealedScanCredentials', 'release.snapshot'])
+      .where({ id })
+      .getOne();
+    if (!release) throw new LeaseLostError();
+    return release;
+  }
+
+  /** Writes what came of a stage. @returns whether another one is due */
+  private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome): Promise<boolean> {
+    const { change = {}, lines = [], also } = outcome;
+    if (change.status !== undefined) {
+      await lease.commit(change, lines, also);
+      outcome.afterwards?.();
+      return false;
+    }
+    const next = stages[stages.indexOf(stage) + 1];
+    await lease.commit({ ...change, stage: next }, [...lines, { stage, level: 'end', message: `${stage} done` }], also);
+    return true;
+  }
+
+  private async fail(lease: ReleaseLease, stage: Stage, error: unknown): Promise<void> {
+    if (error instanceof LeaseLostError) return;
+    if (isDatabaseAway(error)) throw error;
+    this.logger.error({ msg: `a release failed in ${stage}`, err: error });
+    const message = 'Something failed inside Slipway. Publish again; if it stays so, the operator finds it in the log.';
+    await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]).catch((lost: unknown) => {
+      if (!(lost instanceof LeaseLostError)) throw lost;
+    });
+  }
+}

@@ -1,0 +1,52 @@
+import { Controller, Get, Headers, Param, Res } from '@nestjs/common';
+import { ApiHeader, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { Access } from '../auth/access.decorator.js';
+import { ApiServerName, ownServer, TargetServer } from '../servers/server.decorator.js';
+import type { ServerRef } from '../servers/server.types.js';
+import { ReleaseStreams } from './release-streams.js';
+import { releaseId } from './releases.controller.js';
+
+@ApiTags('Releases')
+@ApiServerName()
+@Controller('servers/:qualifiedName/releases/:id/stream')
+export class ReleaseStreamsController {
+  constructor(private readonly streams: ReleaseStreams) {}
+
+  /**
+   * Follow a release live. Server-sent events: `init` with status and log so far, `log` for each new line, `status` for
+   * each change, and `complete` at the end. Come back with `Last-Event-ID` to get only what you missed.
+   */
+  @Get()
+  @ApiParam(releaseId)
+  @ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of the last event you have.' })
+  @ApiOkResponse({
+    description: 'Every `data` is one JSON value.',
+    content: {
+      'text/event-stream': {
+        schema: { type: 'string', example: 'id: 7\nevent: status\ndata: {"status":"WORKING"}\n\n' },
+      },
+    },
+  })
+  @Access('servers:read', ownServer)
+  @ApiErrors({ status: 404, message: 'Release not found' })
+  async follow(
+    @TargetServer() server: ServerRef,
+    @Param('id') id: string,
+    @Headers('last-event-id') lastEventId: string | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
+    await this.streams.follow(server, id, lastEventId, {
+      open: () =>
+        response.writeHead(200, {
+          'content-type': 'text/event-stream; charset=utf-8',
+          'cache-control': 'no-cache',
+          'x-accel-buffering': 'no',
+        }),
+      write: (text) => response.write(text),
+      end: () => response.end(),
+      onGone: (listener) => response.on('close', listener),
+    });
+  }
+}

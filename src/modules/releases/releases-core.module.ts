@@ -1,0 +1,21 @@
+import { BullModule } from '@nestjs/bullmq';
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { ServersCoreModule } from '../servers/servers-core.module.js';
+import { ReleaseArtifact } from './release-artifact.entity.js';
+import { ReleaseFiles } from './release-files.js';
+import { ReleaseLog } from './release-log.entity.js';
+import { Release } from './release.entity.js';
+import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
+
+/** What the API and the jobs of this module share. Serves nothing. */
+@Module({
+  imports: [
+    TypeOrmModule.forFeature([Release, ReleaseLog, ReleaseArtifact]),
+    BullModule.registerQueue({ name: RELEASES_QUEUE }),
+    ServersCoreModule,
+  ],
+  providers: [ReleasesQueue, ReleaseFiles],
+  exports: [TypeOrmModule, ServersCoreModule, ReleasesQueue, ReleaseFiles],
+})
+export class ReleasesCoreModule {}

@@ -1,0 +1,73 @@
+import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { Access } from '../auth/access.decorator.js';
+import { ApiServerName, ownServer, TargetServer } from '../servers/server.decorator.js';
+import type { ServerRef } from '../servers/server.types.js';
+import { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
+import { ReleasesService } from './releases.service.js';
+
+/** Documents `:id`. */
+export const releaseId = {
+  name: 'id',
+  description: "The release's id, or `latest` for the most recent one.",
+  example: 'latest',
+};
+
+const serverNotFound = { status: 404, message: 'Server not found' };
+const releaseNotFound = { status: 404, message: 'Release not found' };
+
+@ApiTags('Releases')
+@ApiServerName()
+@Controller('servers/:qualifiedName/releases')
+export class ReleasesController {
+  constructor(private readonly releases: ReleasesService) {}
+
+  /** List the releases of a server. Newest first, without their logs. Spec 4.6. */
+  @Get()
+  @Access('servers:read', ownServer)
+  @ApiErrors(400, serverNotFound)
+  list(@TargetServer() server: ServerRef, @Query() query: PageQueryDto): Promise<ReleaseListDto> {
+    return this.releases.list(server, query);
+  }
+
+  /** Get a release with its log. */
+  @Get(':id')
+  @ApiParam(releaseId)
+  @Access('servers:read', ownServer)
+  @ApiErrors(releaseNotFound)
+  get(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ReleaseDetailDto> {
+    return this.releases.get(server, id);
+  }
+
+  /** Resume a release that waits for authorization. It looks at the server again. Spec 4.7. */
+  @Post(':id/resume')
+  @HttpCode(202)
+  @ApiParam(releaseId)
+  @Access('servers:write', ownServer)
+  @ApiErrors(
+    {
+      status: 400,
+      message:
+        'Release is not in a resumable state: it is SUCCESS, and only AUTH_REQUIRED and AUTH_TIMEOUT can be resumed',
+    },
+    serverNotFound,
+  )
+  resume(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ResumedReleaseDto> {
+    return this.releases.resume(server, id);
+  }
+
+  /** Make an earlier release current again. Nothing is uploaded or scanned; a newer success replaces it. */
+  @Post(':id/promote')
+  @HttpCode(200)
+  @ApiParam(releaseId)
+  @Access('servers:write', ownServer)
+  @ApiErrors(releaseNotFound, {
+    status: 409,
+    message: 'Only a release that succeeded can become current: this one is FAILURE',
+  })
+  promote(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ReleaseDto> {
+    return this.releases.promote(server, id);
+  }
+}

@@ -1,0 +1,44 @@
+import { DomainError } from '../../platform/errors/domain-error.js';
+import type { ReleaseStatus } from './release-state.js';
+
+/** The server has no release with this id, or none at all. */
+export class ReleaseNotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor() {
+    super('Release not found');
+  }
+}
+
+/** Only a release that waits for authorization can be resumed. */
+export class NotResumableError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+
+  constructor(status: ReleaseStatus) {
+    super(
+      `Release is not in a resumable state: it is ${status}, and only AUTH_REQUIRED and AUTH_TIMEOUT can be resumed`,
+    );
+  }
+}
+
+/** Only a release that succeeded can be made current again. */
+export class NotPromotableError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'conflict';
+
+  constructor(status: ReleaseStatus) {
+    super(`Only a release that succeeded can become current: this one is ${status}`);
+  }
+}
+
+/** The server has no bundle: it has no successful release of type stdio. */
+export class BundleNotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor() {
+    super('Bundle not found: the server has no successful release of type stdio');
+  }
+}

@@ -1,0 +1,43 @@
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { AuthModule } from '../auth/auth.module.js';
+import { CredentialsModule } from '../credentials/credentials.module.js';
+import { CredentialsService } from '../credentials/credentials.service.js';
+import { ServersModule } from '../servers/servers.module.js';
+import { InvocationObserver, NoInvocations } from './invocation.types.js';
+import { RunController } from './run.controller.js';
+import { RunService } from './run.service.js';
+import { BundleController } from './bundle.controller.js';
+import { BundlesService } from './bundles.service.js';
+import { PublishController } from './publish.controller.js';
+import { PublishService } from './publish.service.js';
+import { ReleaseStreams } from './release-streams.js';
+import { ReleaseStreamsController } from './release-streams.controller.js';
+import { ReleasesCoreModule } from './releases-core.module.js';
+import { ReleasesController } from './releases.controller.js';
+import { ReleasesService } from './releases.service.js';
+
+/** Publishing, releases and their run endpoint. */
+@Module({
+  imports: [ReleasesCoreModule, ServersModule, CredentialsModule, AuthModule],
+  controllers: [RunController, PublishController, ReleaseStreamsController, ReleasesController, BundleController],
+  providers: [
+    PublishService,
+    ReleasesService,
+    ReleaseStreams,
+    BundlesService,
+    RunService,
+    { provide: InvocationObserver, useClass: NoInvocations },
+  ],
+  exports: [RunService],
+})
+export class ReleasesModule implements OnModuleInit {
+  constructor(
+    private readonly credentials: CredentialsService,
+    private readonly releases: ReleasesService,
+  ) {}
+
+  /** Whoever authorizes need not resume by hand. */
+  onModuleInit(): void {
+    this.credentials.onAuthorized('server', (serverId) => this.releases.resumeNewest(serverId));
+  }
+}

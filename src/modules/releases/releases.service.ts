@@ -1,0 +1,133 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
+import { DataSource, In, MoreThan, Repository } from 'typeorm';
+import { isUUID } from 'class-validator';
+import { Env } from '../../config/env.js';
+import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
+import { RelayService } from '../../platform/queue/relay.service.js';
+import type { ServerRef } from '../servers/server.types.js';
+import { ServerReleasesService } from '../servers/server-releases.service.js';
+import type { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
+import { leaseEnd } from './release-lease.js';
+import { ReleaseLog } from './release-log.entity.js';
+import { toReleaseDto, toReleaseLogDto } from './release.mapper.js';
+import { isResumable, statusesBefore } from './release-state.js';
+import { Release } from './release.entity.js';
+import { NotPromotableError, NotResumableError, ReleaseNotFoundError } from './releases.errors.js';
+import { ReleasesQueue } from './releases.queue.js';
+import { RELEASE_CURRENT_TOPIC, RELEASE_CHANGED_TOPIC, type ReleaseCurrent } from './releases.types.js';
+
+/** Releases as their owner reads them, resumes them, and goes back to an earlier one. */
+@Injectable()
+export class ReleasesService {
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    @InjectRepository(Release) private readonly releases: Repository<Release>,
+    @InjectRepository(ReleaseLog) private readonly logs: Repository<ReleaseLog>,
+    private readonly servers: ServerReleasesService,
+    private readonly queue: ReleasesQueue,
+    private readonly relay: RelayService,
+    private readonly env: Env,
+  ) {}
+
+  /** One page of a server's releases, newest first, without logs (Spec 4.6). */
+  async list(server: ServerRef, query: PageQueryDto): Promise<ReleaseListDto> {
+    const where = { serverId: server.id };
+    const { offset, pagination } = pageOf(query, await this.releases.countBy(where));
+    if (offset === null) return { releases: [], pagination };
+    const rows = await this.releases.find({ where, order: { seq: 'DESC' }, skip: offset, take: pagination.pageSize });
+    return { releases: rows.map((row) => this.toDto(row, server)), pagination };
+  }
+
+  /** A release with its log. @param id its id, or `latest` @throws ReleaseNotFoundError */
+  async get(server: ServerRef, id: string): Promise<ReleaseDetailDto> {
+    const release = await this.find(server, id);
+    const logs = await this.logsOf(release.id);
+    return { ...this.toDto(release, server), logs: logs.map(toReleaseLogDto) };
+  }
+
+  /** @param id the release's id, or `latest` @throws ReleaseNotFoundError */
+  async find(server: ServerRef, id: string): Promise<Release> {
+    if (id !== 'latest' && !isUUID(id)) throw new ReleaseNotFoundError();
+    const where = { serverId: server.id, ...(id === 'latest' ? {} : { id }) };
+    const release = await this.releases.findOne({ where, order: { seq: 'DESC' } });
+    if (!release) throw new ReleaseNotFoundError();
+    return release;
+  }
+
+  /** The log of a release, in order. @param after only lines behind this one */
+  logsOf(releaseId: string, after = '0'): Promise<ReleaseLog[]> {
+    return this.logs.find({ where: { releaseId, seq: MoreThan(after) }, order: { seq: 'ASC' } });
+  }
+
+  /**
+   * Lets a release that waits for authorization go on (Spec 4.7). Of several at the same time, one does it and the others
+   * find it done.
+   *
+   * @param id the release's id, or `latest`
+   * @throws ReleaseNotFoundError, NotResumableError
+   */
+  async resume(server: ServerRef, id: string): Promise<ResumedReleaseDto> {
+    const release = await this.find(server, id);
+    if (!isResumable(release.status)) throw new NotResumableError(release.status);
+    await this.continue(release.id);
+    return { status: 'WORKING', deploymentId: release.id };
+  }
+
+  /** The newest release of a server goes on if it waits for authorization. */
+  async resumeNewest(serverId: string): Promise<void> {
+    const release = await this.releases.findOne({ where: { serverId }, order: { seq: 'DESC' } });
+    if (release && isResumable(release.status)) await this.continue(release.id);
+  }
+
+  /**
+   * Makes an earlier release that succeeded the current one again, without uploading it.
+   *
+   * @param id the release's id, or `latest`
+   * @throws ReleaseNotFoundError, NotPromotableError
+   */
+  async promote(server: ServerRef, id: string): Promise<ReleaseDto> {
+    const { id: releaseId } = await this.find(server, id);
+    const release = await this.releases
+      .createQueryBuilder('release')
+      .addSelect('release.snapshot')
+      .where({ id: releaseId })
+      .getOneOrFail();
+    const { snapshot } = release;
+    if (release.status !== 'SUCCESS' || snapshot === null) throw new NotPromotableError(release.status);
+    await this.database.transaction((tx) => this.servers.setCurrent(server.id, snapshot, tx));
+    const current: ReleaseCurrent = { serverId: server.id, slug: server.slug, releaseId };
+    this.relay.publish(RELEASE_CURRENT_TOPIC, current);
+    return this.toDto(release, server);
+  }
+
+  private async continue(releaseId: string): Promise<void> {
+    const { raw } = (await this.releases
+      .createQueryBuilder()
+      .update()
+      .set({
+        status: 'WORKING',
+        attempt: () => 'attempt + 1',
+        recoveries: 0,
+        leaseHolder: null,
+        leaseUntil: () => leaseEnd(this.env.releaseLeaseMs),
+        updatedAt: () => 'now()',
+      })
+      .where({ id: releaseId, status: In(statusesBefore('WORKING').filter(isResumable)) })
+      .returning(['attempt'])
+      .execute()) as { raw: { attempt: number }[] };
+    const [row] = raw;
+    if (!row) return;
+    this.relay.publish(RELEASE_CHANGED_TOPIC, { id: releaseId });
+    this.queue.enqueue({ releaseId, attempt: row.attempt });
+  }
+
+  /** The MCP address of a server. */
+  mcpUrlOf({ slug }: ServerRef): string {
+    return `${this.env.baseUrl}/run/${slug}`;
+  }
+
+  private toDto(release: Release, server: ServerRef): ReleaseDto {
+    return toReleaseDto(release, this.mcpUrlOf(server));
+  }
+}

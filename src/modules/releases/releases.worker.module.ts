@@ -1,0 +1,31 @@
+import { Module } from '@nestjs/common';
+import { CredentialsCoreModule } from '../credentials/credentials-core.module.js';
+import { BlobSweeper } from './blob-sweeper.js';
+import { DeployStage } from './deploy-stage.js';
+import { ExternalScan } from './external-scan.js';
+import { MetadataStage } from './metadata-stage.js';
+import { PublishStage } from './publish-stage.js';
+import { ReleasePipeline } from './release-pipeline.js';
+import { ReleaseStages } from './release-stages.js';
+import { ReleaseSweeper } from './release-sweeper.js';
+import { ReleasesCoreModule } from './releases-core.module.js';
+import { ReleasesProcessor } from './releases.processor.js';
+import { ScanStage } from './scan-stage.js';
+
+/** The pipeline; loaded by processes with the `worker` role. */
+@Module({
+  imports: [ReleasesCoreModule, CredentialsCoreModule],
+  providers: [
+    DeployStage,
+    ExternalScan,
+    ScanStage,
+    MetadataStage,
+    PublishStage,
+    ReleaseStages,
+    ReleasePipeline,
+    ReleaseSweeper,
+    BlobSweeper,
+    ReleasesProcessor,
+  ],
+})
+export class ReleasesWorkerModule {}

@@ -1,0 +1,60 @@
+import type { IncomingMessage } from 'node:http';
+import { mapConfig, type CompiledConfig, type MappedConfig } from './config-map.js';
+import { InputInvalidError, InputRequiredError } from './run.errors.js';
+
+/** What a caller may send, as clients show it. */
+export interface RunInput {
+  label: string;
+  description?: string;
+  required: boolean;
+}
+
+/** What a server takes from its callers, by where it is sent. */
+export interface RunInputs {
+  headers?: Record<string, RunInput>;
+  query?: Record<string, RunInput>;
+}
+
+/** What goes on to the upstream of what a caller sent. */
+export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
+
+/**
+ * The values of a request that its server's configuration asks for, and nothing else of it. Whatever a schema says, the
+ * key for this service is none of them.
+ *
+ * @throws InputRequiredError, InputInvalidError
+ */
+export function valuesOf(
+  config: CompiledConfig,
+  { headers, url = '' }: Pick<IncomingMessage, 'headers' | 'url'>,
+): RunValues {
+  const mark = url.indexOf('?');
+  const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark));
+  const mapped = mapConfig(config, { headers: { ...headers, authorization: undefined, cookie: undefined }, query });
+  const { missing, faults } = mapped;
+  if (missing.headers.length + missing.query.length > 0) {
+    throw new InputRequiredError({ http: toRunInputs(config), missing });
+  }
+  if (faults.length > 0) throw new InputInvalidError(faults.join(' '));
+  return { headers: mapped.headers, query: mapped.query };
+}
+
+/** The inputs of a configuration, in the form that published clients read. */
+export function toRunInputs({ fields }: CompiledConfig): RunInputs {
+  const inputs: RunInputs = {};
+  for (const { from, path, schema, isRequired, fallback } of fields) {
+    const { title, description } = schema as { title?: unknown; description?: unknown };
+    const place = (inputs[from.place === 'header' ? 'headers' : 'query'] ??= {});
+    place[from.name] = {
+      label: typeof title === 'string' ? title : path.join('.'),
+      ...(typeof description === 'string' ? { description } : {}),
+      required: isRequired && fallback === undefined,
+    };
+  }
+  return inputs;
+}
+
+/** `header "x-token" and query "region"`; empty without any. */
+export function inputNames({ fields }: CompiledConfig): string {
+  return fields.map(({ from }) => `${from.place} "${from.name}"`).join(' and ');
+}

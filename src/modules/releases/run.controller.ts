@@ -1,0 +1,91 @@
+import type { ServerResponse } from 'node:http';
+import { Controller, Delete, Get, Header, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { Access } from '../auth/access.decorator.js';
+import { Direct } from '../auth/direct.decorator.js';
+import type { DirectRequest } from '../auth/direct.decorator.js';
+import { RunService } from './run.service.js';
+
+@ApiTags('MCP')
+@Controller('run/:slug')
+@ApiParam({
+  name: 'slug',
+  description:
+    "The server's: `namespace--server`, or `namespace` of a namespace-only server, until its owner renames it.",
+  example: 'acme--weather',
+})
+export class RunController {
+  constructor(private readonly runs: RunService) {}
+
+  /**
+   * Use a registered server over MCP. Leads to its current release; any MCP client works with this URL over streamable
+   * HTTP, with any API key as bearer. No handshake and no session are needed. What the server wants from each caller goes
+   * into the headers and the query that its configSchema names.
+   */
+  @Post()
+  @HttpCode(200)
+  @Direct()
+  @Access('servers:execute')
+  @ApiBody({
+    schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
+    description: 'One JSON-RPC message.',
+  })
+  @ApiOkResponse({
+    description: 'The JSON-RPC response; as an event stream when notifications precede it.',
+    content: {
+      'application/json': { schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } } },
+      'text/event-stream': { schema: { type: 'string' } },
+    },
+  })
+  @ApiResponse({ status: 202, description: 'A notification was taken.' })
+  @ApiErrors(
+    400,
+    {
+      status: 403,
+      text: 'A web page of another site asked.',
+      message: 'The Origin header names a web site that is not this service',
+    },
+    { status: 404, text: 'No server has this slug.', message: 'Server not found' },
+    {
+      status: 409,
+      text: 'The server wants values that were not sent (-32002, `data` names them), or has no release that runs here.',
+      message: 'The server acme/weather has no successful release yet: its owner publishes one.',
+    },
+  )
+  async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    const { grant, params } = request;
+    const find = () => this.runs.find(params.slug as string);
+    const path = (params.path as string[] | undefined) ?? [];
+    await this.runs.forward(find, { keyId: grant.caller.keyId, path }, request, response);
+  }
+
+  /** The same at `/mcp` below it; other paths belong to the server. */
+  @Post('*path')
+  @HttpCode(200)
+  @Direct()
+  @ApiExcludeEndpoint()
+  @Access('servers:execute')
+  serveBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
+  }
+
+  /** There is no stream to open: everything is answered on the POST that asked. */
+  @Get(['', '*path'])
+  @Header('allow', 'POST')
+  @ApiExcludeEndpoint()
+  @Access('servers:execute')
+  stream(): never {
+    throw new McpMethodNotAllowedError();
+  }
+
+  /** There is no session to end. */
+  @Delete(['', '*path'])
+  @Header('allow', 'POST')
+  @ApiExcludeEndpoint()
+  @Access('servers:execute')
+  end(): never {
+    throw new McpMethodNotAllowedError();
+  }
+}

@@ -1,0 +1,51 @@
+import { FrontRefusal } from '../../mcp/front/front.errors.js';
+import { UpstreamAuthRequiredError } from '../../mcp/mcp-errors.js';
+import { rpcCode } from '../../mcp/protocol.js';
+import { DomainError } from '../../platform/errors/domain-error.js';
+
+/** The server's current release cannot be called over HTTP, or there is none; the message says which and what to do. */
+export class NotRunnableError extends FrontRefusal {
+  readonly kind = 'conflict';
+  readonly code = 'not_runnable';
+  readonly rpcCode = rpcCode.notRunnable;
+}
+
+/** Values the server wants from each caller were not sent. The text is the one published clients know. */
+export class InputRequiredError extends FrontRefusal {
+  readonly kind = 'conflict';
+  readonly code = 'input_required';
+  readonly rpcCode = rpcCode.inputRequired;
+
+  /** @param data `http`: every value the server takes, by where it is sent; `missing`: the names of those that lack */
+  constructor(override readonly data: { http: object; missing: { headers: string[]; query: string[] } }) {
+    super('Input required');
+  }
+}
+
+/** Values were sent that are not of the kind the server wants. */
+export class InputInvalidError extends FrontRefusal {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+  readonly rpcCode = rpcCode.invalidParams;
+}
+
+/** The current release answers MCP and nothing else. */
+export class RunPathNotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor(server: string, endpoint: string) {
+    super(`${server} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`);
+  }
+}
+
+/** The upstream answered 401, and there is no connection whose headers could be put right. */
+export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
+  /** @param given what the caller may configure, in words; empty when there is nothing */
+  constructor(server: string, given: string) {
+    super(false);
+    this.message =
+      `The server ${server} wants authorization of its own: it answered 401, and your key for this service is never ` +
+      `passed on to it. ${given === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${given}.`}`;
+  }
+}

@@ -1,0 +1,182 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import type { Channel } from '../../mcp/channel.js';
+import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { FrontRefusal } from '../../mcp/front/front.errors.js';
+import { HttpFront } from '../../mcp/front/http-front.js';
+import { LinkPool } from '../../mcp/link-pool.js';
+import { RowCache } from '../../platform/database/row-cache.js';
+import { Egress } from '../../platform/egress/egress.js';
+import { RelayService } from '../../platform/queue/relay.service.js';
+import { ServerNotFoundError } from '../servers/servers.errors.js';
+import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
+import { ServersService } from '../servers/servers.service.js';
+import { InvocationRecord } from './invocation-record.js';
+import { InvocationObserver } from './invocation.types.js';
+import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
+import { inputNames, valuesOf, type RunValues } from './run-input.js';
+import { RunLink } from './run-link.js';
+import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
+import { toRunnable, type Runnable } from './runnable.js';
+
+/** A server is believed this long; a change also arrives over the relay, at once. */
+const SERVER_CACHED_MS = 5_000;
+const SERVERS_CACHED_MAX = 50_000;
+
+/** Open upstream sessions at most: one for each release and each set of values its callers send. */
+const LINKS_MAX = 5_000;
+
+/** What no slug is made of is not looked for. */
+const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
+
+/** Who calls, and what they call below the server's address. */
+export interface RunCaller {
+  keyId: string;
+  /** The decoded segments behind the slug. */
+  path: string[];
+}
+
+/** Runs the current releases of servers: one live channel for each, shared by all callers who send the same values. */
+@Injectable()
+export class RunService implements OnModuleInit, OnApplicationShutdown {
+  private readonly front: HttpFront;
+  private readonly links = new LinkPool<RunLink>('run', LINKS_MAX);
+  private readonly servers = new RowCache<Runnable>((slug) => this.load(slug), {
+    max: SERVERS_CACHED_MAX,
+    ttlMs: SERVER_CACHED_MS,
+  });
+
+  constructor(
+    private readonly registry: ServersService,
+    private readonly observer: InvocationObserver,
+    private readonly relay: RelayService,
+    private readonly egress: Egress,
+    private readonly env: Env,
+  ) {
+    this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
+  }
+
+  async onModuleInit(): Promise<void> {
+    await this.relay.subscribe<{ id: string }>(SERVER_CHANGED_TOPIC, ({ id }) => this.forget(id));
+    await this.relay.subscribe<{ id: string }>(SERVER_DELETED_TOPIC, ({ id }) => this.drop(id, null));
+    await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, ({ serverId, releaseId }) =>
+      this.drop(serverId, releaseId),
+    );
+  }
+
+  /** The server behind a slug. No query while it was read in the last 5 s. @throws ServerNotFoundError */
+  async find(slug: string): Promise<Runnable> {
+    const found = SLUG.test(slug) ? await this.servers.get(slug) : null;
+    if (!found) throw new ServerNotFoundError();
+    return found;
+  }
+
+  /**
+   * Answers one POST to a server's address. Failures of the server, and values that lack, become JSON-RPC answers.
+   *
+   * @param find which server; asked again when the body is there, so that a slow upload meets the release of its end
+   * @throws RunPathNotFoundError, what `find` and the front throw
+   */
+  async forward(
+    find: () => Promise<Runnable>,
+    { keyId, path }: RunCaller,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    let runnable = await find();
+    this.observer.started(runnable.serverId);
+    const record = this.observer.wantsRecords ? new InvocationRecord() : undefined;
+    const open = async () => {
+      runnable = await find();
+      return { channel: this.channelOrRefusal(runnable, request), caller: `${keyId} ${runnable.serverId}` };
+    };
+    try {
+      if (!isMcp(path)) throw new RunPathNotFoundError(runnable.name, this.urlOf(runnable));
+      await this.front.serve(request, response, open, record);
+    } catch (error) {
+      record?.threw(error);
+      throw error;
+    } finally {
+      if (record) {
+        const { serverId, release } = runnable;
+        const url = [this.urlOf(runnable), ...path.map(encodeURIComponent)].join('/');
+        this.observer.finished(record.finish({ serverId, releaseId: release.id }, request, url, response));
+      }
+    }
+  }
+
+  /**
+   * The live channel to a server's current release, for callers who send what this request carries.
+   *
+   * @throws NotRunnableError, InputRequiredError, InputInvalidError
+   */
+  channelTo({ serverId, name, release }: Runnable, request: Pick<IncomingMessage, 'headers' | 'url'>): Channel {
+    if ('reason' in release) throw new NotRunnableError(release.reason);
+    const { id, upstream, config } = release;
+    const values = config.fields.length === 0 ? null : valuesOf(config, request);
+    const key = values ? `${id} ${hashOf(values)}` : id;
+    const held = this.links.get(key);
+    if (held) return held;
+    const target = { serverId, releaseId: id, serverName: name, upstream, inputs: inputNames(config) };
+    const link = new RunLink(this.channel(upstream, values), target);
+    this.links.put(key, link);
+    return link;
+  }
+
+  onApplicationShutdown(): Promise<void> {
+    return this.links.close();
+  }
+
+  private channelOrRefusal(runnable: Runnable, request: IncomingMessage): Channel | FrontRefusal {
+    try {
+      return this.channelTo(runnable, request);
+    } catch (error) {
+      if (error instanceof FrontRefusal) return error;
+      throw error;
+    }
+  }
+
+  private channel(upstream: URL, values: RunValues | null): Channel {
+    const url = new URL(upstream);
+    for (const [name, value] of values?.query ?? []) url.searchParams.append(name, value);
+    return new HttpChannel(this.egress, {
+      url,
+      headers: values?.headers ?? {},
+      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+    });
+  }
+
+  private async load(slug: string): Promise<Runnable | null> {
+    const server = await this.registry.findRunnable(slug);
+    return server && toRunnable(server);
+  }
+
+  /** What is known of a server is read anew. */
+  private forget(id: string): void {
+    this.servers.dropWhere(({ serverId }) => serverId === id);
+  }
+
+  /** Its channels to all but the current release go; calls that run on them end as they began. */
+  private drop(id: string, current: string | null): void {
+    this.forget(id);
+    this.links.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current);
+  }
+
+  private urlOf({ slug }: Runnable): string {
+    return `${this.env.baseUrl}/run/${slug}`;
+  }
+}
+
+/** The server's address itself and the `/mcp` below it, which many clients add. */
+function isMcp(path: string[]): boolean {
+  return path.length === 0 || (path.length === 1 && path[0] === 'mcp');
+}
+
+/** Values may be credentials, so nothing is kept under them. */
+function hashOf({ headers, query }: RunValues): string {
+  return createHash('sha256')
+    .update(JSON.stringify([headers, query]))
+    .digest('base64url');
+}

@@ -1,0 +1,33 @@
+import { applyDecorators, Injectable, Param, type PipeTransform } from '@nestjs/common';
+import { ApiParam } from '@nestjs/swagger';
+import { QualifiedNamePipe } from './qualified-name.js';
+import { qualifiedNameParam } from './servers.access.js';
+import type { ServerRef } from './server.types.js';
+import { ServerNotFoundError } from './servers.errors.js';
+import { ServersService } from './servers.service.js';
+
+/** Finds the server a path names. */
+@Injectable()
+export class ServerPipe implements PipeTransform<string, Promise<ServerRef>> {
+  private readonly names = new QualifiedNamePipe();
+
+  constructor(private readonly servers: ServersService) {}
+
+  /** @throws ServerNotFoundError */
+  transform(text: string): Promise<ServerRef> {
+    return this.servers.find(this.names.transform(text));
+  }
+}
+
+/** The server that `:qualifiedName` names, as a {@link ServerRef}. Whose it is, is the access rule's question. */
+export function TargetServer(): ParameterDecorator {
+  return Param('qualifiedName', ServerPipe);
+}
+
+/** Documents `:qualifiedName`. */
+export function ApiServerName(): MethodDecorator & ClassDecorator {
+  return applyDecorators(ApiParam(qualifiedNameParam));
+}
+
+/** What only the owner of a server sees; a foreign one looks as if it did not exist. */
+export const ownServer = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };

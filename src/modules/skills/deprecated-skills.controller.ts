@@ -1,0 +1,41 @@
+import { Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
+import { ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
+import { CreateSkillDto, PublishedSkillDto } from './skill.dto.js';
+import { gitErrors, namespaceParam, ownNamespace, slugParam } from './skills.access.js';
+import { SkillsService } from './skills.service.js';
+
+/** What `PUT /skills/{namespace}/{slug}` replaced; published clients still have it. */
+@ApiTags('Skills')
+@Controller('skills')
+export class DeprecatedSkillsController {
+  constructor(private readonly skills: SkillsService) {}
+
+  /** Publish a skill from a Git repository. Use `PUT /skills/{namespace}/{slug}` instead. */
+  @Post()
+  @HttpCode(200)
+  @ApiOperation({ deprecated: true })
+  @Access('skills:write')
+  @ApiErrors(...gitErrors)
+  create(@Body() body: CreateSkillDto, @CurrentCaller() caller: Caller): Promise<PublishedSkillDto> {
+    return this.skills.create(caller, body);
+  }
+
+  /** Fetch a skill again from where it came from. Use `PUT /skills/{namespace}/{slug}` with its Git URL instead. */
+  @Post(':namespace/:slug/sync')
+  @HttpCode(200)
+  @ApiOperation({ deprecated: true })
+  @ApiParam(namespaceParam)
+  @ApiParam(slugParam)
+  @Access('skills:write', ownNamespace)
+  @ApiErrors(...gitErrors)
+  sync(
+    @Param('namespace') _namespace: string,
+    @Param('slug') slug: string,
+    @CurrentNamespace() namespace: OwnedNamespace,
+  ): Promise<PublishedSkillDto> {
+    return this.skills.sync(namespace, slug);
+  }
+}

@@ -1,0 +1,87 @@
+import type { IncomingMessage } from 'node:http';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { Request, Response } from 'express';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { readMultipart } from '../../platform/http/multipart.js';
+import type { SkillBundle } from './skill-files.service.js';
+import { ARCHIVE_BYTES_MAX } from './skill-package.js';
+import type { PublishedSkillDto } from './skill.dto.js';
+import { SkillTooLargeError } from './skills.errors.js';
+import type { Publication } from './skills.service.js';
+
+/** What a browser may show of other people's files; anything else is text or bytes. HTML is shown as its source. */
+const types: Record<string, string> = {
+  '.md': 'text/markdown; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.jpeg': 'image/jpeg',
+  '.gif': 'image/gif',
+  '.webp': 'image/webp',
+  '.svg': 'image/svg+xml',
+  '.pdf': 'application/pdf',
+};
+
+/** Whatever a file holds, a browser that shows it runs nothing and loads nothing (`nosniff` is on every answer). */
+const HARMLESS = "sandbox; default-src 'none'";
+
+/** 201 for a new skill, 200 for a replaced one. */
+export function answerPublication(response: Response, { created, skill }: Publication): PublishedSkillDto {
+  response.status(created ? 201 : 200);
+  return skill;
+}
+
+/** Sends one file of a skill. */
+export function sendFile(response: Response, file: { path: string; content: Buffer }): void {
+  response.set('content-type', typeOf(file)).set('content-security-policy', HARMLESS).end(file.content);
+}
+
+/** @returns a type that tells no browser to run it */
+export function typeOf({ path: name, content }: { path: string; content: Buffer }): string {
+  const type = types[path.extname(name).toLowerCase()];
+  if (type !== undefined) return type;
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(content);
+    return text.includes('\0') ? 'application/octet-stream' : 'text/plain; charset=utf-8';
+  } catch {
+    return 'application/octet-stream';
+  }
+}
+
+/** Sends a bundle, or 304 to who has it. A failure on the way cuts the answer off: half a zip must not look whole. */
+export async function sendBundle(request: Request, response: Response, bundle: SkillBundle): Promise<void> {
+  response.set('etag', `"${bundle.contentHash}"`).set('cache-control', 'no-cache');
+  if (request.fresh) {
+    response.status(304).end();
+    return;
+  }
+  const stream = await bundle.open();
+  response.set('content-type', 'application/zip');
+  response.set('content-disposition', `attachment; filename="${bundle.filename}"`);
+  // Who left is told nothing; whoever stays sees the connection break.
+  await pipeline(stream, response).catch(() => response.destroy());
+}
+
+/** Reads the part `archive` of an upload. @throws InvalidInputError, SkillTooLargeError */
+export async function readArchive(request: IncomingMessage): Promise<Buffer> {
+  const { files } = await readMultipart(request, {
+    fields: {},
+    files: ['archive'],
+    take: async (_name, file) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      for await (const chunk of file as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        if (bytes > ARCHIVE_BYTES_MAX) {
+          throw new SkillTooLargeError(`The archive is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB`);
+        }
+        chunks.push(chunk);
+      }
+      return Buffer.concat(chunks);
+    },
+  });
+  if (!files.archive)
+    throw new InvalidInputError('The form needs a file part "archive": the zip of the skill’s folder');
+  return files.archive;
+}

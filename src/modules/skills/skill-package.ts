@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto';
+import { openZip, type ZipArchive, type ZipLimits } from '../../platform/zip/zip-archive.js';
+import { parseSkillMd, type SkillMd } from './skill-md.js';
+import { SkillMdNotFoundError, SkillTooLargeError } from './skills.errors.js';
+
+/** One file of a skill, in memory. */
+export interface PackagedFile {
+  path: string;
+  content: Buffer;
+  isExecutable: boolean;
+}
+
+/** A skill as it is published: what SKILL.md says, and every file by path. */
+export interface SkillPackage extends SkillMd {
+  files: PackagedFile[];
+  contentHash: string;
+}
+
+const MB = 1024 * 1024;
+
+/** The largest archive, uploaded or fetched. Published clients know the same limit for bundles. */
+export const ARCHIVE_BYTES_MAX = 25 * MB;
+
+const FILES_MAX = 1_000;
+const FILES_BYTES_MAX = 50 * MB;
+
+/** What an upload may hold: a skill and nothing else. */
+export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: FILES_BYTES_MAX };
+
+/** What a repository may hold, of which a skill is one folder. Nothing else of it is unpacked. */
+export const REPOSITORY_LIMITS: ZipLimits = { entriesMax: 20_000, totalBytesMax: 500 * MB };
+
+const SKILL_MD = 'SKILL.md';
+const PATH_BYTES_MAX = 1_000;
+
+/**
+ * Takes a skill out of a zip: the folder that holds SKILL.md, without hidden folders and `node_modules`.
+ *
+ * @param folder the one meant, below the one top-level folder of a repository's archive; empty: the highest SKILL.md
+ * @throws InvalidArchiveError, SkillMdNotFoundError, InvalidSkillMdError, SkillTooLargeError
+ */
+export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folder = ''): Promise<SkillPackage> {
+  const zip = await openZip(archive, limits);
+  try {
+    const paths = [...zip.entries].filter(([, { isDirectory }]) => !isDirectory).map(([path]) => path);
+    const files = await readFiles(zip, findFolder(paths, folder), paths);
+    const skillMd = files.find(({ path }) => path === SKILL_MD) as PackagedFile;
+    return { ...parseSkillMd(skillMd.content), files, contentHash: hashOf(files) };
+  } finally {
+    zip.close();
+  }
+}
+
+/** The folder's path with a slash behind it; empty for the root. */
+function findFolder(paths: string[], wanted: string): string {
+  const holders = paths
+    .filter((path) => path === SKILL_MD || path.endsWith(`/${SKILL_MD}`))
+    .map((path) => path.slice(0, -SKILL_MD.length));
+  if (wanted !== '') {
+    const found = holders.find((folder) => folder.split('/').slice(1, -1).join('/') === wanted);
+    if (found === undefined) throw new SkillMdNotFoundError(`There is no ${SKILL_MD} in the folder "${wanted}"`);
+    return found;
+  }
+  const depth = (folder: string) => folder.split('/').length;
+  const visible = holders.filter((folder) => !isLeftOut(folder)).sort((a, b) => depth(a) - depth(b));
+  const [first, second] = visible;
+  if (first === undefined) {
+    throw new SkillMdNotFoundError(`There is no ${SKILL_MD}: put one at the top of the skill's folder`);
+  }
+  if (second !== undefined && depth(first) === depth(second)) {
+    throw new SkillMdNotFoundError(
+      `There are several skills, "${first}" and "${second}" among them: publish one folder at a time`,
+    );
+  }
+  return first;
+}
+
+async function readFiles(zip: ZipArchive, folder: string, paths: string[]): Promise<PackagedFile[]> {
+  const kept = paths
+    .filter((path) => path.startsWith(folder) && !isLeftOut(path.slice(folder.length)))
+    .map((path) => ({ path: path.slice(folder.length), source: path, entry: zip.entries.get(path) }))
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
+  if (kept.length > FILES_MAX) throw new SkillTooLargeError(`The skill holds more than ${FILES_MAX} files`);
+  if (kept.reduce((sum, { entry }) => sum + (entry?.size ?? 0), 0) > FILES_BYTES_MAX) {
+    throw new SkillTooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
+  }
+  if (kept.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
+    throw new SkillTooLargeError(`A path of the skill is longer than ${PATH_BYTES_MAX} bytes`);
+  }
+  const files: PackagedFile[] = [];
+  for (const { path, source, entry } of kept) {
+    const content = await zip.read(source, FILES_BYTES_MAX);
+    files.push({ path, content, isExecutable: ((entry?.mode ?? 0) & 0o100) !== 0 });
+  }
+  return files;
+}
+
+/** Folders that are no part of a skill; hidden files are, as in published tools. */
+function isLeftOut(path: string): boolean {
+  const folders = path.split('/').slice(0, -1);
+  return folders.some((name) => name.startsWith('.') || name === 'node_modules' || name === '__MACOSX');
+}
+
+function hashOf(files: PackagedFile[]): string {
+  const hash = createHash('sha256');
+  for (const { path, content, isExecutable } of files) {
+    hash.update(JSON.stringify([path, isExecutable, content.length]));
+    hash.update(content);
+  }
+  return hash.digest('hex');
+}

@@ -1,0 +1,83 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { Transform, Type } from 'class-transformer';
+import { IsIn, IsInt, IsOptional, IsString, IsUUID, Matches, Max, MaxLength, Min } from 'class-validator';
+import { PageQueryDto } from '../../platform/http/pagination.dto.js';
+
+const flags = new Map<unknown, boolean>([
+  ['1', true],
+  ['true', true],
+  ['0', false],
+  ['false', false],
+]);
+
+const PRINTABLE = /^\P{Cc}*$/u;
+
+export class SkillQueryDto extends PageQueryDto {
+  /**
+   * Words to look for in slug, name and description; small typos are forgiven. The best matches come first.
+   * @example 'code review'
+   */
+  @IsOptional()
+  @IsString()
+  @MaxLength(200)
+  @Matches(PRINTABLE, { message: 'q must not hold control characters' })
+  q?: string;
+
+  /** Only skills of this category. */
+  @IsOptional()
+  @IsString()
+  @MaxLength(100)
+  @Matches(PRINTABLE, { message: 'category must not hold control characters' })
+  category?: string;
+
+  /** Only skills of this namespace. */
+  @IsOptional()
+  @IsString()
+  @MaxLength(39)
+  @Matches(PRINTABLE, { message: 'namespace must not hold control characters' })
+  namespace?: string;
+
+  /** Only skills with this slug. Deprecated: read `/skills/{namespace}/{slug}`. */
+  @ApiProperty({ deprecated: true })
+  @IsOptional()
+  @IsString()
+  @MaxLength(64)
+  @Matches(PRINTABLE, { message: 'slug must not hold control characters' })
+  slug?: string;
+
+  /** Only skills of this account. */
+  @IsOptional()
+  @IsUUID()
+  ownerId?: string;
+
+  /** Only skills of verified namespaces, or only others: `1`, `0`, `true` or `false`. There are no verified ones. */
+  @IsOptional()
+  @Transform(({ value }: { value: unknown }) => flags.get(value) ?? value)
+  @IsIn([true, false], { message: 'verified must be 1, 0, true or false' })
+  verified?: boolean;
+
+  /** With `q`: how many of the best matches are shown, on all pages together. */
+  @ApiProperty({ type: 'integer' })
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt()
+  @Min(10)
+  @Max(500)
+  topK?: number = 500;
+
+  /**
+   * Names of the fields to show, comma-separated. Default: all.
+   * @example 'namespace,slug,description'
+   */
+  @IsOptional()
+  @IsString()
+  @MaxLength(500)
+  fields?: string;
+
+  /** Taken for clients that send one. The order is the same for every seed and on every page. */
+  @ApiProperty({ type: 'integer' })
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt()
+  seed?: number;
+}

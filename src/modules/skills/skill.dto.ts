@@ -1,0 +1,171 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { IsString, Matches, MaxLength } from 'class-validator';
+import { PaginationDto } from '../../platform/http/pagination.dto.js';
+import { SKILL_SLUG } from './skill-slug.js';
+
+export class SetSkillDto {
+  /**
+   * The repository, or the page of a folder in it as a browser shows it. Fetched as a zip from GitHub, GitLab, Bitbucket,
+   * Gitea and hosts that speak like one of them; it must be readable without signing in.
+   * @example 'https://github.com/acme/skills/tree/main/code-review'
+   */
+  @IsString()
+  @MaxLength(1000)
+  gitUrl: string;
+}
+
+export class CreateSkillDto extends SetSkillDto {
+  /**
+   * A namespace you own.
+   * @example 'acme'
+   */
+  @IsString()
+  namespace: string;
+
+  /** @example 'code-review' */
+  @IsString()
+  @Matches(SKILL_SLUG, { message: 'slug must be 1 to 64 lower-case letters, digits and hyphens' })
+  slug: string;
+}
+
+/** A skill as lists show it. */
+export class SkillSummaryDto {
+  /** @example '7f2c1f0e-4f1d-4c6b-9d9f-6a4f0a3c9b11' */
+  id: string;
+  /** @example 'acme' */
+  namespace: string;
+  /** @example 'code-review' */
+  slug: string;
+  /**
+   * `name` of its SKILL.md.
+   * @example 'code-review'
+   */
+  displayName: string;
+  /** @example 'Reviews a change for bugs and style. Use it before a merge.' */
+  description: string;
+  /**
+   * The instructions. Null in lists: they may be a megabyte; read the skill for them.
+   * @example null
+   */
+  @ApiProperty({ type: String, nullable: true })
+  prompt: string | null;
+  /**
+   * 0 to 1. Always 0: nothing measures it here.
+   * @example 0
+   */
+  qualityScore: number;
+  /** Whether the namespace was verified. Always false: nobody verifies namespaces here. */
+  verified: boolean;
+  /** Whether searches find it. Always true. */
+  listed: boolean;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+  /**
+   * Stars of the source repository. Always 0: the host is not asked.
+   * @example 0
+   */
+  externalStars: number;
+  /**
+   * Forks of the source repository. Always 0: the host is not asked.
+   * @example 0
+   */
+  externalForks: number;
+  /**
+   * Downloads, and reads of its SKILL.md. A second or two behind.
+   * @example 12
+   */
+  totalActivations: number;
+  /**
+   * Distinct users. Always 0: installers read skills without saying who they are.
+   * @example 0
+   */
+  uniqueUsers: number;
+  /**
+   * `metadata.categories` of its SKILL.md.
+   * @example ['code']
+   */
+  categories: string[];
+  /**
+   * `metadata.servers` of its SKILL.md: qualified names of MCP servers it uses.
+   * @example ['acme/github']
+   */
+  servers: string[];
+  /**
+   * Where it was fetched from; null for an upload.
+   * @example 'https://github.com/acme/skills/tree/main/code-review'
+   */
+  gitUrl: string | null;
+}
+
+export class SkillListDto {
+  skills: SkillSummaryDto[];
+  pagination: PaginationDto;
+}
+
+export class SkillDto extends SkillSummaryDto {
+  /**
+   * The instructions: what stands in SKILL.md behind the front matter.
+   * @example '# Code review\n\nRead the whole change first.'
+   */
+  @ApiProperty({ type: String, nullable: false })
+  declare prompt: string;
+  /**
+   * The account that owns the namespace.
+   * @example '0b9a3f52-8f5e-4f7e-8f0c-2f3f6b1f9d10'
+   */
+  owner: string;
+}
+
+/** A skill that was just published. */
+export class PublishedSkillDto {
+  /** @example '7f2c1f0e-4f1d-4c6b-9d9f-6a4f0a3c9b11' */
+  id: string;
+  /** @example 'acme' */
+  namespace: string;
+  /** @example 'code-review' */
+  slug: string;
+  /** @example 'code-review' */
+  displayName: string;
+  /** @example 'Reviews a change for bugs and style. Use it before a merge.' */
+  description: string;
+  /** Null for an upload. */
+  gitUrl: string | null;
+  /**
+   * Always 0: the host is not asked.
+   * @example 0
+   */
+  externalStars: number;
+  /** Always true. */
+  listed: boolean;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+  /**
+   * When its files were published last.
+   * @example '2026-11-20T10:15:00.000Z'
+   */
+  updatedAt: string;
+}
+
+export class DeletedSkillDto {
+  /** Always true. */
+  success: boolean;
+  /** @example 'acme/code-review' */
+  qualifiedName: string;
+}
+
+/** One skill, as installers ask for it. */
+export class SkillIndexEntryDto {
+  /** @example 'code-review' */
+  name: string;
+  /** @example 'Reviews a change for bugs and style. Use it before a merge.' */
+  description: string;
+  /**
+   * Paths of its files; SKILL.md is one of them.
+   * @example ['SKILL.md', 'scripts/diff.sh']
+   */
+  files: string[];
+}
+
+export class SkillIndexDto {
+  skills: SkillIndexEntryDto[];
+}

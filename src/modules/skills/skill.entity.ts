@@ -1,0 +1,83 @@
+import {
+  Check,
+  Column,
+  CreateDateColumn,
+  Entity,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryGeneratedColumn,
+  UpdateDateColumn,
+} from 'typeorm';
+import type { Relation } from 'typeorm';
+import { Namespace } from '../namespaces/namespace.entity.js';
+
+/** Instructions for agents, addressed by namespace and slug (Spec 2.7). Its files are rows of their own. */
+@Entity('skills')
+@Index('skills_qualified_name', ['namespaceId', 'slug'], { unique: true })
+@Index('skills_newest', ['createdAt', 'id'])
+@Index('skills_search', { synchronize: false })
+@Index('skills_typos', { synchronize: false })
+@Index('skills_categories', { synchronize: false })
+@Check('skills_slug', `"slug" ~ '^[a-z0-9-]{1,64}$'`)
+export class Skill {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  @Column('uuid', { name: 'namespace_id' })
+  namespaceId: string;
+
+  /** CASCADE: skills go with their namespace (Spec 4.13). */
+  @ManyToOne(() => Namespace, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'skills_namespace_fk' })
+  namespace: Relation<Namespace>;
+
+  @Column('text')
+  slug: string;
+
+  /** `name` of the front matter: what installers call the skill. */
+  @Column('text')
+  name: string;
+
+  @Column('text')
+  description: string;
+
+  /** What stands in SKILL.md behind the front matter. Not selected by default: it may be a megabyte. */
+  @Column('text', { select: false })
+  prompt: string;
+
+  @Column('text', { array: true, default: '{}' })
+  categories: string[];
+
+  /** Qualified names of the MCP servers the skill uses. */
+  @Column('text', { array: true, default: '{}' })
+  servers: string[];
+
+  /** Where it was fetched from, as its owner wrote it; null for an upload. */
+  @Column('text', { name: 'git_url', nullable: true })
+  gitUrl: string | null;
+
+  /** Repository and folder in one spelling: two skills cannot claim the same. */
+  @Index('skills_git_source', { unique: true })
+  @Column('text', { name: 'git_source', nullable: true })
+  gitSource: string | null;
+
+  /** SHA-256 over the paths and contents of all files. */
+  @Column('text', { name: 'content_hash' })
+  contentHash: string;
+
+  /** Words of slug, name and description. Kept by a trigger, so that whoever writes a row is found. */
+  @Column('tsvector', { nullable: true, select: false })
+  search: string | null;
+
+  /** Downloads, and reads of SKILL.md. */
+  @Column('integer', { name: 'total_activations', default: 0 })
+  totalActivations: number;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+
+  /** When its files were published last. */
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz', precision: 3 })
+  updatedAt: Date;
+}

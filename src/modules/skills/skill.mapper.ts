@@ -1,0 +1,51 @@
+import type { PublishedSkillDto, SkillDto, SkillSummaryDto } from './skill.dto.js';
+import type { Skill } from './skill.entity.js';
+
+/** What nobody measures or verifies here is said as zero and false, since the contract knows no absence for it. */
+const unknown = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
+
+/** @param skill with its namespace */
+export function toSkillSummaryDto(skill: Skill): SkillSummaryDto {
+  return {
+    id: skill.id,
+    namespace: skill.namespace.name,
+    slug: skill.slug,
+    displayName: skill.name,
+    description: skill.description,
+    prompt: null,
+    ...unknown,
+    listed: true,
+    createdAt: skill.createdAt.toISOString(),
+    totalActivations: skill.totalActivations,
+    categories: skill.categories,
+    servers: skill.servers,
+    gitUrl: skill.gitUrl,
+  };
+}
+
+/** @param skill with its namespace and prompt */
+export function toSkillDto(skill: Skill): SkillDto {
+  return { ...toSkillSummaryDto(skill), prompt: skill.prompt, owner: skill.namespace.accountId };
+}
+
+export function toPublishedSkillDto(namespace: string, skill: Skill): PublishedSkillDto {
+  return {
+    id: skill.id,
+    namespace,
+    slug: skill.slug,
+    displayName: skill.name,
+    description: skill.description,
+    gitUrl: skill.gitUrl,
+    externalStars: unknown.externalStars,
+    listed: true,
+    createdAt: skill.createdAt.toISOString(),
+    updatedAt: skill.updatedAt.toISOString(),
+  };
+}
+
+/** The named members of an item; all of them without names. A name it does not have is passed over. */
+export function pickFields<T extends object>(item: T, fields: string | undefined): T {
+  const names = (fields ?? '').split(',').map((name) => name.trim());
+  if (names.every((name) => name === '')) return item;
+  return Object.fromEntries(Object.entries(item).filter(([name]) => names.includes(name))) as T;
+}

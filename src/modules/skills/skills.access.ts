@@ -1,0 +1,61 @@
+import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
+import { NotSkillOwnerError } from './skills.errors.js';
+
+/** Writes belong to the owner of the namespace in the path. */
+export const ownNamespace = {
+  owner: 'namespace',
+  missing: () => new NamespaceNotFoundError(),
+  foreign: () => new NotSkillOwnerError(),
+};
+
+export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };
+
+export const slugParam = {
+  name: 'slug',
+  description: 'The skill in its namespace: 1 to 64 lower-case letters, digits and hyphens.',
+  example: 'code-review',
+};
+
+export const skillNotFound = { status: 404, message: 'Skill not found' };
+
+const forbidden = { status: 403, message: "Forbidden: You don't own this namespace" };
+
+/** How every way of publishing fails. */
+const publishErrors = [
+  400,
+  forbidden,
+  {
+    status: 404,
+    text: 'There is no such namespace, no such repository, or no SKILL.md in it.',
+    message: 'Namespace not found',
+  },
+  { status: 413, text: 'The archive, or what it holds, is too large.', message: 'The archive is larger than 25 MB' },
+  {
+    status: 422,
+    text: 'SKILL.md is not as it should be.',
+    code: 'invalid_skill_md',
+    message: 'SKILL.md has no name: add one to its front matter',
+  },
+];
+
+/** How publishing from an archive fails. */
+export const uploadErrors = publishErrors;
+
+/** How publishing from a repository fails. */
+export const gitErrors = [
+  ...publishErrors,
+  {
+    status: 409,
+    text: 'Another skill was published from this folder of this repository.',
+    code: 'git_url_conflict',
+    message: 'Git URL already claimed by another skill',
+  },
+  {
+    status: 502,
+    text: 'The host of the repository is down, or answers with something that is no zip.',
+    message: 'The repository could not be fetched from github.com: ECONNREFUSED',
+  },
+];
+
+/** How deleting fails. */
+export const deleteErrors = [forbidden, skillNotFound];

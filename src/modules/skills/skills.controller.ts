@@ -1,0 +1,104 @@
+import { Body, Controller, Delete, Get, Param, Put, Query, Req, Res } from '@nestjs/common';
+import { ApiBody, ApiConsumes, ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { Access, CurrentNamespace } from '../auth/access.decorator.js';
+import type { OwnedNamespace } from '../auth/access.types.js';
+import { answerPublication, readArchive } from './skill-answers.js';
+import { SkillQueryDto } from './skill-query.dto.js';
+import { DeletedSkillDto, PublishedSkillDto, SetSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
+import { deleteErrors, gitErrors, namespaceParam, ownNamespace } from './skills.access.js';
+import { skillNotFound, slugParam, uploadErrors } from './skills.access.js';
+import { SkillsService } from './skills.service.js';
+
+const replaced = { type: PublishedSkillDto, description: 'There was one, and it is replaced.' };
+
+@ApiTags('Skills')
+@Controller('skills')
+export class SkillsController {
+  constructor(private readonly skills: SkillsService) {}
+
+  /** Search skills, or browse them. Best match first with `q`, newest first without. */
+  @Get()
+  @Access('skills:read', { anonymous: true })
+  @ApiErrors(400)
+  list(@Query() query: SkillQueryDto): Promise<SkillListDto> {
+    return this.skills.list(query);
+  }
+
+  /** Get a skill with its instructions. */
+  @Get(':namespace/:slug')
+  @ApiParam(namespaceParam)
+  @ApiParam(slugParam)
+  @Access('skills:read', { anonymous: true })
+  @ApiErrors(skillNotFound)
+  get(@Param('namespace') namespace: string, @Param('slug') slug: string): Promise<SkillDto> {
+    return this.skills.get({ namespace, slug });
+  }
+
+  /**
+   * Publish a skill from a Git repository. The repository is fetched once, now; repeat the request to fetch it again. Of
+   * the repository the folder that holds SKILL.md is kept: at most 1,000 files of 50 MB together.
+   */
+  @Put(':namespace/:slug')
+  @ApiParam(namespaceParam)
+  @ApiParam(slugParam)
+  @ApiCreatedResponse({ type: PublishedSkillDto })
+  @ApiOkResponse(replaced)
+  @Access('skills:write', ownNamespace)
+  @ApiErrors(...gitErrors)
+  async set(
+    @Param('namespace') _namespace: string,
+    @Param('slug') slug: string,
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Body() { gitUrl }: SetSkillDto,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<PublishedSkillDto> {
+    return answerPublication(response, await this.skills.publishFromGit(namespace, slug, gitUrl));
+  }
+
+  /**
+   * Publish a skill from a zip. The zip holds the skill's folder or the content of it: SKILL.md with `name` and
+   * `description` in its front matter, and any scripts, references and assets. At most 25 MB, and unpacked 1,000 files of
+   * 50 MB together. Hidden folders and `node_modules` are left out.
+   */
+  @Put(':namespace/:slug/upload')
+  @ApiParam(namespaceParam)
+  @ApiParam(slugParam)
+  @ApiConsumes('multipart/form-data')
+  @ApiBody({
+    schema: {
+      type: 'object',
+      required: ['archive'],
+      properties: { archive: { type: 'string', format: 'binary', description: 'The zip.' } },
+    },
+  })
+  @ApiCreatedResponse({ type: PublishedSkillDto })
+  @ApiOkResponse(replaced)
+  @Access('skills:write', ownNamespace)
+  @ApiErrors(...uploadErrors)
+  async upload(
+    @Param('namespace') _namespace: string,
+    @Param('slug') slug: string,
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Req() request: Request,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<PublishedSkillDto> {
+    const archive = await readArchive(request);
+    return answerPublication(response, await this.skills.publishFromArchive(namespace, slug, archive));
+  }
+
+  /** Delete a skill with its files. Spec 4.14. */
+  @Delete(':namespace/:slug')
+  @ApiParam(namespaceParam)
+  @ApiParam(slugParam)
+  @Access('skills:write', ownNamespace)
+  @ApiErrors(...deleteErrors)
+  remove(
+    @Param('namespace') _namespace: string,
+    @Param('slug') slug: string,
+    @CurrentNamespace() namespace: OwnedNamespace,
+  ): Promise<DeletedSkillDto> {
+    return this.skills.remove(namespace, slug);
+  }
+}

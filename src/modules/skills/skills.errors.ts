@@ -1,0 +1,87 @@
+import { DomainError } from '../../platform/errors/domain-error.js';
+
+export class SkillNotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor() {
+    super('Skill not found');
+  }
+}
+
+/** The skill is there, the file is not. */
+export class SkillFileNotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor() {
+    super('The skill holds no such file');
+  }
+}
+
+export class NotSkillOwnerError extends DomainError {
+  readonly kind = 'forbidden';
+  readonly code = 'forbidden';
+
+  constructor() {
+    super("Forbidden: You don't own this namespace");
+  }
+}
+
+/** Another skill was published from the same folder of the same repository. */
+export class GitUrlConflictError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'git_url_conflict';
+
+  constructor() {
+    super('Git URL already claimed by another skill');
+  }
+}
+
+/** The skill was uploaded: there is nothing to fetch it from. */
+export class NoGitUrlError extends DomainError {
+  readonly kind = 'unprocessable';
+  readonly code = 'no_git_url';
+
+  constructor() {
+    super('The skill was uploaded and has no Git URL: upload it again instead');
+  }
+}
+
+/** No SKILL.md where one should be, or several of which none is meant. */
+export class SkillMdNotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'skill_md_not_found';
+}
+
+/** SKILL.md is not as it should be; the message says what to change. */
+export class InvalidSkillMdError extends DomainError {
+  readonly kind = 'unprocessable';
+  readonly code = 'invalid_skill_md';
+
+  constructor(problem: string) {
+    super(`SKILL.md ${problem}`);
+  }
+}
+
+/** The repository is not there, or not for everybody. */
+export class RepositoryNotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'repository_not_found';
+
+  constructor(host: string, status: number) {
+    super(`${host} answered ${status} for the repository: check the URL, and that the repository is public`);
+  }
+}
+
+/** The host of the repository is down, slow, or answers with something else. */
+export class RepositoryUnavailableError extends DomainError {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+}
+
+/** The archive is larger than a skill may be. */
+export class SkillTooLargeError extends DomainError {
+  readonly kind = 'too_large';
+  readonly code = 'validation_error';
+}

@@ -1,0 +1,21 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuthModule } from '../auth/auth.module.js';
+import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { DeprecatedSkillsController } from './deprecated-skills.controller.js';
+import { GitArchives } from './git-archives.js';
+import { SkillActivations } from './skill-activations.js';
+import { SkillFile } from './skill-file.entity.js';
+import { SkillFilesController } from './skill-files.controller.js';
+import { SkillFilesService } from './skill-files.service.js';
+import { Skill } from './skill.entity.js';
+import { SkillsController } from './skills.controller.js';
+import { SkillsService } from './skills.service.js';
+
+/** Skills: folders of instructions for agents, published into namespaces. */
+@Module({
+  imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule, NamespacesModule],
+  controllers: [SkillsController, SkillFilesController, DeprecatedSkillsController],
+  providers: [SkillsService, SkillFilesService, SkillActivations, GitArchives],
+})
+export class SkillsModule {}

@@ -1,0 +1,48 @@
+/**
+ * What a reader of a sentence cannot see, or what would change how the sentence is shown: controls, formatting and
+ * default-ignorable characters, lone surrogates, private use, unassigned, and every white space but the plain blank.
+ */
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]/gu;
+
+/** Marks stacked on one letter: the third and further ones would cover the lines above and below. */
+const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
+
+/**
+ * Text of somebody else as it may stand in a sentence of ours: in double quotes, at most `charsMax` characters with `…`
+ * for the rest, and everything invisible written as its code (`\u{202E}`), so that an error or a log line never carries
+ * what it warns of.
+ */
+export function quoted(text: string, charsMax = 60): string {
+  const { shown, isCut } = cut(text, charsMax);
+  return `"${written(shown.replace(/[\\"]/g, '\\$&'))}${isCut ? '…' : ''}"`;
+}
+
+/** The same without quotes and escapes of quotes, for words that make a sentence of their own. */
+export function visible(text: string, charsMax: number): string {
+  const { shown, isCut } = cut(text, charsMax);
+  return written(shown) + (isCut ? '…' : '');
+}
+
+function written(text: string): string {
+  return text.replace(UNSEEN, codeOf).replace(STACKED_MARKS, '$1');
+}
+
+/** The name of a code point as Unicode's charts write it, `U+202E`. */
+export function codePointName(char: string): string {
+  return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+/** Cuts between characters, never inside a surrogate pair. Looks no further than it must: the text may be megabytes. */
+function cut(text: string, charsMax: number): { shown: string; isCut: boolean } {
+  const chars = [...text.slice(0, 2 * charsMax + 2)];
+  return chars.length <= charsMax && text.length <= 2 * charsMax + 2
+    ? { shown: text, isCut: false }
+    : { shown: chars.slice(0, charsMax).join(''), isCut: true };
+}
+
+function codeOf(char: string): string {
+  if (char === '\n') return '\\n';
+  if (char === '\r') return '\\r';
+  if (char === '\t') return '\\t';
+  return `\\u{${(char.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`;
+}
