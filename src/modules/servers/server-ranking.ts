@@ -7,6 +7,9 @@ const WORDS_MAX = 16;
 /** Words for look-alikes: each is one walk through an index. */
 const SIMILAR_WORDS_MAX = 6;
 
+/** Shorter words are like too many others. */
+const SIMILAR_CHARS_MIN = 3;
+
 /** Hits of each kind that are ranked at most, the most used ones of them. */
 const EXACT_MAX = 100;
 const NAMED_MAX = 500;
@@ -70,13 +73,19 @@ export function rankingOf(
   ];
   if (mode === 'some words' && words.length > 0) {
     const some = `to_tsquery('english', ${values.add(quoted.join(' | '))})`;
-    const similar = words.slice(0, SIMILAR_WORDS_MAX).map((word) => values.add(word));
+    const similar = words
+      .filter((word) => word.length >= SIMILAR_CHARS_MIN)
+      .slice(0, SIMILAR_WORDS_MAX)
+      .map((word) => values.add(word));
     parts.push(
       hits(`s.search @@ ${some}`, conditions, RANKED_MAX),
       ...similar.map((word) => hits(`${word} <% s.search_words`, conditions, NAMED_MAX)),
     );
     const likeness = similar.map((word) => `word_similarity(${word}, s.search_words)`).join(' + ');
-    scores.push(`0.2 * (${likeness}) / ${similar.length} + 0.15 * ${rank(some)}`);
+    scores.push(
+      `CASE WHEN s.search @@ ${some} THEN 0.15 + 0.15 * ${rank(some)} ELSE 0 END ` +
+        `+ 0.1 * (${likeness || 0}) / ${Math.max(1, similar.length)}`,
+    );
   }
   const score = `CASE WHEN ${exact.join(' OR ')} THEN 1 ELSE greatest(${scores.join(', ')}) END`;
   return `SELECT s.id, round((${score})::numeric, 4)::float8 AS score FROM servers s
