@@ -18,6 +18,9 @@ const RANKED_MAX = 1_000;
 /** Hits that are looked at in search of the most used ones; beyond it the word says little. */
 const HITS_MAX = 10_000;
 
+/** The same for similar words: comparing trigrams costs about 10 µs each. */
+const SIMILAR_HITS_MAX = 1_000;
+
 /** So many of the most used servers are asked one by one whether they have a word that has more hits. */
 const POPULAR_MAX = 3_000;
 
@@ -79,7 +82,7 @@ export function rankingOf(
       .map((word) => values.add(word));
     parts.push(
       hits(`s.search @@ ${some}`, conditions, RANKED_MAX),
-      ...similar.map((word) => hits(`${word} <% s.search_words`, conditions, NAMED_MAX)),
+      ...similar.map((word) => hits(`${word} <% s.search_words`, conditions, NAMED_MAX, SIMILAR_HITS_MAX)),
     );
     const likeness = similar.map((word) => `word_similarity(${word}, s.search_words)`).join(' + ');
     scores.push(
@@ -112,10 +115,10 @@ function rank(query: string): string {
 
 const MOST_USED = 'ORDER BY s.popularity DESC, s.created_at DESC, s.id DESC';
 
-/** The most used ones of the servers that match, so many at most. */
-function hits(condition: string, conditions: string, limit: number): string {
+/** The most used ones `among` so many servers that match. */
+function hits(condition: string, conditions: string, limit: number, among = HITS_MAX): string {
   return `(SELECT s.id FROM (SELECT s.id, s.popularity, s.created_at FROM servers s
-      WHERE ${condition} AND ${conditions} LIMIT ${HITS_MAX}) s ${MOST_USED} LIMIT ${limit})`;
+      WHERE ${condition} AND ${conditions} LIMIT ${among}) s ${MOST_USED} LIMIT ${limit})`;
 }
 
 /** Those of the most used servers that match. */
