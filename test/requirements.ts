@@ -34,8 +34,8 @@ export const requirementChapters = [
   registryEndpoints,
   connectEndpoints,
   access,
-  servers,
   credentials,
+  servers,
   service,
 ] as const;
 
@@ -50,8 +50,8 @@ export const requirements = {
   ...registryEndpoints,
   ...connectEndpoints,
   ...access,
-  ...servers,
   ...credentials,
+  ...servers,
   ...service,
 } as const satisfies Record<string, Requirement>;
 

@@ -128,7 +128,7 @@ describe('a process that is killed', () => {
       victim.go();
       await until(() => server.held === 1, 'the server has rotated its token');
       const waiting = app
-        .service(CredentialsService)
+        .get(CredentialsService)
         .accessToken(owner, guarded.url)
         .catch((error: unknown) => error);
       victim.kill();
@@ -138,7 +138,7 @@ describe('a process that is killed', () => {
       expect(await waiting).toMatchObject({ code: 'auth_required' });
       expect(Date.now() - startedAt).toBeLessThan(10_000);
       await authorize(app, owner, guarded.url);
-      expect(await app.service(CredentialsService).accessToken(owner, guarded.url)).not.toBeNull();
+      expect(await app.get(CredentialsService).accessToken(owner, guarded.url)).not.toBeNull();
     },
     SLOW_MS,
   );
@@ -158,7 +158,7 @@ describe('a process that is killed', () => {
       victim.kill();
       await victim.ended;
       server.releaseTokens('cut');
-      const token = await app.service(CredentialsService).accessToken(owner, guarded.url);
+      const token = await app.get(CredentialsService).accessToken(owner, guarded.url);
       expect(token).toBe(server.issued.at(-1)?.accessToken);
     },
     SLOW_MS,

@@ -45,7 +45,7 @@ beforeEach(async () => {
 });
 
 function token(rejected?: string, from = app): Promise<string | null> {
-  return from.service(CredentialsService).accessToken(owner, guarded.url, rejected);
+  return from.get(CredentialsService).accessToken(owner, guarded.url, rejected);
 }
 
 async function row() {
@@ -56,7 +56,7 @@ async function row() {
 /** Lets every process look at the database again: what it believes is at most 5 s old. */
 async function forget(): Promise<void> {
   for (const one of [app, ...siblings]) {
-    (one.service(CredentialsService) as unknown as { held: { drop(key: string): void } }).held.drop(
+    (one.get(CredentialsService) as unknown as { held: { drop(key: string): void } }).held.drop(
       `${owner.kind}/${owner.id}`,
     );
   }
@@ -134,10 +134,10 @@ describe('a token', () => {
     const stingy = await startAuthorizationServer({ givesRefreshTokens: false });
     const behind = await stingy.protect(upstream.url);
     const other = newOwner();
-    const service = app.service(CredentialsService);
+    const service = app.get(CredentialsService);
     await authorize(app, other, behind.url);
     await age(app, other, 'due');
-    const next = siblings[0].service(CredentialsService);
+    const next = siblings[0].get(CredentialsService);
     const kept = await next.accessToken(other, behind.url);
     expect(kept).toBe(stingy.issued.at(-1)?.accessToken);
     await expect(service.accessToken(other, behind.url, kept as string)).rejects.toThrow('gave no refresh token');
@@ -176,7 +176,7 @@ describe('many callers', () => {
     await until(() => server.held === 1, 'the refresh waits for its answer');
     const other = newOwner();
     // The pool has 5 connections: 30 that each held one would leave none for this.
-    expect(await app.service(CredentialsService).accessToken(other, guarded.url)).toBeNull();
+    expect(await app.get(CredentialsService).accessToken(other, guarded.url)).toBeNull();
     server.releaseTokens();
     expect(new Set(await Promise.all(waiting))).toEqual(new Set([last()]));
   });
@@ -321,7 +321,7 @@ describe('an authorization that has ended', () => {
     await expect(token()).rejects.toThrow('invalid_client');
     expect(server.registrations).toBe(before);
     // What the other one holds still opens its server; only its renewal has to wait for somebody.
-    const service = app.service(CredentialsService);
+    const service = app.get(CredentialsService);
     const still = await service.accessToken(other, guarded.url);
     expect(still).not.toBeNull();
     await authorize(app, owner, guarded.url);
@@ -363,13 +363,13 @@ describe('a server that takes a refresh token again', () => {
     await authorize(app, other, behind.url);
     await age(app, other, 'ended');
     tolerant.holdTokens();
-    const service = siblings[0].service(CredentialsService);
+    const service = siblings[0].get(CredentialsService);
     const dying = service.accessToken(other, behind.url).catch((error: unknown) => error);
     await until(() => tolerant.held === 1, 'the server has answered');
     tolerant.releaseTokens('cut');
     expect(await dying).toBeInstanceOf(CredentialUnavailableError);
     await app.database.query('UPDATE upstream_credentials SET retry_at = NULL WHERE owner_id = $1', [other.id]);
-    const next = siblings[1].service(CredentialsService);
+    const next = siblings[1].get(CredentialsService);
     expect(await next.accessToken(other, behind.url)).toBe(tolerant.issued.at(-1)?.accessToken);
     await tolerant.close();
   });

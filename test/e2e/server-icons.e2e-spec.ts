@@ -9,7 +9,7 @@ import { SignedLinks } from '../../src/platform/http/signed-links.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createNamespace, createServer } from '../support/factories.js';
 import { images, uploadIcon } from '../support/icons.js';
-import { pathOf, serverIdOf } from '../support/registry-rows.js';
+import { pathOf, serverIdOf } from '../support/server-rows.js';
 import { listen, shut } from '../support/upstream-net.js';
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';

@@ -7,7 +7,7 @@ import { RelayService } from '../../src/platform/queue/relay.service.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createNamespace, createServer } from '../support/factories.js';
 import { images, uploadIcon } from '../support/icons.js';
-import { pathOf, releaseServer, serverIdOf } from '../support/registry-rows.js';
+import { pathOf, releaseServer, serverIdOf } from '../support/server-rows.js';
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 

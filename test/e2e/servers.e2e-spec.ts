@@ -3,7 +3,7 @@ import { SERVER_SUBRESOURCES } from '../../src/platform/http/names.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createNamespace, createServer } from '../support/factories.js';
 import { images, uploadIcon } from '../support/icons.js';
-import { releaseServer, serverIdOf } from '../support/registry-rows.js';
+import { releaseServer, serverIdOf } from '../support/server-rows.js';
 import { whileNamespaceIsLocked } from '../support/locks.js';
 import { verifies } from '../support/verifies.js';
 

@@ -1,7 +1,7 @@
 import type { Response } from 'supertest';
 import supertest from 'supertest';
 import type { TestAccount, TestApp } from './app.js';
-import { pathOf } from './registry-rows.js';
+import { pathOf } from './server-rows.js';
 
 const tail = Buffer.from('the rest of the picture');
 

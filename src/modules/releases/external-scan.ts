@@ -28,7 +28,7 @@ const USUAL_PATH = '/mcp';
 const USUAL_PATH_TIMEOUT_MS = 5_000;
 
 /** What the server offers, or what ends or pauses its release. */
-type ScanResult = { facts: ServerFacts } | { outcome: StageOutcome };
+type ScanResult = { facts: ServerFacts; isLive: boolean } | { outcome: StageOutcome };
 
 /** Asks a server that runs elsewhere what it offers. */
 @Injectable()
@@ -46,7 +46,7 @@ export class ExternalScan {
     const target = credentialTarget(new URL(upstreamUrl ?? ''), release, this.vault);
     try {
       const scan = await this.authorizedScan(target, serverId, upstreamUrl ?? '', lease);
-      return { facts: factsOfScan(scan) };
+      return { facts: factsOfScan(scan), isLive: true };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
       if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
@@ -110,7 +110,7 @@ export class ExternalScan {
     if (card) {
       const message = 'The server wants authorization; what it offers is read from its server card';
       await lease.log({ stage: 'scan', level: 'info', message });
-      return { facts: factsOfCard(card) };
+      return { facts: factsOfCard(card), isLive: false };
     }
     try {
       return { outcome: await this.askOwner(release, refused.challenges) };
