@@ -110,7 +110,7 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
     'PUT /servers/:qualifiedName/verified': { verified: true },
     'PUT /servers/:qualifiedName/secrets': { name: 'TOKEN', value: CANARY },
     'PATCH /servers/:qualifiedName': { license: 'MIT' },
-    'PATCH /servers/:qualifiedName/domains/:domainId': { subdomain: uniqueName('sub') },
+    'PATCH /servers/:qualifiedName/domains/:domainId': { subdomain: server.replace('/', '--') },
     'PUT /connect/:namespace/:connectionId': { mcpUrl: upstream.url },
     'POST /connect/:namespace': { mcpUrl: upstream.url },
     'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
