@@ -1,6 +1,7 @@
 import { applyDecorators, Injectable, Param, type PipeTransform } from '@nestjs/common';
 import { ApiParam } from '@nestjs/swagger';
 import { QualifiedNamePipe } from './qualified-name.js';
+import { qualifiedNameParam } from './servers.access.js';
 import type { ServerRef } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersService } from './servers.service.js';
@@ -25,13 +26,7 @@ export function TargetServer(): ParameterDecorator {
 
 /** Documents `:qualifiedName`. */
 export function ApiServerName(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiParam({
-      name: 'qualifiedName',
-      description: '`namespace/server`, or `namespace` alone. The slash may be encoded as `%2F` or not.',
-      example: 'acme/weather',
-    }),
-  );
+  return applyDecorators(ApiParam(qualifiedNameParam));
 }
 
 /** What only the owner of a server sees; a foreign one looks as if it did not exist. */
