@@ -88,6 +88,7 @@ export class HostedPayloadDto extends PublishPayloadDto {
   @ArrayMaxSize(100)
   @IsString({ each: true })
   @MaxLength(255, { each: true })
+  @Matches(STORABLE, { each: true, ...storable })
   secretNames?: string[] = [];
 
   /** What the server offers, as its author's tool found it. */

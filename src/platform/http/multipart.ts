@@ -33,6 +33,7 @@ export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape
     const form = openForm(request, shape);
     const fields: Record<string, string> = {};
     const files: Record<string, T> = {};
+    const seen = new Set<string>();
     let taking: Promise<unknown> = Promise.resolve();
     const fail = (error: unknown) => {
       request.unpipe(form);
@@ -53,7 +54,9 @@ export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape
       // Its end is told by `take`, which reads it; without a listener a torn stream would end the process.
       file.on('error', () => undefined);
       if (!shape.files.includes(name) && !shape.files.includes('*')) return fail(unexpected(name, shape));
-      if (Object.hasOwn(files, name)) return fail(new InvalidInputError(`The part "${name}" is there twice`));
+      // Known by its name at once: the one before may still be on its way to `files`.
+      if (seen.has(name)) return fail(new InvalidInputError(`The part "${name}" is there twice`));
+      seen.add(name);
       taking = taking
         .then(() => shape.take(name, file, { filename: filename ?? '', mimeType }))
         .then((taken) => (files[name] = taken));
@@ -75,7 +78,8 @@ function openForm<T>(request: IncomingMessage, { fields, files }: MultipartShape
       headers: request.headers,
       limits: {
         fieldNameSize: 100,
-        fieldSize: Math.max(0, ...Object.values(fields)),
+        // One more than allowed: at its limit busboy calls a value cut that is whole.
+        fieldSize: Math.max(0, ...Object.values(fields)) + 1,
         parts: Object.keys(fields).length + files.length + 2,
         headerPairs: 20,
       },
