@@ -16,7 +16,7 @@ import type { CredentialOwner } from '../credentials/credentials.types.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { Release } from './release.entity.js';
-import { credentialTarget, type ScanTarget } from './scan-credentials.js';
+import { conceal, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from './stage-outcome.js';
 
@@ -88,7 +88,9 @@ export class ExternalScan {
     const channel = new HttpChannel(this.egress, { ...target, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
     let told: Promise<void> = Promise.resolve();
     const onProgress = (message: string) => {
-      told = told.then(() => lease.log({ stage: 'scan', level: 'info', message }));
+      told = told.then(() => lease.log({ stage: 'scan', level: 'info', message: conceal(message, target) }));
+      // It is heard below; until then it must not count as an error that nobody heard, which ends the process.
+      told.catch(() => undefined);
     };
     try {
       return await lease.whileHeld(scanServer(channel, { timeoutMs: this.env.releaseScanTimeoutMs, onProgress }));
@@ -139,7 +141,7 @@ export class ExternalScan {
   private async unreachable(target: ScanTarget, failure: UpstreamFailure): Promise<StageOutcome> {
     const isWrongPath = failure instanceof UpstreamError && failure.isWrongPath;
     const hint = isWrongPath ? await this.triedUsualPath(target) : '';
-    return failed('FAILURE', 'scan', `${failure.message}${hint}`);
+    return failed('FAILURE', 'scan', `${conceal(failure.message, target)}${hint}`);
   }
 
   /** Whether an MCP server answers where most of them do; a sentence for the publisher. */
