@@ -1,4 +1,5 @@
 import { access } from './requirements/access.js';
+import { credentials } from './requirements/credentials.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { connectResources } from './requirements/resources-connect.js';
@@ -32,6 +33,7 @@ export const requirementChapters = [
   registryEndpoints,
   connectEndpoints,
   access,
+  credentials,
   service,
 ] as const;
 
@@ -46,6 +48,7 @@ export const requirements = {
   ...registryEndpoints,
   ...connectEndpoints,
   ...access,
+  ...credentials,
   ...service,
 } as const satisfies Record<string, Requirement>;
 

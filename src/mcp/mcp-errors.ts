@@ -144,7 +144,7 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
     );
   }
   if (status === 403) {
-    return new UpstreamError(`${where} answered 403: the headers of this connection do not give access.`);
+    return new UpstreamError(`${where} answered 403: the headers it was sent do not give access.`);
   }
   if (status === 405 || status === 501) {
     const message = `${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`;

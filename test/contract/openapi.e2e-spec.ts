@@ -72,7 +72,15 @@ const open = new Set([
 ]);
 
 /** Routes that are answered and not worth a line in the document. */
-const undocumented = ['GET /connect/{namespace}/{connectionId}/mcp', 'DELETE /connect/{namespace}/{connectionId}/mcp'];
+const undocumented = [
+  'GET /connect/{namespace}/{connectionId}/mcp',
+  'DELETE /connect/{namespace}/{connectionId}/mcp',
+  // Pages for browsers, and a document for authorization servers.
+  'GET /setup/{token}',
+  'POST /setup/{token}',
+  'GET /oauth/callback',
+  'GET /oauth/client.json',
+];
 
 let url: string;
 let key: string;

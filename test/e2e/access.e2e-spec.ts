@@ -80,6 +80,7 @@ function pathOf(route: Route, { owner, keyId, namespace, server, connectionId }:
     path: 'mcp',
     accountId: owner.id,
     keyId,
+    token: 'a-setup-link',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
     const value = values[param];
@@ -294,11 +295,14 @@ describe('a valid key', () => {
     expect(await stateOf(own)).toMatchObject({ namespaces: expect.any(Array), servers: [], connections: [] });
   });
 
-  it('routes without a key are those of monitors, and need none', async () => {
+  it('routes without a key are those of monitors and of people with a setup link, and need none', async () => {
     const open = routes.filter((route) => declarationOf(route) === 'public');
-    expect(open.map(nameOf).toSorted()).toEqual(['GET /health', 'GET /ready']);
-    for (const { response } of await walk(open, undefined)) expect(response.status).toBe(200);
-    for (const { response } of await walk(open, 'Bearer nonsense')) expect(response.status).toBe(200);
+    const setup = ['GET /oauth/callback', 'GET /oauth/client.json', 'GET /setup/:token', 'POST /setup/:token'];
+    expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready'].toSorted());
+    const monitored = open.filter((route) => !setup.includes(nameOf(route)));
+    for (const { response } of await walk(monitored, undefined)) expect(response.status).toBe(200);
+    for (const { response } of await walk(monitored, 'Bearer nonsense')) expect(response.status).toBe(200);
+    for (const { response } of await walk(open, 'Bearer nonsense')) expect(response.status).not.toBe(401);
   });
 });
 

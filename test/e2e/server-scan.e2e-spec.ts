@@ -4,6 +4,7 @@ import { HttpChannel } from '../../src/mcp/channels/http-channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamTimeoutError } from '../../src/mcp/mcp-errors.js';
 import { fetchServerCard } from '../../src/mcp/server-card.js';
 import { scanServer, type ServerScan } from '../../src/mcp/server-scan.js';
+import { checkServer } from '../../src/modules/releases/security-check.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress } from '../../src/platform/egress/egress.js';
 import { times } from '../support/calls.js';
@@ -79,6 +80,7 @@ describe('scanning a server', () => {
     for (const tool of scan.tools ?? []) expect(tool.inputSchema).toMatchObject({ type: 'object' });
     for (const list of [scan.resources, scan.resourceTemplates, scan.prompts]) expect(list?.length).toBeGreaterThan(0);
     expect(told.at(-1)).toBe(`Found ${scan.prompts?.length} prompts.`);
+    expect(checkServer({ ...scan, requireSchemas: true })).toEqual([]);
   });
 
   it('finds the tools of servers made with either SDK, of both eras', async () => {
@@ -93,6 +95,7 @@ describe('scanning a server', () => {
     for (const { scan } of scans) {
       expect(scan.tools).toEqual([expect.objectContaining({ name: 'echo', inputSchema: expect.anything() })]);
       expect([scan.resources, scan.resourceTemplates, scan.prompts]).toEqual([null, null, null]);
+      expect(checkServer({ ...scan, requireSchemas: true })).toEqual([]);
     }
   });
 

@@ -74,7 +74,6 @@ export const registryResources = {
   'release:field:mcp-url': {
     source: 'Spec 2.2',
     behavior: '`mcpUrl` is the address under which the release serves MCP.',
-    pending: 'releases',
   },
   'release:logs:omitted-in-list': {
     source: 'Spec 2.2, 4.6',

@@ -93,6 +93,73 @@ export const service = {
     source: 'Field',
     behavior: 'The official MCP client, v1 and v2, lists and calls tools through the endpoint.',
   },
+  // Run endpoint of a server
+  'run:any-key': {
+    source: 'House',
+    behavior:
+      '`POST /run/{slug}` and `/run/{slug}/mcp` call the current external release of a server, with any valid key.',
+  },
+  'run:no-key': { source: 'House', behavior: 'Without a valid key it answers 401 with a JSON-RPC error.' },
+  'run:unknown': { source: 'House', behavior: 'A slug no server has answers 404 with a JSON-RPC error.' },
+  'run:paths': { source: 'House', behavior: 'Other paths below the slug of an external release answer 404.' },
+  'run:get-delete': { source: 'House', behavior: 'GET and DELETE answer 405 and name POST.' },
+  'run:limits': {
+    source: 'House',
+    behavior: 'A message over 16 MB, one from a foreign web page and one that is no JSON-RPC are refused.',
+  },
+  'run:not-runnable': {
+    source: 'House',
+    behavior: 'A server without a successful release, or whose current one does not run here, says so and what to do.',
+  },
+  'run:key-kept': {
+    source: 'House',
+    behavior: 'Neither the caller’s key nor any header or parameter outside of the config schema reaches the upstream.',
+  },
+  'run:config': {
+    source: 'Field',
+    behavior: 'Values of the config schema go from where `x-from` says to where `x-to` says, with defaults.',
+  },
+  'run:config-missing': {
+    source: 'Field',
+    behavior:
+      'Missing required values answer 409 and -32002 with `{http, missing}`, wrong ones -32602; nothing is called.',
+  },
+  'run:channels': {
+    source: 'House',
+    behavior: 'Callers who send the same values share one upstream session; others have one of their own.',
+  },
+  'run:renamed': {
+    source: 'House',
+    behavior: 'A renamed slug holds at once, within 5 s where no message arrives; the old one is unknown.',
+  },
+  'run:deleted': { source: 'House', behavior: 'Deleting a server ends its upstream sessions in every process.' },
+  'run:new-release': {
+    source: 'House',
+    behavior: 'A new current release is called at once, within 5 s where no message arrives; running calls finish.',
+  },
+  'run:cancel': {
+    source: 'House',
+    behavior: 'A caller that leaves or cancels cancels its own call upstream, and no other.',
+  },
+  'run:progress': { source: 'House', behavior: 'Progress reaches the client that asked for it, under its own token.' },
+  'run:passes-through': { source: 'House', behavior: 'Requests and answers pass byte for byte, around the id.' },
+  'run:two-processes': {
+    source: 'House',
+    behavior: 'Every process answers, each over an upstream session of its own.',
+  },
+  'run:upstream-down': {
+    source: 'House',
+    behavior: 'A server that is down or too slow gives a JSON-RPC error that does not tell where it runs.',
+  },
+  'run:auth-required': {
+    source: 'House',
+    behavior: 'A server that wants authorization of its own is told as such, never as our 401.',
+  },
+  'run:official-clients': {
+    source: 'House',
+    behavior: 'The official MCP client, v1 and v2, uses a registered server through its run endpoint.',
+  },
+
   'contract:published-client': {
     source: 'Field',
     behavior: 'The published API client, newest and 0.50, works for namespaces, servers, connections, tools and MCP.',

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Abstract, Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import pg from 'pg';
 import supertest from 'supertest';
@@ -9,7 +10,6 @@ import { createApp } from '../../src/app.setup.js';
 import { loadEnv, type Env } from '../../src/config/env.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
-import { RelayService } from '../../src/platform/queue/relay.service.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
 import { freePort } from './upstream-net.js';
 
@@ -25,6 +25,7 @@ export interface TestClient {
   get(path: string): supertest.Test;
   put(path: string, body?: object): supertest.Test;
   post(path: string, body?: object): supertest.Test;
+  patch(path: string, body?: object): supertest.Test;
   delete(path: string): supertest.Test;
 }
 
@@ -40,8 +41,10 @@ export interface TestApp {
   as(account?: TestAccount): TestClient;
   /** Creates an account with a key, past the API. */
   account(overrides?: { kind?: 'user' | 'organization'; isOperator?: boolean }): Promise<TestAccount>;
-  /** Tells every process something over the relay, as the service itself would. */
-  publish(topic: string, data: object): void;
+  /** A service of the running app, for what no route shows. */
+  service<T>(type: abstract new (...args: never[]) => T): T;
+  /** A service of the running app. */
+  get<T>(type: Abstract<T>): T;
   /** A second process on the same database, as far as a process can be one inside a test. */
   sibling(settings?: NodeJS.ProcessEnv): Promise<TestApp>;
   close(): Promise<void>;
@@ -79,6 +82,7 @@ function clientOf(url: string, key: string | undefined): TestClient {
     get: (path) => keyed(agent.get(path)),
     put: (path, body) => keyed(agent.put(path)).send(body),
     post: (path, body) => keyed(agent.post(path)).send(body),
+    patch: (path, body) => keyed(agent.patch(path)).send(body),
     delete: (path) => keyed(agent.delete(path)),
   };
 }
@@ -132,7 +136,8 @@ async function startOn(
     operator: owner,
     as: (account) => clientOf(url, account?.key),
     account: (overrides) => addAccount(database, overrides),
-    publish: (topic, data) => app.get(RelayService).publish(topic, data),
+    service: (type) => app.get(type as Type, { strict: false }),
+    get: (type) => app.get(type, { strict: false }),
     sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
     close: async () => {
       await app.close();

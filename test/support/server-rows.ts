@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../../src/modules/releases/releases.types.js';
 import type { ReleaseType } from '../../src/modules/servers/server.types.js';
+import { RelayService } from '../../src/platform/queue/relay.service.js';
 import type { TestAccount, TestApp } from './app.js';
 import { createServer } from './factories.js';
 
@@ -43,8 +45,8 @@ export async function setCurrent(
 }
 
 /** Tells every process that another release is current, as publishing does. */
-export function announceCurrent(app: TestApp, { serverId, slug }: SeededServer): void {
-  app.publish('releases.current', { serverId, slug });
+export function announceCurrent(app: TestApp, { serverId, slug, releaseId }: SeededServer): void {
+  app.get(RelayService).publish(RELEASE_CURRENT_TOPIC, { serverId, slug, releaseId } satisfies ReleaseCurrent);
 }
 
 /** Makes an external release current past the API and tells every process. */
@@ -59,12 +61,12 @@ export async function publishExternal(
   return server;
 }
 
-/** A new server whose current release is external. */
+/** A new server whose current release is external. Nobody asked for it yet, so there is nobody to tell. */
 export async function externalServer(
   app: TestApp,
   owner: TestAccount,
   upstreamUrl: string,
   configSchema?: object,
 ): Promise<SeededServer> {
-  return publishExternal(app, await createServer(app, owner), upstreamUrl, configSchema);
+  return setCurrent(app, await createServer(app, owner), { upstreamUrl, configSchema });
 }

@@ -15,6 +15,7 @@ import { isPkceKnown } from './pkce.js';
 
 /** Of a list of authorization servers, so many are tried. */
 const SERVERS_TRIED_MAX = 4;
+const SERVERS_READ_MAX = 100;
 
 /** What is kept of an authorization server's metadata: all that authorizing, refreshing and revoking need. */
 export interface AuthorizationServer {
@@ -46,8 +47,8 @@ export interface DiscoveryRequest {
   upstreamUrl: string;
   /** The `WWW-Authenticate` headers of the answer that asked for authorization. */
   challenge: readonly string[];
-  /** True for an issuer we hold a client of: chosen before others that the upstream lists. */
-  isPreferred: (issuer: string) => boolean;
+  /** Those of the issuers an upstream lists that know us already: tried before the others. */
+  knownAmong: (issuers: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Issuers believed to support PKCE unannounced; null for the built-in list. */
   pkceUnannounced: readonly string[] | null;
 }
@@ -67,8 +68,9 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
   }
   const resource = found ? checkedResource(found.resource, upstream) : canonicalUrl(upstream);
   const issuers = found?.authorization_servers ?? [];
-  const candidates = issuers.length > 0 ? issuers : [`${upstream.origin}/`];
-  const sorted = [...candidates].sort((a, b) => Number(request.isPreferred(b)) - Number(request.isPreferred(a)));
+  const candidates = issuers.length > 0 ? issuers.slice(0, SERVERS_READ_MAX) : [`${upstream.origin}/`];
+  const known = candidates.length > 1 ? await request.knownAmong(candidates) : new Set<string>();
+  const sorted = candidates.toSorted((a, b) => Number(known.has(b)) - Number(known.has(a)));
   const server = await firstServer(fetch, sorted.slice(0, SERVERS_TRIED_MAX), upstream, request.pkceUnannounced);
   const scopes = scopesOf(challenge?.scope ?? null) ?? scopesOf(found?.scopes_supported?.join(' ') ?? null);
   return { server: server.server, resource, scopes: withOfflineAccess(scopes, server.metadata) };
@@ -243,10 +245,16 @@ function withOfflineAccess(scopes: string | null, metadata: AuthorizationServerM
   return scopes.split(' ').includes('offline_access') ? scopes : `${scopes} offline_access`;
 }
 
-/** A 200 that holds no JSON becomes a 404, so that the next address is tried. */
+/**
+ * A 200 that holds no JSON becomes a 404, so that the next address is tried. Trouble is told apart from absence: what a
+ * server says when it is well must not be guessed from what it leaves out when it is not.
+ */
 function onlyDocuments(fetch: FetchLike): FetchLike {
   return async (url, init) => {
     const response = await fetch(url, init);
+    if (response.status >= 500 && response.status !== 502) {
+      throw new OAuthFetchError(`${new URL(url).host} answered ${response.status}.`);
+    }
     if (!response.ok) return response;
     const text = await response.text();
     const { status, headers } = response;

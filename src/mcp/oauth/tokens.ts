@@ -32,7 +32,10 @@ const TOKEN_CHARS_MAX = 32 * 1024;
 /** A lifetime beyond ten years is as good as this, and does not fit every calendar. */
 const LIFETIME_SECONDS_MAX = 10 * 365 * 24 * 3_600;
 
-/** Refusals that no repetition changes (RFC 6749 section 5.2, RFC 8707 section 2). */
+/**
+ * Refusals that no repetition changes: RFC 6749 section 5.2, RFC 8707 section 2, OpenID Connect Core section 3.1.2.6, and
+ * GitHub's own. Any other word may come from a proxy or firewall in between, and changes nothing.
+ */
 const FINAL_REFUSALS: ReadonlySet<string> = new Set([
   'invalid_grant',
   'invalid_client',
@@ -42,6 +45,11 @@ const FINAL_REFUSALS: ReadonlySet<string> = new Set([
   'invalid_scope',
   'invalid_target',
   'access_denied',
+  'interaction_required',
+  'login_required',
+  'consent_required',
+  'bad_refresh_token',
+  'incorrect_client_credentials',
 ]);
 
 /**
@@ -125,6 +133,11 @@ function tokenFetch(fetch: FetchLike): FetchLike {
     if (response.status < 500 && response.status !== 429 && response.status !== 408) return response;
     throw new OAuthFetchError(`${new URL(url).host} answered ${response.status}.`);
   };
+}
+
+/** True when it is us who are refused, not the grant. */
+export function isClientRefusal({ code }: TokenRefusedError): boolean {
+  return code === 'invalid_client' || code === 'unauthorized_client' || code === 'incorrect_client_credentials';
 }
 
 async function asked(server: AuthorizationServer, request: () => Promise<OAuthTokens>): Promise<TokenSet> {

@@ -14,6 +14,7 @@ import { OAuthClients } from './oauth-clients.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 import { hashSecret, newSecret } from './secrets.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
+import { upstreamAddress } from './upstream-url.js';
 
 /** Discovery and registration together: an upstream lists several servers, each with several documents. */
 const BEGIN_MS_MAX = 30_000;
@@ -45,12 +46,11 @@ export class AuthorizationsService {
   /** `CredentialsService.begin`. @throws OAuthSetupError */
   async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
-    const { upstreamUrl } = request;
-    const known = await this.clients.issuers();
+    const upstreamUrl = upstreamAddress(request.upstreamUrl);
     const target = await discoverTarget(fetch, {
       upstreamUrl,
       challenge: request.challenge ?? [],
-      isPreferred: (issuer) => known.has(issuer),
+      knownAmong: (issuers) => this.clients.knownAmong(issuers),
       pkceUnannounced: this.env.oauthPkceUnannounced,
     });
     this.checkEndpoints(target);
@@ -62,7 +62,7 @@ export class AuthorizationsService {
       ownerKind: owner.kind,
       ownerId: owner.id,
       label: request.label.slice(0, LABEL_CHARS_MAX),
-      upstreamUrl: new URL(upstreamUrl).href,
+      upstreamUrl,
       server: target.server,
       clientRowId: client.id,
       resource: target.resource,
@@ -123,7 +123,7 @@ export class AuthorizationsService {
   ): Promise<string | null> {
     if (bearerChallenge(challenge ?? [])?.error !== 'insufficient_scope') return target.scopes;
     const held = await this.dataSource.manager.findOne(UpstreamCredential, {
-      where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: new URL(upstreamUrl).href },
+      where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: upstreamAddress(upstreamUrl) },
     });
     if (held?.server.issuer !== target.server.issuer) return target.scopes;
     return computeScopeUnion(held.scopes ?? undefined, target.scopes ?? undefined) ?? null;

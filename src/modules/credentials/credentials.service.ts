@@ -1,22 +1,27 @@
-import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { revokeToken } from '../../mcp/oauth/tokens.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { Egress } from '../../platform/egress/egress.js';
+import { RelayService } from '../../platform/queue/relay.service.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
 import type { AuthorizationSetup, BeginAuthorization, CredentialOwner } from './credentials.types.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
+import type { RefreshOutcome } from './refresh-outcome.js';
 import { openTokens } from './stored-tokens.js';
-import { TokenRefresher, type RefreshOutcome } from './token-refresher.js';
+import { TokenRefresher } from './token-refresher.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
+import { upstreamAddress } from './upstream-url.js';
 
-/** A credential is believed this long; what this process changes itself is known at once. */
+/** A credential is believed this long; a change also arrives over the relay, at once. */
 const CACHED_MS = 5_000;
 const CACHED_MAX = 20_000;
+
+const CHANGED_TOPIC = 'credentials.changed';
 
 /** What a call needs to know of a credential. */
 interface Held {
@@ -34,7 +39,7 @@ interface Held {
 
 /** The OAuth credentials of servers and connections: how others get a token, and a page to authorize at. */
 @Injectable()
-export class CredentialsService implements BeforeApplicationShutdown {
+export class CredentialsService implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly revoking = new Set<Promise<void>>();
   private readonly held = new RowCache<Held>((key) => this.load(key), { max: CACHED_MAX, ttlMs: CACHED_MS });
@@ -46,8 +51,13 @@ export class CredentialsService implements BeforeApplicationShutdown {
     private readonly clients: OAuthClients,
     private readonly vault: Vault,
     private readonly egress: Egress,
+    private readonly relay: RelayService,
   ) {
-    this.authorizations.onStored((owner) => this.held.drop(keyOf(owner)));
+    this.authorizations.onStored((owner) => this.changed(keyOf(owner)));
+  }
+
+  async onModuleInit(): Promise<void> {
+    await this.relay.subscribe<{ key: string }>(CHANGED_TOPIC, ({ key }) => this.held.drop(key));
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -65,19 +75,20 @@ export class CredentialsService implements BeforeApplicationShutdown {
   async accessToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
     const key = keyOf(owner);
     let held = await this.held.get(key);
-    if (rejected !== undefined && held?.accessToken === rejected) {
+    // What would be refused is looked up once more: the change that helps may be made by another process just now.
+    if (held && (held.accessToken === null || held.accessToken === rejected)) {
       this.held.drop(key);
       held = await this.held.get(key);
     }
-    if (!held || held.upstreamUrl !== normalUrl(upstreamUrl)) return null;
+    if (!held || held.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
     if (held.accessToken === null) throw required(`The authorization at ${held.issuer} has ended.`);
     const now = Date.now();
     if (held.accessToken !== rejected && (now < held.dueAt || (now < held.retryAt && now < held.expiresAt))) {
       return held.accessToken;
     }
     const { id, generation, tokenHost: host } = held;
-    const outcome = await this.refresher.refresh({ id, generation, host, rejected });
-    this.held.drop(key);
+    const onSettled = () => this.changed(key);
+    const outcome = await this.refresher.refresh({ id, generation, host, rejected, onSettled });
     return tokenOf(outcome, held, rejected);
   }
 
@@ -103,7 +114,7 @@ export class CredentialsService implements BeforeApplicationShutdown {
       if (found) await tx.delete(UpstreamCredential, { id: found.id });
       return found;
     });
-    this.held.drop(keyOf(owner));
+    this.changed(keyOf(owner));
     if (!row) return;
     const work = this.revoke(row)
       .catch((error: unknown) => this.logger.warn({ msg: 'tokens could not be revoked', err: error }))
@@ -114,6 +125,12 @@ export class CredentialsService implements BeforeApplicationShutdown {
   /** Called once by the module that owns this kind: told, in the process that took the answer, after an authorization was stored. */
   onAuthorized(kind: CredentialOwner['kind'], listener: (ownerId: string) => Promise<void>): void {
     this.authorizations.onAuthorized(kind, listener);
+  }
+
+  /** Lets every process look at the credential again. */
+  private changed(key: string): void {
+    this.held.drop(key);
+    this.relay.publish(CHANGED_TOPIC, { key });
   }
 
   private async revoke(row: UpstreamCredential): Promise<void> {
@@ -173,10 +190,4 @@ function required(message: string): AuthorizationRequiredError {
 
 function keyOf({ kind, id }: CredentialOwner): string {
   return `${kind}/${id}`;
-}
-
-/** Two spellings of one address are one address. */
-export function normalUrl(url: string): string {
-  const { href, hash } = new URL(url);
-  return hash === '' ? href : href.slice(0, -hash.length);
 }

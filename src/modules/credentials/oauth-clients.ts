@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { Injectable } from '@nestjs/common';
-import { DataSource, MoreThan, IsNull, type EntityManager } from 'typeorm';
+import { DataSource, In, IsNull, MoreThan, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { clientMetadata, registerAt, type OAuthClient } from '../../mcp/oauth/client.js';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
@@ -38,14 +38,10 @@ export class OAuthClients {
     return { client_id: this.documentUrl, client_uri: this.env.baseUrl, ...metadata };
   }
 
-  /** The issuers that know us. */
-  async issuers(): Promise<Set<string>> {
-    const rows = await this.dataSource.getRepository(OAuthClientRow).find({
-      where: { redirectUri: this.redirectUri },
-      select: { issuer: true },
-      order: { createdAt: 'DESC' },
-      take: 1_000,
-    });
+  /** Those of some issuers that know us. */
+  async knownAmong(issuers: readonly string[]): Promise<Set<string>> {
+    const where = { issuer: In([...issuers]), redirectUri: this.redirectUri };
+    const rows = await this.dataSource.manager.find(OAuthClientRow, { where, select: { issuer: true } });
     return new Set(rows.map(({ issuer }) => issuer));
   }
 

@@ -3,7 +3,13 @@ import { createHash } from 'node:crypto';
 import { donePage, messagePage, setupPage } from './setup-page.js';
 
 const HOSTILE = `"><script>alert(1)</script>&'\u202egnp.exe\u0007`;
-const view = { label: HOSTILE, upstreamHost: HOSTILE, issuerHost: HOSTILE, scopes: [HOSTILE] };
+const view = {
+  label: HOSTILE,
+  upstreamHost: HOSTILE,
+  issuerHost: HOSTILE,
+  signInHost: `${HOSTILE}2`,
+  scopes: [HOSTILE],
+};
 const pages = [setupPage(view), setupPage({ ...view, scopes: [] }), donePage(view), messagePage(HOSTILE, HOSTILE)];
 
 describe('every page', () => {

@@ -45,20 +45,35 @@ const HEADERS = {
   'x-robots-tag': 'noindex',
 };
 
+/** What {@link setupPage} names. */
+export interface SetupPageView {
+  label: string;
+  upstreamHost: string;
+  issuerHost: string;
+  signInHost: string;
+  scopes: string[];
+}
+
 /** The page of a setup link. */
-export function setupPage(view: { label: string; upstreamHost: string; issuerHost: string; scopes: string[] }): Page {
-  const scopes = view.scopes.map((scope) => `<li><code>${escaped(scope)}</code></li>`).join('');
+export function setupPage({ label, upstreamHost, issuerHost, signInHost, scopes }: SetupPageView): Page {
+  const list = scopes.map((scope) => `<li><code>${escaped(scope)}</code></li>`).join('');
+  const rows: [name: string, html: string][] = [
+    ['MCP server', escaped(label)],
+    ['The access is handed to', `<code>${escaped(upstreamHost)}</code>`],
+    ['You sign in at', `<code>${escaped(signInHost)}</code>`],
+    ...(issuerHost === signInHost
+      ? []
+      : [['in the name of', `<code>${escaped(issuerHost)}</code>`] as [string, string]]),
+    ['It will be asked for', list === '' ? 'what is given by default' : `<ul>${list}</ul>`],
+  ];
   return page(
-    `Authorize ${view.label}`,
-    `<p>Slipway asks for access to the MCP server <strong>${escaped(view.label)}</strong> in your name. You decide about it at
-<strong>${escaped(view.issuerHost)}</strong>, where the button leads; Slipway never sees your password.</p>
+    `Authorize ${label}`,
+    `<p>Slipway asks for access to the MCP server <strong>${escaped(label)}</strong> in your name. You decide about it at
+<strong>${escaped(signInHost)}</strong>, where the button leads; Slipway never sees your password.</p>
 <dl>
-<div><dt>Server</dt><dd>${escaped(view.label)}</dd></div>
-<div><dt>Runs at</dt><dd><code>${escaped(view.upstreamHost)}</code></dd></div>
-<div><dt>You sign in at</dt><dd><code>${escaped(view.issuerHost)}</code></dd></div>
-<div><dt>It will be asked for</dt><dd>${scopes === '' ? 'What the authorization server gives by default' : `<ul>${scopes}</ul>`}</dd></div>
+${rows.map(([name, html]) => `<div><dt>${name}</dt><dd>${html}</dd></div>`).join('\n')}
 </dl>
-<form method="post"><button type="submit">Continue to ${escaped(view.issuerHost)}</button></form>
+<form method="post"><button type="submit">Continue to ${escaped(signInHost)}</button></form>
 <p class="soft">Whoever can use this server through Slipway then acts with the access you give. Go on only if you expected this
 page; otherwise close it, and nothing happens.</p>`,
   );

@@ -4,7 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { authorizationUrl, isFromServer } from '../../mcp/oauth/authorization.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
-import { exchangeCode, type TokenSet } from '../../mcp/oauth/tokens.js';
+import { exchangeCode, isClientRefusal, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthorizationsService } from './authorizations.service.js';
@@ -29,6 +29,8 @@ export interface SetupView {
   label: string;
   upstreamHost: string;
   issuerHost: string;
+  /** Where the button leads; not always the issuer's own host. */
+  signInHost: string;
   scopes: string[];
 }
 
@@ -57,6 +59,7 @@ export class SetupService {
       label: pending.label,
       upstreamHost: new URL(pending.upstreamUrl).host,
       issuerHost: new URL(pending.server.issuer).host,
+      signInHost: new URL(pending.server.authorizationEndpoint).host,
       scopes: pending.scopes?.split(' ') ?? [],
     };
   }
@@ -161,7 +164,7 @@ export class SetupService {
       );
     } catch (error) {
       if (error instanceof TokenRefusedError) {
-        const isClient = error.code === 'invalid_client' || error.code === 'unauthorized_client';
+        const isClient = isClientRefusal(error);
         if (isClient) await this.clients.forget(client.id);
         throw new SetupPageError(
           'upstream',

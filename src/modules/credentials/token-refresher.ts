@@ -4,11 +4,12 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
-import { refreshTokens } from '../../mcp/oauth/tokens.js';
+import { isClientRefusal, refreshTokens } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
+import { away, isPast, issuerOf, settledBefore, type RefreshOutcome, type RefreshRequest } from './refresh-outcome.js';
 import { NoSlotError, Slots } from './slots.js';
 import { openTokens, storedTokens, type HeldTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
@@ -20,32 +21,9 @@ const SLOT_WAIT_MS = 10_000;
 /** After a refresh that failed on the way: 2 s, 4 s, … */
 const RETRY_MS_MAX = 5 * 60_000;
 
-/** An upstream that refuses a token this young does not refuse it for its age. */
-const FRESH_MS = 10_000;
-
 /** How often, and how long apart, a rotated token is tried to be stored when the database fails at that very moment. */
 const RESCUE_TRIES = 20;
 const RESCUE_PAUSE_MS = 500;
-
-/** How a refresh ended. */
-export type RefreshOutcome =
-  | { kind: 'token'; accessToken: string }
-  /** Somebody must authorize anew. */
-  | { kind: 'required'; message: string }
-  /** Not now; nothing was lost. `accessToken` is the old one while it lives. */
-  | { kind: 'away'; message: string; accessToken: string | null }
-  /** The credential was deleted. */
-  | { kind: 'gone' };
-
-/** What the caller knew when it asked. */
-export interface RefreshRequest {
-  id: string;
-  generation: number;
-  /** The host of the token endpoint. */
-  host: string;
-  /** The token an upstream just refused; absent when a token is due. */
-  rejected?: string;
-}
 
 /**
  * Renews tokens, once for everybody: callers of this process share one attempt, processes wait for each other on the
@@ -82,7 +60,10 @@ export class TokenRefresher implements BeforeApplicationShutdown {
   refresh(request: RefreshRequest): Promise<RefreshOutcome> {
     const running = this.running.get(request.id);
     if (running) return running;
-    const started = this.start(request).finally(() => this.running.delete(request.id));
+    const started = this.start(request).finally(() => {
+      this.running.delete(request.id);
+      request.onSettled();
+    });
     this.running.set(request.id, started);
     return started;
   }
@@ -130,7 +111,11 @@ export class TokenRefresher implements BeforeApplicationShutdown {
       row.clientRowId === null ? null : await tx.findOne(OAuthClientRow, { where: { id: row.clientRowId } });
     if (client === null || held.refreshToken === null) {
       const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
-      if (isUsable) return { outcome: { kind: 'token', accessToken: held.accessToken }, lostClientId: null };
+      if (isUsable) {
+        // Nothing can be done before it ends, so nobody needs to look before.
+        await tx.update(UpstreamCredential, { id: row.id }, { dueAt: row.expiresAt });
+        return { outcome: { kind: 'token', accessToken: held.accessToken }, lostClientId: null };
+      }
       const reason = held.refreshToken === null ? 'it gave no refresh token' : 'it no longer knows Slipway';
       return {
         outcome: await this.drop(tx, row, `The token of ${issuerOf(row)} has ended, and ${reason}.`),
@@ -157,9 +142,10 @@ export class TokenRefresher implements BeforeApplicationShutdown {
     tx: EntityManager,
     row: UpstreamCredential,
     client: OAuthClientRow,
-    { code, host }: TokenRefusedError,
+    error: TokenRefusedError,
   ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
-    const isClient = code === 'invalid_client' || code === 'unauthorized_client';
+    const { code, host } = error;
+    const isClient = isClientRefusal(error);
     if (isClient && client.kind === 'document') {
       const message = `${host} does not accept ${client.clientId} as its client: can it read that address?`;
       const held = openTokens(row, this.vault) as HeldTokens;
@@ -218,35 +204,6 @@ async function write(tx: EntityManager, row: UpstreamCredential, before: number)
     { id: row.id, generation: before },
     { sealedTokens, scopes, expiresAt, dueAt, generation, refreshedAt, failures, retryAt },
   );
-}
-
-/** What needs no question: others were faster, the authorization is over, or a pause is due. */
-function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: Vault): RefreshOutcome | null {
-  const held = openTokens(row, vault);
-  if (!held) return { kind: 'required', message: `The authorization at ${issuerOf(row)} has ended.` };
-  const { rejected, generation } = request;
-  const isNewer = row.generation !== generation && held.accessToken !== rejected;
-  if (isNewer && !isPast(row.dueAt)) return { kind: 'token', accessToken: held.accessToken };
-  if (rejected === held.accessToken && row.refreshedAt && Date.now() - row.refreshedAt.getTime() < FRESH_MS) {
-    return { kind: 'required', message: 'The MCP server refuses even a token that was issued a moment ago.' };
-  }
-  if (row.retryAt && !isPast(row.retryAt)) {
-    return away(`${issuerOf(row)} could not be asked a moment ago.`, row, held, rejected);
-  }
-  return null;
-}
-
-function away(reason: string, row: UpstreamCredential, held: HeldTokens, rejected: string | undefined): RefreshOutcome {
-  const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
-  return { kind: 'away', message: reason, accessToken: isUsable ? held.accessToken : null };
-}
-
-function isPast(time: Date | null): boolean {
-  return time !== null && time.getTime() <= Date.now();
-}
-
-function issuerOf({ server }: UpstreamCredential): string {
-  return new URL(server.issuer).host;
 }
 
 /** SQLSTATE 55P03: the row was not free in time. */

@@ -1,7 +1,8 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { Transform, Type } from 'class-transformer';
-import { IsIn, IsInt, IsOptional, IsString, IsUUID, Matches, Max, MaxLength, Min } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsInt, IsOptional, IsString, IsUUID, Matches, Max, MaxLength, Min } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
+import { IsCommaList, IsFlag } from '../../platform/http/query-values.js';
 
 /** A globally unique name that holds servers, skills and connections. */
 export class NamespaceDto {
@@ -23,13 +24,6 @@ export class DeletedNamespaceDto {
   name: string;
 }
 
-const flags = new Map<unknown, boolean>([
-  ['1', true],
-  ['true', true],
-  ['0', false],
-  ['false', false],
-]);
-
 export class NamespaceQueryDto {
   /** Search all namespaces for names that begin like this. */
   @IsOptional()
@@ -45,14 +39,12 @@ export class NamespaceQueryDto {
 
   /** Search all namespaces that hold servers, or none: `1`, `0`, `true` or `false`. */
   @IsOptional()
-  @Transform(({ value }: { value: unknown }) => flags.get(value) ?? value)
-  @IsIn([true, false], { message: 'hasServers must be 1, 0, true or false' })
+  @IsFlag()
   hasServers?: boolean;
 
   /** Search all namespaces that hold skills, or none: `1`, `0`, `true` or `false`. */
   @IsOptional()
-  @Transform(({ value }: { value: unknown }) => flags.get(value) ?? value)
-  @IsIn([true, false], { message: 'hasSkills must be 1, 0, true or false' })
+  @IsFlag()
   hasSkills?: boolean;
 
   /** Page to show, from 1. */
@@ -72,4 +64,9 @@ export class NamespaceQueryDto {
   @Min(1)
   @Max(50)
   pageSize?: number = 50;
+
+  /** Members to answer of each namespace, with commas between them. Default: all. */
+  @IsOptional()
+  @IsCommaList(20)
+  fields?: string[];
 }

@@ -6,6 +6,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { NAMESPACE_NAME } from '../../platform/http/names.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
+import { project } from '../../platform/http/query-values.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
@@ -62,7 +63,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
     if (offset === null) return { namespaces: [], pagination };
     rows.orderBy(isSearch ? 'namespace.name' : 'namespace.createdAt', isSearch ? 'ASC' : 'DESC');
     rows.addOrderBy('namespace.id').offset(offset).limit(pagination.pageSize);
-    return { namespaces: (await rows.getMany()).map(toNamespaceDto), pagination };
+    const found = await rows.getMany();
+    return { namespaces: found.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
   }
 
   /** A new namespace under a generated name. */

@@ -25,12 +25,12 @@ const PICTOGRAPH = /^\p{Extended_Pictographic}$/u;
 
 /** Scripts whose letters take another form before a joiner or non-joiner, as Persian and most of India's do. */
 const JOINING =
-  /^[\p{scx=Arab}\p{scx=Syrc}\p{scx=Mong}\p{scx=Deva}\p{scx=Beng}\p{scx=Guru}\p{scx=Gujr}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}\p{scx=Khmr}]$/u;
+  /^(?=[\p{L}\p{M}])[\p{scx=Arab}\p{scx=Syrc}\p{scx=Mong}\p{scx=Deva}\p{scx=Beng}\p{scx=Guru}\p{scx=Gujr}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}\p{scx=Khmr}]$/u;
 
 /** Scripts without blanks between words, where a zero-width space says where a line may break. */
-const UNSPACED = /^[\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}\p{scx=Tibt}]$/u;
+const UNSPACED = /^(?=[\p{L}\p{M}])[\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}\p{scx=Tibt}]$/u;
 
-const RIGHT_TO_LEFT = /[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}]/u;
+const RIGHT_TO_LEFT = /(?=\p{L})[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}]/u;
 
 /** What a variation selector may choose a form of. */
 const VARIED = /^[\p{Emoji}\p{S}\p{P}\p{Lo}]$/u;
@@ -70,8 +70,7 @@ const NAMES: Record<number, string> = {
  * another. Line feeds and tabs count as seen.
  */
 export function hiddenCharacters(text: string): HiddenCharacters | null {
-  SUSPECT.lastIndex = 0;
-  if (!SUSPECT.test(text)) return null;
+  if (text.search(SUSPECT) === -1) return null;
   const rest = text.replace(TAG_FLAG, '\u{1F3F4}');
   const runsRightToLeft = RIGHT_TO_LEFT.test(rest);
   const kinds = new Map<string, string>();
@@ -81,7 +80,7 @@ export function hiddenCharacters(text: string): HiddenCharacters | null {
     const after = String.fromCodePoint(rest.codePointAt(index + char.length) ?? 0x20);
     if (isNeeded(char, before, after, runsRightToLeft)) continue;
     count += 1;
-    if (kinds.size < KINDS_MAX) kinds.set(kindOf(char), nameOf(char));
+    if (kinds.size < KINDS_MAX && !kinds.has(kindOf(char))) kinds.set(kindOf(char), nameOf(char));
   }
   if (count === 0) return null;
   const tags = rest.match(TAG)?.slice(0, 200) ?? [];

@@ -62,12 +62,12 @@ export async function readPublishForm(request: IncomingMessage, blobs: BlobStore
     type: 'body',
     metatype: kind.payload,
   })) as PublishForm['payload'];
-  const card = payload.serverCard === undefined ? null : parseServerCard(payload.serverCard);
+  if (payload.serverCard !== undefined) payload.serverCard = parseServerCard(payload.serverCard);
   const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, given.type);
   if (payload.scanCredentials !== undefined) requireScanCredentials(payload.scanCredentials, checked?.schema ?? null);
   return {
     type: kind.release,
-    payload: { ...payload, ...(card && { serverCard: card }), ...(checked && { configSchema: checked.schema }) },
+    payload: { ...payload, ...(checked && { configSchema: checked.schema }) },
     artifacts: files,
     warnings: checked?.warnings ?? [],
   };

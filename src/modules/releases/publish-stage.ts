@@ -3,7 +3,7 @@ import { Env } from '../../config/env.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { Release } from './release.entity.js';
-import { RELEASE_CURRENT_TOPIC } from './releases.types.js';
+import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
 import type { ReleaseStage, StageOutcome } from './stage-outcome.js';
 
 /** Makes the release the current one. */
@@ -22,7 +22,10 @@ export class PublishStage implements ReleaseStage {
       change: { status: 'SUCCESS' },
       lines: [{ stage: 'publish', level: 'success', message: `Published: ${this.env.baseUrl}/run/${slug}` }],
       also: (tx) => this.servers.setCurrent(serverId, snapshot, tx),
-      afterwards: () => this.relay.publish(RELEASE_CURRENT_TOPIC, { serverId, slug }),
+      afterwards: () => {
+        const current: ReleaseCurrent = { serverId, slug, releaseId: snapshot.releaseId };
+        this.relay.publish(RELEASE_CURRENT_TOPIC, current);
+      },
     };
   }
 }

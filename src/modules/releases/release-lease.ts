@@ -59,7 +59,7 @@ export class ReleaseLease {
     if (status !== undefined) requireTransition('WORKING', status);
     const end = status === undefined ? {} : endOfLease(status);
     await this.database.transaction(async (tx) => {
-      // First: it may lock the server, which publishing and deleting lock before its releases.
+      // First, since it locks the server's row: whoever publishes locks that before any release's, and so must we.
       await also?.(tx);
       await this.update({ ...end, ...change }, tx);
       await writeLines(this.claim.releaseId, lines, tx);

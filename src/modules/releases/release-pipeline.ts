@@ -5,6 +5,7 @@ import { DataSource } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
+import { SERVER_DELETED_TOPIC } from '../servers/server.types.js';
 import { ReleaseLease, leaseEnd, LeaseLostError } from './release-lease.js';
 import { ReleaseStages } from './release-stages.js';
 import type { StageOutcome } from './stage-outcome.js';
@@ -37,6 +38,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   /** A release that is cancelled or deleted is let go at once; without the message, at the next renewal. */
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string }>(RELEASE_CHANGED_TOPIC, ({ id }) => void this.held.get(id)?.renew());
+    await this.relay.subscribe(SERVER_DELETED_TOPIC, () => this.held.forEach((lease) => void lease.renew()));
   }
 
   /** A worker that is told to stop does not leave its releases to the sweeper's patience. */

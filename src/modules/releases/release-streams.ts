@@ -1,6 +1,6 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { RelayService } from '../../platform/queue/relay.service.js';
-import type { ServerRef } from '../servers/server.types.js';
+import { SERVER_DELETED_TOPIC, type ServerChange, type ServerRef } from '../servers/server.types.js';
 import { toReleaseLogDto } from './release.mapper.js';
 import { isFinal, type ReleaseStatus } from './release-state.js';
 import { ReleaseNotFoundError } from './releases.errors.js';
@@ -42,6 +42,9 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string }>(RELEASE_CHANGED_TOPIC, ({ id }) => {
       for (const stream of this.open.get(id) ?? []) stream.wake();
+    });
+    await this.relay.subscribe<ServerChange>(SERVER_DELETED_TOPIC, ({ id }) => {
+      for (const streams of this.open.values()) for (const stream of streams) stream.wakeFor(id);
     });
   }
 
@@ -89,6 +92,11 @@ class ReleaseStream {
   wake(): void {
     this.isDue = true;
     this.wakeUp();
+  }
+
+  /** Its server is gone. */
+  wakeFor(serverId: string): void {
+    if (this.server.id === serverId) this.wake();
   }
 
   close(): void {

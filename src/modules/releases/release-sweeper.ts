@@ -13,6 +13,11 @@ import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
 /** A release whose workers died this often is what kills them. */
 const RECOVERIES_MAX = 5;
 
+/** Releases whose time is over; one that somebody changes at this moment is left alone. */
+function leftBehind(condition: string): string {
+  return `id IN (SELECT id FROM releases WHERE ${condition} AND lease_until < now() FOR UPDATE SKIP LOCKED)`;
+}
+
 interface Swept {
   id: string;
   attempt: number;
@@ -63,7 +68,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
     const [rows] = await this.database.query<[Swept[]]>(
       `UPDATE releases SET attempt = attempt + 1, lease_holder = NULL, lease_until = ${leaseEnd(this.env.releaseLeaseMs)},
               recoveries = recoveries + CASE WHEN lease_holder IS NULL THEN 0 ELSE 1 END
-        WHERE ${free(`status IN ('QUEUED', 'WORKING') AND lease_until < now()`)}
+        WHERE ${leftBehind("status IN ('QUEUED', 'WORKING')")}
         RETURNING id, attempt, stage`,
     );
     for (const { id, attempt } of rows) this.queue.enqueue({ releaseId: id, attempt });
@@ -74,7 +79,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
     await this.finish(
       `UPDATE releases SET status = 'INTERNAL_ERROR', lease_holder = NULL, lease_until = NULL, updated_at = now(),
               sealed_scan_credentials = NULL
-        WHERE ${free(`status = 'WORKING' AND lease_until < now() AND lease_holder IS NOT NULL AND recoveries >= ${RECOVERIES_MAX}`)}
+        WHERE ${leftBehind(`status = 'WORKING' AND lease_holder IS NOT NULL AND recoveries >= ${RECOVERIES_MAX}`)}
         RETURNING id, attempt, stage`,
       'error',
       `The worker died ${RECOVERIES_MAX + 1} times at this point: publish again, and tell the operator if it stays so.`,
@@ -84,7 +89,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
   private async timeOut(): Promise<void> {
     await this.finish(
       `UPDATE releases SET status = 'AUTH_TIMEOUT', lease_until = NULL, updated_at = now()
-        WHERE ${free(`status = 'AUTH_REQUIRED' AND lease_until < now()`)}
+        WHERE ${leftBehind("status = 'AUTH_REQUIRED'")}
         RETURNING id, attempt, stage`,
       'error',
       'Nobody authorized in time. Resume the release to get a new link: POST …/releases/latest/resume.',
@@ -100,9 +105,4 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
     });
     for (const { id } of rows) this.relay.publish(RELEASE_CHANGED_TOPIC, { id });
   }
-}
-
-/** Rows that nobody else changes at this moment: one that is locked must not keep the others waiting. */
-function free(condition: string): string {
-  return `id IN (SELECT id FROM releases WHERE ${condition} FOR UPDATE SKIP LOCKED)`;
 }

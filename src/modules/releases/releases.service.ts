@@ -15,7 +15,7 @@ import { isResumable, statusesBefore } from './release-state.js';
 import { Release } from './release.entity.js';
 import { NotPromotableError, NotResumableError, ReleaseNotFoundError } from './releases.errors.js';
 import { ReleasesQueue } from './releases.queue.js';
-import { RELEASE_CURRENT_TOPIC, RELEASE_CHANGED_TOPIC } from './releases.types.js';
+import { RELEASE_CURRENT_TOPIC, RELEASE_CHANGED_TOPIC, type ReleaseCurrent } from './releases.types.js';
 
 /** Releases as their owner reads them, resumes them, and goes back to an earlier one. */
 @Injectable()
@@ -96,7 +96,8 @@ export class ReleasesService {
     const { snapshot } = release;
     if (release.status !== 'SUCCESS' || snapshot === null) throw new NotPromotableError(release.status);
     await this.database.transaction((tx) => this.servers.setCurrent(server.id, snapshot, tx));
-    this.relay.publish(RELEASE_CURRENT_TOPIC, { serverId: server.id, slug: server.slug });
+    const current: ReleaseCurrent = { serverId: server.id, slug: server.slug, releaseId };
+    this.relay.publish(RELEASE_CURRENT_TOPIC, current);
     return this.toDto(release, server);
   }
 

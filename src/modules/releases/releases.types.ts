@@ -8,4 +8,6 @@ export const RELEASE_CURRENT_TOPIC = 'releases.current';
 export interface ReleaseCurrent {
   serverId: string;
   slug: string;
+  /** The one that is run: a process that called it already keeps its session. */
+  releaseId: string;
 }

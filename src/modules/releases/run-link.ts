@@ -12,6 +12,7 @@ import { ServerAuthRequiredError } from './run.errors.js';
 /** What a link leads to, and how its callers may be told of it. */
 export interface RunLinkTarget {
   serverId: string;
+  releaseId: string;
   /** The server's qualified name. */
   serverName: string;
   upstream: URL;

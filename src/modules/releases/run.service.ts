@@ -11,6 +11,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
+import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationRecord } from './invocation-record.js';
 import { InvocationObserver } from './invocation.types.js';
@@ -29,10 +30,6 @@ const LINKS_MAX = 5_000;
 
 /** What no slug is made of is not looked for. */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
-
-/** Relay topics: a server was renamed or otherwise changed; a server is gone. */
-const SERVER_CHANGED_TOPIC = 'servers.changed';
-const SERVER_DELETED_TOPIC = 'servers.deleted';
 
 /** Who calls, and what they call below the server's address. */
 export interface RunCaller {
@@ -63,8 +60,10 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
 
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string }>(SERVER_CHANGED_TOPIC, ({ id }) => this.forget(id));
-    await this.relay.subscribe<{ id: string }>(SERVER_DELETED_TOPIC, ({ id }) => this.drop(id));
-    await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, ({ serverId }) => this.drop(serverId));
+    await this.relay.subscribe<{ id: string }>(SERVER_DELETED_TOPIC, ({ id }) => this.drop(id, null));
+    await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, ({ serverId, releaseId }) =>
+      this.drop(serverId, releaseId),
+    );
   }
 
   /** The server behind a slug. No query while it was read in the last 5 s. @throws ServerNotFoundError */
@@ -120,7 +119,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const key = values ? `${id} ${hashOf(values)}` : id;
     const held = this.links.get(key);
     if (held) return held;
-    const target = { serverId, serverName: name, upstream, inputs: inputNames(config) };
+    const target = { serverId, releaseId: id, serverName: name, upstream, inputs: inputNames(config) };
     const link = new RunLink(this.channel(upstream, values), target);
     this.links.put(key, link);
     return link;
@@ -159,10 +158,10 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     this.servers.dropWhere(({ serverId }) => serverId === id);
   }
 
-  /** Its channels lead to what is current no more; calls that run on them end as they began. */
-  private drop(id: string): void {
+  /** Its channels to all but the current release go; calls that run on them end as they began. */
+  private drop(id: string, current: string | null): void {
     this.forget(id);
-    this.links.dropWhere(({ target }) => target.serverId === id);
+    this.links.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current);
   }
 
   private urlOf({ slug }: Runnable): string {

@@ -184,12 +184,13 @@ function toolSchemaFaults(tool: Part, isRequired: boolean): Fault[] {
 /** Faults of all texts of a part, the names of members included. */
 function textFaults(part: Part): Fault[] {
   const faults: Fault[] = [];
-  for (const { path, text } of textsOf(part)) {
+  for (const found of textsOf(part)) {
     if (faults.length >= FINDINGS_PER_PART_MAX) break;
-    const charsMax = charsMaxOf(path);
+    const { text } = found;
+    const charsMax = charsMaxOf(found);
     if (text.length > charsMax) {
       const message =
-        `${subjectOf(path)} has ${text.length} characters: clients put it into every model's context, ` +
+        `${subjectOf(found)} has ${text.length} characters: clients put it into every model's context, ` +
         `where it crowds out everything else. Shorten it to ${charsMax} or less.`;
       faults.push({ rule: 'oversized-text', message });
     }
@@ -197,37 +198,69 @@ function textFaults(part: Part): Fault[] {
     if (hidden === null) continue;
     const spelled = hidden.spelled === '' ? '' : ` They spell ${quoted(hidden.spelled, 100)}.`;
     const message =
-      `${subjectOf(path)} holds ${hidden.count} ${hidden.count === 1 ? 'character' : 'characters'} nobody sees ` +
+      `${subjectOf(found)} holds ${hidden.count} ${hidden.count === 1 ? 'character' : 'characters'} nobody sees ` +
       `(${hidden.names.join(', ')}): models read them, so they can carry instructions no person has approved.${spelled} Remove them.`;
     faults.push({ rule: 'hidden-characters', message });
   }
   return faults;
 }
 
-/** Every string in a part with the way to it; a member's name comes as a text too. Walks in the order of the part. */
-function* textsOf(part: Part): Generator<{ path: string[]; text: string }> {
-  const stack: [path: string[], value: unknown][] = [[[], part]];
+/** The way to a value: its name in what is around it. The outermost step is the part itself and has no name. */
+interface Step {
+  around: Step | null;
+  name: string;
+}
+
+interface FoundText {
+  text: string;
+  /** Made when a fault is told: millions of texts have none. */
+  path: () => string[];
+  /** How many names lead to it. */
+  depth: number;
+  isMemberName: boolean;
+}
+
+/** Every string in a part; a member's name comes as a text too. Walks in the order of the part. */
+function* textsOf(part: Part): Generator<FoundText> {
+  const stack: { step: Step | null; depth: number; value: unknown }[] = [{ step: null, depth: 0, value: part }];
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const [path, value] = next;
-    if (typeof value === 'string') yield { path, text: value };
+    const { step, depth, value } = next;
+    if (typeof value === 'string') yield { text: value, path: () => pathOf(step), depth, isMemberName: false };
     if (typeof value !== 'object' || value === null) continue;
-    const entries = Object.entries(value).filter(([name]) => path.length > 0 || !UNSHOWN.has(name));
-    if (!Array.isArray(value)) for (const [name] of entries) yield { path: [...path, name, ''], text: name };
-    for (const [name, one] of entries.reverse()) stack.push([[...path, name], one]);
+    const from = stack.length;
+    for (const [name, one] of Object.entries(value)) {
+      if (depth === 0 && UNSHOWN.has(name)) continue;
+      const inner = { around: step, name };
+      if (!Array.isArray(value)) yield { text: name, path: () => pathOf(inner), depth: depth + 1, isMemberName: true };
+      if (typeof one === 'string' || (typeof one === 'object' && one !== null)) {
+        stack.push({ step: inner, depth: depth + 1, value: one });
+      }
+    }
+    // The last one pushed is the first one taken.
+    for (let a = from, b = stack.length - 1; a < b; a += 1, b -= 1) [stack[a], stack[b]] = [stack[b], stack[a]];
   }
 }
 
-function charsMaxOf([first, ...rest]: string[]): number {
-  const last = rest.at(-1) ?? first;
-  if (last === '' || (rest.length === 0 && ['name', 'title', 'version'].includes(first))) return TITLE_CHARS_MAX;
-  if (first === 'instructions') return INSTRUCTIONS_CHARS_MAX;
-  return rest.length === 0 ? DESCRIPTION_CHARS_MAX : SCHEMA_TEXT_CHARS_MAX;
+function pathOf(step: Step | null): string[] {
+  const path: string[] = [];
+  for (let one = step; one !== null; one = one.around) path.push(one.name);
+  return path.reverse();
 }
 
-/** The beginning of a sentence about a text. The last step of a path is empty when it is a member's name that is meant. */
-function subjectOf(path: string[]): string {
-  if (path.length === 1) return path[0] === 'instructions' ? 'The text' : `Its ${shownPath(path)}`;
-  return path.at(-1) === '' ? `The name ${shownPath(path.slice(0, -1))}` : `The text at ${shownPath(path)}`;
+function charsMaxOf({ depth, path, isMemberName }: FoundText): number {
+  if (isMemberName) return TITLE_CHARS_MAX;
+  if (depth > 1) return SCHEMA_TEXT_CHARS_MAX;
+  const [name] = path();
+  if (name === 'instructions') return INSTRUCTIONS_CHARS_MAX;
+  return ['name', 'title', 'version'].includes(name) ? TITLE_CHARS_MAX : DESCRIPTION_CHARS_MAX;
+}
+
+/** The beginning of a sentence about a text. */
+function subjectOf({ path, depth, isMemberName }: FoundText): string {
+  const shown = shownPath(path());
+  if (isMemberName) return `The name ${shown}`;
+  if (depth > 1) return `The text at ${shown}`;
+  return shown === 'instructions' ? 'The text' : `Its ${shown}`;
 }
 
 function shownPath(path: string[]): string {

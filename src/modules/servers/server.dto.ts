@@ -1,7 +1,8 @@
+import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
 import { IsOptional, IsString, Matches, MaxLength } from 'class-validator';
-
-/** What Postgres can store: no NUL, no lone surrogates. */
-const STORABLE = /^[^\0\p{Cs}]*$/u;
+import { bundleRuntimes } from './server.types.js';
+import type { BundleRuntime } from './server.types.js';
+import { STORABLE } from './server.validators.js';
 
 export class CreateServerDto {
   /**
@@ -51,12 +52,31 @@ export class DeletedServerDto {
   server: string;
 }
 
-/** How to connect to a server. */
-export class ServerConnectionDto {
-  /** `http` or `stdio`. */
-  type: string;
-  /** Where the bundle of a `stdio` server is downloaded. */
-  bundleUrl?: string;
+/** A server that is reached over the network. */
+export class HttpServerConnectionDto {
+  @ApiProperty({ enum: ['http'] })
+  type: 'http';
+  /**
+   * The MCP address of the current release.
+   * @example 'http://127.0.0.1:3000/run/acme--weather'
+   */
+  deploymentUrl: string;
+  /** What must be configured, as JSON Schema. */
+  configSchema: Record<string, unknown>;
+}
+
+/** A server that runs on the machine of whoever uses it. */
+export class StdioServerConnectionDto {
+  @ApiProperty({ enum: ['stdio'] })
+  type: 'stdio';
+  /**
+   * Where its bundle is downloaded; needs no key for a day.
+   * @example 'http://127.0.0.1:3000/servers/acme%2Fweather/download?expires=1795305600&signature=…'
+   */
+  bundleUrl: string;
+  /** What runs the files of the bundle. */
+  @ApiProperty({ enum: bundleRuntimes })
+  runtime: BundleRuntime;
   /** What must be configured, as JSON Schema. */
   configSchema: Record<string, unknown>;
 }
@@ -67,9 +87,13 @@ export class ServerSecurityDto {
 }
 
 export class ToolSummaryDto {
+  /** @example 'get_forecast' */
   name: string;
+  /** @example 'The forecast for a place.' */
   description: string | null;
+  /** JSON Schema of its arguments, always of an object. */
   inputSchema: Record<string, unknown>;
+  /** JSON Schema of its structured result. Absent when the tool declares none. */
   outputSchema?: Record<string, unknown>;
 }
 
@@ -93,6 +117,7 @@ export class PromptSummaryDto {
 }
 
 /** Everything about a server. Every key is present; null means there is nothing yet. Spec 2.3. */
+@ApiExtraModels(HttpServerConnectionDto, StdioServerConnectionDto)
 export class ServerDetailDto {
   /** @example 'acme/weather' */
   qualifiedName: string;
@@ -100,12 +125,20 @@ export class ServerDetailDto {
   displayName: string;
   /** @example 'Forecasts for any place.' */
   description: string;
+  /** Where its icon is; needs no key for a day. */
   iconUrl: string | null;
   /** True when its current release is reached over the network. */
   remote: boolean;
   /** The MCP address of the current release. */
   deploymentUrl: string | null;
-  connections: ServerConnectionDto[];
+  /** How to connect to it: one way, that of its current release. Empty before the first. */
+  @ApiProperty({
+    type: 'array',
+    items: {
+      oneOf: [HttpServerConnectionDto, StdioServerConnectionDto].map((model) => ({ $ref: getSchemaPath(model) })),
+    },
+  })
+  connections: (HttpServerConnectionDto | StdioServerConnectionDto)[];
   security: ServerSecurityDto | null;
   /** Null until a release was scanned. */
   tools: ToolSummaryDto[] | null;
@@ -114,3 +147,24 @@ export class ServerDetailDto {
   /** Null until a release was scanned. */
   prompts: PromptSummaryDto[] | null;
 }
+
+/** A server whose current release is reached over the network. */
+export const serverDetailExample = {
+  qualifiedName: 'acme/weather',
+  displayName: 'Weather',
+  description: 'Forecasts for any place.',
+  iconUrl: null,
+  remote: true,
+  deploymentUrl: 'http://127.0.0.1:3000/run/acme--weather',
+  connections: [{ type: 'http', deploymentUrl: 'http://127.0.0.1:3000/run/acme--weather', configSchema: {} }],
+  security: { scanPassed: true },
+  tools: [
+    {
+      name: 'get_forecast',
+      description: 'The forecast for a place.',
+      inputSchema: { type: 'object', properties: { place: { type: 'string' } }, required: ['place'] },
+    },
+  ],
+  resources: [],
+  prompts: [],
+};

@@ -3,9 +3,23 @@ import type { Relation } from 'typeorm';
 import { Namespace } from '../namespaces/namespace.entity.js';
 import type { ReleaseType, ServerSnapshot } from './server.types.js';
 
-/** A registry record, addressed by its qualified name: `namespace/name`, or `namespace` alone when the name is empty. */
+/**
+ * A registry record, addressed by its qualified name: `namespace/name`, or `namespace` alone when the name is empty.
+ *
+ * The columns `search…` are filled by a trigger (in the migration) from the server's texts and its tools' names, so that
+ * every way to write them is found alike; their GIN indexes and that of the exact names are written by hand there too.
+ */
 @Entity('servers')
 @Index('servers_qualified_name', ['namespaceId', 'name'], { unique: true })
+@Index('servers_popular', ['popularity', 'createdAt', 'id'], { where: 'NOT unlisted' })
+@Index('servers_verified', ['popularity', 'createdAt', 'id'], { where: 'NOT unlisted AND verified' })
+@Index('servers_repository', ['repoOwner', 'repoName'])
+@Index('servers_listed', { synchronize: false })
+@Index('servers_exact_name', { synchronize: false })
+@Index('servers_exact_title', { synchronize: false })
+@Index('servers_search', { synchronize: false })
+@Index('servers_search_names', { synchronize: false })
+@Index('servers_search_words', { synchronize: false })
 @Check('servers_name', `"name" ~ '^([a-zA-Z0-9][a-zA-Z0-9_-]{2,38})?$'`)
 export class Server {
   @PrimaryGeneratedColumn('uuid')
@@ -33,6 +47,63 @@ export class Server {
   @Index('servers_slug', { unique: true })
   @Column('text')
   slug: string;
+
+  /** Null while the slug is the one it was created with. */
+  @Column({ type: 'timestamptz', name: 'slug_changed_at', precision: 3, nullable: true })
+  slugChangedAt: Date | null;
+
+  @Column('text', { nullable: true })
+  homepage: string | null;
+
+  @Column('text', { name: 'repository_url', nullable: true })
+  repositoryUrl: string | null;
+
+  /** Owner and name in the repository's URL, in lower case; null when it has no such form. */
+  @Column('text', { name: 'repo_owner', nullable: true })
+  repoOwner: string | null;
+
+  @Column('text', { name: 'repo_name', nullable: true })
+  repoName: string | null;
+
+  @Column('text', { name: 'backlink_url', nullable: true })
+  backlinkUrl: string | null;
+
+  @Column('text', { nullable: true })
+  license: string | null;
+
+  /** An icon elsewhere; one that was uploaded goes before it. */
+  @Column('text', { name: 'icon_url', nullable: true })
+  iconUrl: string | null;
+
+  /** Hidden from lists of others; whoever knows its name can still read and use it. */
+  @Column('boolean', { default: false })
+  unlisted: boolean;
+
+  /** The operator vouches for it. */
+  @Column('boolean', { default: false })
+  verified: boolean;
+
+  /** Connections made to it and calls through it. Text, since a bigint does not fit a number. */
+  @Column('bigint', { name: 'use_count', default: 0 })
+  useCount: string;
+
+  /**
+   * Four times the binary logarithm of `use_count + 1`, rounded down. Lists go by this: it changes so rarely that
+   * counting uses touches no index (Postgres updates the row in place), and that pages hold still.
+   */
+  @Column('smallint', { default: 0 })
+  popularity: number;
+
+  @Column({ type: 'tsvector', nullable: true, select: false, insert: false, update: false })
+  search: string | null;
+
+  /** What `search` holds of names and display name. */
+  @Column({ type: 'tsvector', name: 'search_names', nullable: true, select: false, insert: false, update: false })
+  searchNames: string | null;
+
+  /** The same as plain words, for looking up misspelt ones. */
+  @Column({ type: 'text', name: 'search_words', nullable: true, select: false, insert: false, update: false })
+  searchWords: string | null;
 
   /** The release that is run, and what is known through it; all null before the first success. */
   @Column('uuid', { name: 'current_release_id', nullable: true })

@@ -41,3 +41,15 @@ export interface RunnableServer extends ServerRef {
   /** Null without a successful release. */
   current: Pick<ServerSnapshot, 'releaseId' | 'type' | 'upstreamUrl' | 'configSchema'> | null;
 }
+
+/**
+ * Told to every process when what a run endpoint must know of a server changed: `{id, slug}`. After a rename it is told
+ * of the old slug too.
+ */
+export const SERVER_CHANGED_TOPIC = 'servers.changed';
+
+/** Told to every process when a server is gone: `{id, slug}`. */
+export const SERVER_DELETED_TOPIC = 'servers.deleted';
+
+/** The data of both topics. */
+export type ServerChange = Pick<ServerRef, 'id' | 'slug'>;

@@ -1,42 +1,46 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Put } from '@nestjs/common';
-import { ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
-import { Access, CurrentNamespace } from '../auth/access.decorator.js';
-import type { OwnedNamespace } from '../auth/access.types.js';
-import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
+import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
+import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { parseQualifiedName, QualifiedNamePipe } from './qualified-name.js';
 import type { QualifiedName } from './qualified-name.js';
-import { CreateServerDto, DeletedServerDto, ServerDetailDto, ServerDto } from './server.dto.js';
-import { NotServerOwnerError, ServerNotFoundError } from './servers.errors.js';
+import { CreateServerDto, DeletedServerDto, serverDetailExample, ServerDetailDto, ServerDto } from './server.dto.js';
+import { ServerDetailsService } from './server-details.service.js';
+import {
+  TransferredServerDto,
+  TransferServerDto,
+  UpdatedServerDto,
+  UpdateServerDto,
+  VerifyServerDto,
+} from './server-settings.dto.js';
+import { ServerSettingsService } from './server-settings.service.js';
+import {
+  inOwnNamespace,
+  notServerOwner,
+  ownServer,
+  ownServerOrNone,
+  qualifiedNameParam,
+  serverNotFound,
+} from './servers.access.js';
 import { ServersService } from './servers.service.js';
 
-const qualifiedName = {
-  name: 'qualifiedName',
-  description: '`namespace/server`, or `namespace` alone. The slash may be encoded as `%2F` or not.',
-  example: 'acme/weather',
-};
-
-const ownNamespace = {
-  missing: () => new NamespaceNotFoundError(),
-  foreign: () => new NotServerOwnerError(),
-};
-
-const createErrors = [
-  400,
-  { status: 403, message: "Forbidden: You don't own this server" },
-  { status: 404, message: 'Namespace not found' },
-];
+const createErrors = [400, notServerOwner, { status: 404, message: 'Namespace not found' }];
 
 @ApiTags('Servers')
 @Controller()
 export class ServersController {
-  constructor(private readonly servers: ServersService) {}
+  constructor(
+    private readonly servers: ServersService,
+    private readonly details: ServerDetailsService,
+    private readonly settings: ServerSettingsService,
+  ) {}
 
   /** Create a server. Repeating it changes nothing. */
   @Put('servers/:qualifiedName')
   @HttpCode(201)
-  @ApiParam(qualifiedName)
-  @Access('servers:write', { owner: 'qualifiedName', ...ownNamespace })
+  @ApiParam(qualifiedNameParam)
+  @Access('servers:write', { owner: 'qualifiedName', ...inOwnNamespace })
   @ApiErrors(...createErrors)
   create(
     @Param('qualifiedName') name: string,
@@ -48,18 +52,64 @@ export class ServersController {
 
   /** Get a server with its connections, tools and security status. Spec 4.10. */
   @Get('servers/:qualifiedName')
-  @ApiParam(qualifiedName)
-  @Access('servers:read')
-  @ApiErrors({ status: 404, message: 'Server not found' })
+  @ApiParam(qualifiedNameParam)
+  @Access('servers:read', { anonymous: true })
+  @ApiOkResponse({ type: ServerDetailDto, example: serverDetailExample })
+  @ApiErrors(serverNotFound)
   get(@Param('qualifiedName', QualifiedNamePipe) name: QualifiedName): Promise<ServerDetailDto> {
-    return this.servers.get(name);
+    return this.details.get(name);
   }
 
-  /** Delete a server for good, with everything attached to it. Spec 4.11. */
+  /** Change a server. What is left out stays; null clears. */
+  @Patch('servers/:qualifiedName')
+  @ApiParam(qualifiedNameParam)
+  @Access('servers:write', ownServer)
+  @ApiErrors(400, notServerOwner, serverNotFound)
+  update(
+    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Body() body: UpdateServerDto,
+  ): Promise<UpdatedServerDto> {
+    return this.settings.update(namespace, name, body);
+  }
+
+  /** Move a server to another namespace of yours. Its run endpoint and the connections to it stay as they are. */
+  @Post('servers/:qualifiedName/transfer')
+  @HttpCode(200)
+  @ApiParam(qualifiedNameParam)
+  @Access('servers:write', ownServer)
+  @ApiErrors(400, notServerOwner, serverNotFound, {
+    status: 409,
+    message: 'The server "acme-labs/weather" exists: choose another targetSlug or delete that one first',
+  })
+  transfer(
+    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() caller: Caller,
+    @Body() body: TransferServerDto,
+  ): Promise<TransferredServerDto> {
+    return this.settings.transfer(namespace, name, caller, body);
+  }
+
+  /** Vouch for a server, or no longer. Operator only; not part of the published interface. */
+  @Put('servers/:qualifiedName/verified')
+  @ApiParam(qualifiedNameParam)
+  @Access('servers:write', { operator: true })
+  @ApiErrors(400, 403, serverNotFound)
+  verify(
+    @Param('qualifiedName', QualifiedNamePipe) name: QualifiedName,
+    @Body() { verified }: VerifyServerDto,
+  ): Promise<UpdatedServerDto> {
+    return this.settings.verify(name, verified);
+  }
+
+  /**
+   * Delete a server for good. Its releases, secrets and icon go with it, and what runs for it ends. Spec 4.11.
+   */
   @Delete('servers/:qualifiedName')
-  @ApiParam(qualifiedName)
-  @Access('servers:write', { owner: 'qualifiedName', missing: () => new ServerNotFoundError() })
-  @ApiErrors({ status: 404, message: 'Server not found' })
+  @ApiParam(qualifiedNameParam)
+  @Access('servers:write', ownServerOrNone)
+  @ApiErrors(serverNotFound)
   remove(
     @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
     @CurrentNamespace() namespace: OwnedNamespace,
@@ -73,7 +123,7 @@ export class ServersController {
   @ApiOperation({ deprecated: true })
   @ApiParam({ name: 'namespace', description: 'The namespace.', example: 'acme' })
   @ApiParam({ name: 'server', description: 'The name of the server in its namespace.', example: 'weather' })
-  @Access('servers:write', { owner: 'namespace', ...ownNamespace })
+  @Access('servers:write', { owner: 'namespace', ...inOwnNamespace })
   @ApiErrors(...createErrors)
   createUnderNamespace(
     @Param('namespace') _namespace: string,

@@ -1,14 +1,39 @@
 import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { ServerDetailsService } from './server-details.service.js';
+import { ServerDomainsController } from './server-domains.controller.js';
+import { ServerIconsController } from './server-icons.controller.js';
+import { ServerSearchController } from './server-search.controller.js';
+import { ServerSearchService } from './server-search.service.js';
+import { ServerSecret } from './server-secret.entity.js';
+import { ServerSecretsController } from './server-secrets.controller.js';
+import { ServerSecretsService } from './server-secrets.service.js';
+import { ServerSettingsService } from './server-settings.service.js';
+import { ServerUses } from './server-uses.js';
 import { ServersCoreModule } from './servers-core.module.js';
 import { ServersController } from './servers.controller.js';
 import { ServersService } from './servers.service.js';
 
 /** The registry. */
 @Module({
-  imports: [ServersCoreModule, NamespacesModule],
-  controllers: [ServersController],
-  providers: [ServersService],
-  exports: [ServersService, ServersCoreModule],
+  imports: [ServersCoreModule, TypeOrmModule.forFeature([ServerSecret]), AuthModule, NamespacesModule],
+  controllers: [
+    ServerSearchController,
+    ServersController,
+    ServerIconsController,
+    ServerSecretsController,
+    ServerDomainsController,
+  ],
+  providers: [
+    ServersService,
+    ServerDetailsService,
+    ServerSearchService,
+    ServerSettingsService,
+    ServerSecretsService,
+    ServerUses,
+  ],
+  exports: [ServersCoreModule, ServersService, ServerSecretsService],
 })
 export class ServersModule {}

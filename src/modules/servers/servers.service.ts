@@ -1,24 +1,38 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { generateTail } from '../../platform/http/generated-name.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { generateTail } from '../../platform/http/generated-name.js';
+import { RelayService } from '../../platform/queue/relay.service.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { requireServerName, type QualifiedName } from './qualified-name.js';
-import type { CreateServerDto, DeletedServerDto, ServerDetailDto, ServerDto } from './server.dto.js';
+import type { CreateServerDto, DeletedServerDto, ServerDto } from './server.dto.js';
 import { Server } from './server.entity.js';
-import { toServerDetailDto, toServerDto } from './server.mapper.js';
-import type { RunnableServer, ServerRef } from './server.types.js';
+import { toServerDto } from './server.mapper.js';
+import { ServerUses } from './server-uses.js';
+import {
+  SERVER_CHANGED_TOPIC,
+  SERVER_DELETED_TOPIC,
+  type RunnableServer,
+  type ServerChange,
+  type ServerRef,
+} from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
 /** Leaves room for a suffix in the 83 characters of the longest slug. */
 const SLUG_BASE_MAX = 78;
 
-/** The registry's records. */
+/** The registry's records, and what other modules do with them. */
 @Injectable()
 export class ServersService {
-  constructor(@InjectRepository(Server) private readonly servers: Repository<Server>) {}
+  private readonly deletedListeners: ((server: ServerRef) => void)[] = [];
+
+  constructor(
+    @InjectRepository(Server) private readonly servers: Repository<Server>,
+    private readonly uses: ServerUses,
+    private readonly relay: RelayService,
+  ) {}
 
   /**
    * Creates a server. An existing one stays as it is, whatever the body says: PUT is idempotent (Spec 4.1).
@@ -66,6 +80,14 @@ export class ServersService {
     return { id: server.id, namespaceId: server.namespaceId, namespace, name, slug: server.slug };
   }
 
+  /** A server of the caller's, by the namespace the guard let in. @throws ServerNotFoundError */
+  async findOwn(namespace: OwnedNamespace, name: string): Promise<ServerRef> {
+    const where = { namespaceId: namespace.id, name };
+    const server = await this.servers.findOne({ where, select: { id: true, slug: true } });
+    if (!server) throw new ServerNotFoundError();
+    return { id: server.id, namespaceId: namespace.id, namespace: namespace.name, name, slug: server.slug };
+  }
+
   /** The server behind a run endpoint; null when there is none. */
   async findRunnable(slug: string): Promise<RunnableServer | null> {
     const server = await this.servers
@@ -79,26 +101,39 @@ export class ServersService {
     return { id, namespaceId, namespace: server.namespace.name, name, slug, current: snapshot };
   }
 
-  /** @throws ServerNotFoundError */
-  async get(qualified: QualifiedName): Promise<ServerDetailDto> {
-    const { namespace, name } = qualified;
-    const server = await this.servers
-      .createQueryBuilder('server')
-      .innerJoin('server.namespace', 'namespace')
-      .where('namespace.name = :namespace AND server.name = :name', { namespace, name })
-      .getOne();
-    if (!server) throw new ServerNotFoundError();
-    return toServerDetailDto(qualified, server);
+  /** Counts connections made to a server and calls through it. Never waits: safe on the path of a call. */
+  countUse(serverId: string, uses = 1): void {
+    this.uses.count(serverId, uses);
+  }
+
+  /** Tells every process that a server's slug, current release or secrets are others now. */
+  announceChange({ id, slug }: ServerChange): void {
+    this.relay.publish(SERVER_CHANGED_TOPIC, { id, slug });
+  }
+
+  /** Calls `listener` in this process for every server that is deleted through it, after it is gone. Must not throw. */
+  onDeleted(listener: (server: ServerRef) => void): void {
+    this.deletedListeners.push(listener);
   }
 
   /**
-   * Deletes a server for good, with everything attached to it.
+   * Deletes a server for good. Releases, icon and secrets go with it by their foreign keys; work and sessions for it end
+   * when its deletion is told.
    *
    * @throws ServerNotFoundError
    */
   async remove(namespace: OwnedNamespace, name: string): Promise<DeletedServerDto> {
-    const { affected } = await this.servers.delete({ namespaceId: namespace.id, name });
-    if (!affected) throw new ServerNotFoundError();
+    const { raw } = (await this.servers
+      .createQueryBuilder()
+      .delete()
+      .where({ namespaceId: namespace.id, name })
+      .returning(['id', 'slug'])
+      .execute()) as { raw: ServerChange[] };
+    const [row] = raw;
+    if (!row) throw new ServerNotFoundError();
+    const server = { ...row, namespaceId: namespace.id, namespace: namespace.name, name };
+    for (const listener of this.deletedListeners) listener(server);
+    this.relay.publish(SERVER_DELETED_TOPIC, row);
     return { success: true, namespace: namespace.name, server: name };
   }
 }

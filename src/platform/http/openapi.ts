@@ -4,7 +4,7 @@ import { familyOf, rpcCodeOf, type ErrorFamily } from '../errors/error-body.js';
 import { API_ERRORS, type ApiError } from './api-errors.decorator.js';
 
 const description = `
-One place where a company's MCP servers are registered, connected and called.
+One place where a company's MCP servers are published, found, connected and called.
 
 **First steps.** Press *Authorize* and give the API key that \`npm start\` printed. Then, top to bottom:
 1. *Namespaces*: claim one with \`PUT /namespaces/{name}\`.
@@ -13,6 +13,8 @@ One place where a company's MCP servers are registered, connected and called.
 3. *Tools*: list its tools, look at one, call it.
 4. *MCP*: use the same connection from any MCP client, at \`/connect/{namespace}/{connectionId}/mcp\`.
 5. *Connections*: list yours, filtered by your own metadata.
+6. *Servers* and *Releases*: create a server, publish the same URL as its first release, follow its log, find it by
+   search, and call it at \`/run/{slug}\` with any valid key.
 
 \`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
 endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
@@ -25,7 +27,10 @@ const tags: [name: string, description: string][] = [
   ['Tools', 'What a connection can do, over REST.'],
   ['MCP', 'What a connection or a registered server can do, over MCP.'],
   ['Servers', 'The registry.'],
+  ['Releases', 'Publishing versions of a server, and what became of them.'],
   ['Skills', 'Instructions for agents: folders with a SKILL.md.'],
+  ['Server icons', 'A picture for each server.'],
+  ['Server settings', 'Secrets of a server, and the address it runs at.'],
   ['Accounts and API keys', 'Who may do what.'],
   ['Health', 'For monitors; no key needed.'],
 ];

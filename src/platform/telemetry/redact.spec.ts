@@ -29,6 +29,7 @@ describe('redact', () => {
     `connect to "redis://:${canary}@host/0" failed`,
     `https://user:${canary}@example.com/mcp?x=1`,
     `bearer   ${canary}`,
+    `GET /setup/${canary}-abcdefgh answered 404`,
   ])('blanks the credential in %s', (line) => {
     const blanked = redact(line);
     expect(blanked).not.toContain(canary);

@@ -1,0 +1,38 @@
+import { registerDecorator, ValidateIf } from 'class-validator';
+import { parseUrl } from '../../config/parse-url.js';
+
+const URL_CHARS_MAX = 2048;
+
+/** What Postgres can store: no NUL, no lone surrogates. */
+export const STORABLE = /^[^\0\p{Cs}]*$/u;
+
+function faultOf(value: unknown): string | null {
+  const url = typeof value === 'string' ? parseUrl(value) : null;
+  if (typeof value !== 'string' || !url) return 'must be a URL such as https://example.com';
+  if (value.length > URL_CHARS_MAX) return `must be at most ${URL_CHARS_MAX} characters`;
+  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+  if (/[\u0000-\u0020\u007f\\]/.test(value)) return 'must not hold blanks, control characters or backslashes';
+  if (!value.isWellFormed()) return 'must not hold broken unicode';
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must start with https:// or http://';
+  return url.username || url.password ? 'must not hold a user name or password' : null;
+}
+
+/** A web address that pages may link to: http or https, without credentials, 2,048 characters at most. */
+export function IsWebUrl(): PropertyDecorator {
+  return (target, property) => {
+    registerDecorator({
+      name: 'isWebUrl',
+      target: target.constructor,
+      propertyName: String(property),
+      validator: {
+        validate: (value) => faultOf(value) === null,
+        defaultMessage: (args) => `${args?.property} ${faultOf(args?.value)}`,
+      },
+    });
+  };
+}
+
+/** May be left out. Unlike with `IsOptional`, null is a value like any other and is judged. */
+export function Omittable(): PropertyDecorator {
+  return ValidateIf((_body, value) => value !== undefined);
+}

@@ -1,0 +1,37 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiProperty } from '@nestjs/swagger';
+import { Transform } from 'class-transformer';
+import { ArrayMaxSize, IsIn } from 'class-validator';
+
+const flags = new Map<unknown, boolean>([
+  ['1', true],
+  ['true', true],
+  ['0', false],
+  ['false', false],
+]);
+
+/** A yes or no in a query, the way published clients write it: `1`, `0`, `true` or `false`. */
+export function IsFlag(): PropertyDecorator {
+  return applyDecorators(
+    Transform(({ value }: { value: unknown }) => flags.get(value) ?? value),
+    IsIn([true, false], { message: '$property must be 1, 0, true or false' }),
+  );
+}
+
+/** Several values in one query parameter, with commas between them; blanks around them and empty ones mean nothing. */
+export function IsCommaList(countMax: number): PropertyDecorator {
+  return applyDecorators(
+    Transform(({ value }: { value: unknown }) => {
+      const texts = (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(','));
+      return texts.map((text) => text.trim()).filter((text) => text !== '');
+    }),
+    ArrayMaxSize(countMax, { message: `$property must hold at most ${countMax} values` }),
+    ApiProperty({ type: String, required: false }),
+  );
+}
+
+/** The members of `record` that `fields` names; all of them without `fields`. Names it does not have are ignored. */
+export function project<T extends object>(record: T, fields: readonly string[] | undefined): T {
+  if (fields === undefined) return record;
+  return Object.fromEntries(Object.entries(record).filter(([name]) => fields.includes(name))) as T;
+}
