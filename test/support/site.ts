@@ -24,7 +24,7 @@ export async function startSite(
   const server = createServer((request, response) => {
     const path = request.url ?? '/';
     asked.push(path);
-    const answer = Object.hasOwn(table, path) ? (table[path]) : otherwise;
+    const answer = Object.hasOwn(table, path) ? table[path] : otherwise;
     if ('text' in answer) {
       const { status = 200, headers = {}, text } = answer as { status?: number; headers?: object; text: string };
       response.writeHead(status, { 'content-type': 'text/html', ...headers }).end(text);
