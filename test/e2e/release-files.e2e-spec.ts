@@ -225,7 +225,7 @@ describe('the download of a bundle', () => {
       const response = await app.as().get(path);
       expect([path, response.status]).toEqual([path, 403]);
     }
-    const open = await app.sibling({ PUBLIC_READS: 'true', PORT: undefined });
+    const open = await app.sibling({ PUBLIC_READS: 'true' });
     expect((await open.as().get(downloadOf(name))).status).toBe(200);
     await open.close();
   });
