@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { ReleaseStreams } from '../../src/modules/releases/release-streams.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createServer } from '../support/factories.js';
@@ -204,6 +206,9 @@ describe('the stream of a release', () => {
     const third = await app.sibling({ ROLES: 'api' });
     const follower = await followRelease(third, owner, name, id);
     await until(() => follower.events.length > 0, 'it begins');
+    // As browsers open them ahead of the next request.
+    const spare = connect(third.env.port, '127.0.0.1').on('error', () => undefined);
+    await once(spare, 'connect');
     const startedAt = Date.now();
     await third.close();
     await follower.ended;

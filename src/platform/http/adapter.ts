@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { NestApplicationOptions } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
@@ -25,6 +26,8 @@ const IDLE_SWEEP_MS = 100;
  * routes that are served directly never reach Express.
  */
 export class SlipwayAdapter extends ExpressAdapter {
+  /** What is open. Browsers open connections ahead of any request, which Node does not count as idle. */
+  private readonly sockets = new Set<Socket>();
   private door: Door = () => false;
   private observe: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
 
@@ -68,6 +71,10 @@ export class SlipwayAdapter extends ExpressAdapter {
       if (!this.door(request, response)) app(request, response);
     });
     server.keepAliveTimeout = KEEP_ALIVE_MS;
+    server.on('connection', (socket) => {
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
+    });
     this.httpServer = server;
   }
 
@@ -75,7 +82,10 @@ export class SlipwayAdapter extends ExpressAdapter {
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
     const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
-    const sweep = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
+    const sweep = setInterval(() => {
+      server.closeIdleConnections();
+      for (const socket of this.sockets) if (socket.bytesRead === 0) socket.destroy();
+    }, IDLE_SWEEP_MS);
     try {
       await super.close();
     } finally {
