@@ -156,6 +156,29 @@ describe('publishing a file while the same is swept', () => {
     expect(refused).toBeLessThan(12);
   });
 
+  it('waits for a sweep of its file, and is told to come again when that is gone', async () => {
+    const name = await createServer(app, owner);
+    const bundle = await uniqueBundle();
+    const hash = createHash('sha256').update(bundle).digest('hex');
+    const holder = app.database.createQueryRunner();
+    await holder.startTransaction();
+    await holder.query(`SELECT pg_advisory_xact_lock(hashtextextended('blob ' || $1, 0))`, [hash]);
+    const answer = publish(app, owner, name, stdio, { bundle }).then((response) => response);
+    const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+    await until(async () => (await app.database.query<unknown[]>(waiting)).length > 0, 'the publisher waits');
+    await app.get(BlobStore).delete(hash);
+    await holder.commitTransaction();
+    await holder.release();
+    const { status, headers, body } = await answer;
+    expect([status, headers['retry-after'], body]).toEqual([
+      503,
+      '1',
+      { error: 'An uploaded file was removed at the same moment: publish again.' },
+    ]);
+    const again = await published(app, owner, name, stdio, { bundle });
+    await releaseIn(app, owner, name, again, 'SUCCESS');
+  });
+
   it('waits for a release that is being stored', async () => {
     const name = await createServer(app, owner);
     const bundle = await uniqueBundle();

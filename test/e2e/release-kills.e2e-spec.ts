@@ -218,6 +218,29 @@ describe('a worker that was frozen past its lease', () => {
   );
 });
 
+describe('a line of the log that cannot be written', () => {
+  it(
+    'ends neither the scan nor the worker',
+    async () => {
+      await app.database.query(
+        `ALTER TABLE release_logs ADD CONSTRAINT refused CHECK (message NOT LIKE 'Connected to%') NOT VALID`,
+      );
+      await startWorker();
+      const { upstream, name, id } = await scanning();
+      // The number of the refused line is used up.
+      const missing = `SELECT last_value > (SELECT max(seq) FROM release_logs) AS is_refused FROM release_logs_seq_seq`;
+      const isRefused = async () =>
+        (await app.database.query<{ is_refused: boolean }[]>(missing))[0].is_refused && upstream.held() > 0;
+      await until(isRefused, 'the line was refused');
+      upstream.letThrough();
+      await expectPublishedOnce(name, id);
+      expect(await releaseRow(app, id)).toMatchObject({ attempt: expect.any(Number), recoveries: 0 });
+      await app.database.query('ALTER TABLE release_logs DROP CONSTRAINT refused');
+    },
+    SLOW_MS,
+  );
+});
+
 describe('a queue that lost its jobs', () => {
   it(
     'loses no release',

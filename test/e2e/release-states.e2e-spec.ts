@@ -288,6 +288,35 @@ describe('what is not in the table', () => {
     expect(await readRelease(app, owner, name, id)).toEqual(before);
   });
 
+  it('includes the job of an earlier attempt, while nobody holds the release', async () => {
+    const name = await createServer(app, owner);
+    const { url: upstream_url } = await guarded();
+    const lease_until = new Date(Date.now() + 600_000);
+    const id = await insertRelease(app, name, { status: 'WORKING', attempt: 2, upstream_url, lease_until });
+    for (const attempt of [1, 3]) await work(id, attempt);
+    expect(await readRelease(app, owner, name, id)).toMatchObject({ status: 'WORKING', logs: [] });
+    await work(id, 2);
+    expect((await readRelease(app, owner, name, id)).status).toBe('SUCCESS');
+  });
+
+  it('includes what a worker writes after another one took over, in the same attempt', async () => {
+    const upstream = await guarded({ holds: true });
+    const name = await createServer(app, owner);
+    const lease_until = new Date(Date.now() + 600_000);
+    const id = await insertRelease(app, name, { status: 'WORKING', upstream_url: upstream.url, lease_until });
+    const working = work(id, 1);
+    await until(() => upstream.held() > 0, 'the scan waits');
+    await app.database.query(
+      `UPDATE releases SET lease_holder = gen_random_uuid(), lease_until = now() + interval '1 hour' WHERE id = $1`,
+      [id],
+    );
+    const before = await readRelease(app, owner, name, id);
+    upstream.letThrough();
+    await working;
+    expect(await readRelease(app, owner, name, id)).toEqual(before);
+    expect((await serverRow(app, name)).scan_passed).toBeNull();
+  });
+
   it('includes doing the work of a job twice, or that of an old attempt', async () => {
     const upstream = await guarded({ holds: true });
     const name = await createServer(app, owner);

@@ -53,8 +53,8 @@ async function follow(from: TestApp, id: string, lastEventId?: string): Promise<
 }
 
 /** Every log line that a stream told, in order. */
-const linesOf = (events: StreamEvent[]) =>
-  events.flatMap(({ event, data }) => (event === 'init' ? data.logs : event === 'log' ? [data] : [])) as unknown[];
+const linesOf = (events: StreamEvent[]): unknown =>
+  events.flatMap(({ event, data }) => (event === 'init' ? data.logs : event === 'log' ? [data] : []));
 
 /** How many streams a process keeps. */
 function openStreams(from: TestApp): number {

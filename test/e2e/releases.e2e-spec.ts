@@ -350,8 +350,9 @@ describe('the current release', () => {
   it('cannot be one that did not succeed', async () => {
     const name = await createServer(app, owner);
     const first = await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
+    const { snapshot } = await serverRow(app, name);
     for (const status of statuses.filter((one) => one !== 'SUCCESS')) {
-      const id = await insertRelease(app, name, { status });
+      const id = await insertRelease(app, name, { status, snapshot: { ...snapshot, upstreamUrl: 'http://other' } });
       const response = await app.as(owner).post(releasesPath(name, `/${id}/promote`));
       expect([response.status, response.body]).toEqual([
         409,
