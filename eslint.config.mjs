@@ -51,7 +51,17 @@ const noModuleMocks = ['mock', 'doMock', 'setMock', 'unstable_mockModule'].map((
 const nodeGlobals = Object.fromEntries(
   [
     ...['AbortController', 'AbortSignal', 'Atomics', 'Buffer', 'SharedArrayBuffer', 'URL', 'URLSearchParams'],
-    ...['TextDecoder', 'TextEncoder', 'clearInterval', 'clearTimeout', 'console', 'fetch', 'performance', 'process'],
+    ...[
+      'FormData',
+      'TextDecoder',
+      'TextEncoder',
+      'clearInterval',
+      'clearTimeout',
+      'console',
+      'fetch',
+      'performance',
+      'process',
+    ],
     ...['queueMicrotask', 'setImmediate', 'setInterval', 'setTimeout', 'structuredClone'],
   ].map((name) => [name, 'readonly']),
 );

@@ -3,7 +3,7 @@
 // bare pass-through. Rounds are interleaved, so a slow minute of the machine falls on every target alike; a ratio
 // is taken inside its round first, then over the rounds. Also holds what the other benches share.
 //
-//   npm run bench -- [--rounds 5] [--calls 5000] [--callers 1,16,64] [--quick] [--only direct,pass-through,rest,mcp] [--json]
+//   npm run bench -- [--rounds 5] [--calls 5000] [--callers 1,16,64] [--quick] [--only direct,pass-through,rest,mcp,run] [--json]
 
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -164,7 +164,20 @@ export async function startService({ env = {}, nodeArgs = [] } = {}) {
     const connection = await request('PUT', `/connect/${namespace}/${id}`, { mcpUrl });
     if (connection.status?.state !== 'connected') throw new Error(`not connected: ${JSON.stringify(connection)}`);
   };
-  return { label: 'slipway', child, url, key, request, connect };
+  /** Makes a server whose release runs at `upstreamUrl`; gives its MCP address. */
+  const publish = async (name, upstreamUrl) => {
+    const server = `/servers/${encodeURIComponent(name)}`;
+    await request('PUT', server);
+    const form = new FormData();
+    form.set('payload', JSON.stringify({ type: 'external', upstreamUrl }));
+    const headers = { authorization: `Bearer ${key}` };
+    const response = await fetch(`${url}${server}/releases`, { method: 'PUT', headers, body: form });
+    const { mcpUrl } = await response.json();
+    const isDone = async () => (await request('GET', `${server}/releases/latest`)).status === 'SUCCESS';
+    await until(child, readyMaxMs, isDone);
+    return mcpUrl;
+  };
+  return { label: 'slipway', child, url, key, request, connect, publish };
 }
 
 // ---- Figures of a process, from /proc; without it (not Linux) they are left out.
@@ -245,7 +258,7 @@ async function setUp(wanted) {
     const bare = await startServer('pass-through', './pass-through.mjs', ['--upstream', echo.url]);
     add('pass-through', bare, `${bare.url}/mcp`, 'mcp');
   }
-  if (wanted('rest') || wanted('mcp')) {
+  if (wanted('rest') || wanted('mcp') || wanted('run')) {
     const service = await startService();
     await service.request('PUT', '/namespaces/bench');
     await service.connect('bench', 'echo', `${echo.url}/mcp`);
@@ -253,6 +266,8 @@ async function setUp(wanted) {
     const connection = `${service.url}/connect/bench/echo`;
     if (wanted('rest')) add('slipway REST', service, `${connection}/.tools/echo`, 'rest', headers);
     if (wanted('mcp')) add('slipway MCP', service, `${connection}/mcp`, 'mcp', headers);
+    if (wanted('run'))
+      add('slipway run', service, await service.publish('bench/echo', `${echo.url}/mcp`), 'mcp', headers);
   }
   return targets;
 }
@@ -322,7 +337,7 @@ async function main() {
   const levels = options.callers.split(',').map((text) => integerOption('callers', text, 1, 1000));
   const only = options.only?.split(',');
   const targets = await setUp((name) => only === undefined || only.includes(name));
-  if (targets.length === 0) throw new Error('--only takes: direct, pass-through, rest, mcp');
+  if (targets.length === 0) throw new Error('--only takes: direct, pass-through, rest, mcp, run');
 
   const summary = {};
   console.log(

@@ -4,6 +4,7 @@ import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
+import { servers } from './requirements/servers.js';
 import { service } from './requirements/service.js';
 import { states } from './requirements/states.js';
 
@@ -34,6 +35,7 @@ export const requirementChapters = [
   connectEndpoints,
   access,
   credentials,
+  servers,
   service,
 ] as const;
 
@@ -49,6 +51,7 @@ export const requirements = {
   ...connectEndpoints,
   ...access,
   ...credentials,
+  ...servers,
   ...service,
 } as const satisfies Record<string, Requirement>;
 

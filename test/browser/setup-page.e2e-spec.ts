@@ -70,7 +70,7 @@ afterAll(async () => {
   await Promise.all([app.close(), upstream.close(), server.close()]);
 }, SLOW_MS);
 
-const hasToken = async () => (await app.service(CredentialsService).accessToken(owner, guarded.url)) !== null;
+const hasToken = async () => (await app.get(CredentialsService).accessToken(owner, guarded.url)) !== null;
 
 describe('the setup page', () => {
   verifies(

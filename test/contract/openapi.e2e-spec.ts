@@ -5,8 +5,12 @@ import { loadEnv } from '../../src/config/env.js';
 import { routeTable } from '../../src/platform/http/route-table.js';
 import { uniqueName } from '../support/app.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
+import { images } from '../support/icons.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
+import { startRepositoryHost } from '../support/repository-host.js';
+import { skillMd } from '../support/skills.js';
+import { zipOf } from '../support/zips.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 120_000;
@@ -170,8 +174,9 @@ function* schemasIn(part: unknown): Generator<Record<string, unknown>> {
   }
 }
 
-function familySchema(path: string): string {
+function familySchema(path: string, method: string): string {
   if (path.endsWith('/mcp')) return 'JsonRpcError';
+  if (path.startsWith('/skills') && (method === 'PUT' || method === 'POST')) return 'PublishingError';
   return path.startsWith('/connect/') ? 'ConnectionsError' : 'RegistryError';
 }
 
@@ -281,11 +286,13 @@ describe('the API document', () => {
   verifies('openapi:complete', 'gives every operation its statuses, each failure with the body of its family', () => {
     expect(failing(({ responses }) => Object.keys(responses).some((status) => status.startsWith('2')))).toEqual([]);
     expect(
-      failing(({ responses }, path) =>
+      failing(({ responses }, path, method) =>
         Object.entries(responses).every(([status, { content }]) => {
           if (status.startsWith('2') || path === '/ready') return true;
           const media = content?.['application/json'];
-          return media?.schema?.$ref === `#/components/schemas/${familySchema(path)}` && media.example !== undefined;
+          return (
+            media?.schema?.$ref === `#/components/schemas/${familySchema(path, method)}` && media.example !== undefined
+          );
         }),
       ),
     ).toEqual([]);
@@ -296,11 +303,19 @@ describe('the API document', () => {
     expect(needs('404', (_, path) => path.includes('{') && path !== '/namespaces/{name}')).toEqual([]);
   });
 
-  verifies('openapi:deprecated', 'marks the older way to create a server deprecated, and nothing else', () => {
-    const deprecated = operations.filter(({ operation }) => operation.deprecated === true).map(({ name }) => name);
-    expect(deprecated).toEqual(['PUT /namespaces/{namespace}/servers/{server}']);
-    expect(operations.map(({ name }) => name)).toContain('PUT /servers/{qualifiedName}');
-  });
+  verifies(
+    'openapi:deprecated',
+    'marks the older ways to create servers and skills deprecated, and nothing else',
+    () => {
+      const deprecated = operations.filter(({ operation }) => operation.deprecated === true).map(({ name }) => name);
+      expect(deprecated).toEqual([
+        'PUT /namespaces/{namespace}/servers/{server}',
+        'POST /skills',
+        'POST /skills/{namespace}/{slug}/sync',
+      ]);
+      expect(operations.map(({ name }) => name)).toContain('PUT /servers/{qualifiedName}');
+    },
+  );
 
   verifies('openapi:no-version', 'has no version in a path, a parameter or a header', () => {
     expect(operations.filter(({ path }) => /(^|\/)v\d+(\/|$)|version/i.test(path))).toEqual([]);
@@ -348,10 +363,10 @@ describe('the answers of the service', () => {
       method: found.method,
       headers: {
         ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(body === undefined || body instanceof FormData ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
-      body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
+      body: body === undefined || typeof body === 'string' || body instanceof FormData ? body : JSON.stringify(body),
     });
     const text = await response.text();
     expect({ name, status: response.status, text }).toMatchObject({ status });
@@ -430,6 +445,58 @@ describe('the answers of the service', () => {
       await ask('PUT /servers/{qualifiedName}', 404, { qualifiedName: `${generated.name}/weather` }, {});
       await ask('PUT /servers/{qualifiedName}', 413, { qualifiedName }, tooLarge);
       await ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
+      await ask('GET /servers', 200, {}, undefined, { query: '?q=weather' });
+      await ask('GET /servers', 400, {}, undefined, { query: '?pageSize=0' });
+      await ask('PATCH /servers/{qualifiedName}', 200, { qualifiedName }, { license: 'MIT', homepage: null });
+      await ask('PATCH /servers/{qualifiedName}', 400, { qualifiedName }, { homepage: 'none' });
+      await ask('PATCH /servers/{qualifiedName}', 403, { qualifiedName }, {}, other);
+      await ask('PATCH /servers/{qualifiedName}', 404, { qualifiedName: `${namespace}/never` }, {});
+      await ask('PUT /servers/{qualifiedName}/verified', 200, { qualifiedName }, { verified: true });
+      await ask('PUT /servers/{qualifiedName}/verified', 400, { qualifiedName }, {});
+      await ask('PUT /servers/{qualifiedName}/verified', 403, { qualifiedName }, { verified: true }, other);
+      await ask('PUT /servers/{qualifiedName}/verified', 404, { qualifiedName: namespace }, { verified: true });
+      const move = 'POST /servers/{qualifiedName}/transfer';
+      const target = { targetOrganizationId: 'me', targetNamespace: namespace };
+      await ask('PUT /servers/{qualifiedName}', 201, { qualifiedName: `${namespace}/taken` }, {});
+      await ask(move, 200, { qualifiedName }, target);
+      await ask(move, 400, { qualifiedName }, {});
+      await ask(move, 403, { qualifiedName }, target, other);
+      await ask(move, 404, { qualifiedName }, { ...target, targetNamespace: generated.name });
+      await ask(move, 409, { qualifiedName }, { ...target, targetSlug: 'taken' });
+      await ask('DELETE /servers/{qualifiedName}', 200, { qualifiedName: `${namespace}/taken` });
+      const secrets = { qualifiedName, secretName: 'KEY' };
+      await ask('PUT /servers/{qualifiedName}/secrets', 200, secrets, { name: 'KEY', value: 'v' });
+      await ask('PUT /servers/{qualifiedName}/secrets', 400, secrets, { name: 'a b', value: 'v' });
+      await ask('PUT /servers/{qualifiedName}/secrets', 404, secrets, { name: 'KEY', value: 'v' }, other);
+      await ask('GET /servers/{qualifiedName}/secrets', 200, secrets);
+      await ask('GET /servers/{qualifiedName}/secrets', 404, secrets, undefined, other);
+      await ask('DELETE /servers/{qualifiedName}/secrets/{secretName}', 200, secrets);
+      await ask('DELETE /servers/{qualifiedName}/secrets/{secretName}', 404, secrets);
+      const domain = { qualifiedName, domainId: 'managed' };
+      await ask('GET /servers/{qualifiedName}/domains', 200, domain);
+      await ask('GET /servers/{qualifiedName}/domains', 404, domain, undefined, other);
+      const rename = 'PATCH /servers/{qualifiedName}/domains/{domainId}';
+      await ask(rename, 200, domain, { subdomain: uniqueName('sub') });
+      await ask(rename, 400, domain, { subdomain: 'A' });
+      await ask(rename, 404, { ...domain, domainId: 'own' }, { subdomain: uniqueName('sub') });
+      const icon = 'GET /servers/{qualifiedName}/icon';
+      const iconForm = (bytes: Uint8Array) => {
+        const data = new FormData();
+        data.set('file', new Blob([new Uint8Array(bytes)]), 'icon');
+        return data;
+      };
+      await ask(icon, 404, { qualifiedName });
+      for (const bytes of Object.values(images)) {
+        await ask('PUT /servers/{qualifiedName}/icon', 200, { qualifiedName }, iconForm(bytes));
+        await ask(icon, 200, { qualifiedName });
+      }
+      await ask(icon, 403, { qualifiedName }, undefined, { query: '?expires=1&signature=x' });
+      await ask('PUT /servers/{qualifiedName}/icon', 400, { qualifiedName }, iconForm(Buffer.from('none')));
+      await ask('PUT /servers/{qualifiedName}/icon', 403, { qualifiedName }, iconForm(images['image/png']), other);
+      await ask('PUT /servers/{qualifiedName}/icon', 413, { qualifiedName }, iconForm(Buffer.alloc(2 ** 21)));
+      await ask('DELETE /servers/{qualifiedName}/icon', 403, { qualifiedName }, undefined, other);
+      await ask('DELETE /servers/{qualifiedName}/icon', 200, { qualifiedName });
+      await ask('DELETE /servers/{qualifiedName}/icon', 404, { qualifiedName });
       await ask('DELETE /namespaces/{name}', 409, { name: namespace });
       const older = 'PUT /namespaces/{namespace}/servers/{server}';
       await ask(older, 201, { namespace, server: 'older' }, {});
@@ -483,6 +550,48 @@ describe('the answers of the service', () => {
       await ask(call, 504, { ...mine, toolPath: 'hold' }, {});
       await ask('GET /connect/{namespace}/.tools', 200, { namespace });
       await ask('GET /connect/{namespace}/.tools', 404, { namespace }, undefined, other);
+
+      // Skills
+      const host = await startRepositoryHost();
+      const archive = await zipOf({ 'SKILL.md': skillMd() });
+      host.serve('/acme/skills/archive/HEAD.zip', archive);
+      const skill = { namespace, slug: 'review' };
+      const source = { gitUrl: `${host.url}/acme/skills` };
+      const put = 'PUT /skills/{namespace}/{slug}';
+      await ask(put, 201, skill, source);
+      await ask(put, 200, skill, source);
+      await ask(put, 400, skill, {});
+      await ask(put, 403, skill, source, other);
+      await ask(put, 404, skill, { gitUrl: `${host.url}/acme/none` });
+      await ask(put, 409, { namespace, slug: 'other' }, source);
+      await ask(put, 413, skill, tooLarge);
+      await ask('POST /skills', 200, {}, { ...skill, ...source });
+      await ask('POST /skills', 400, {}, skill);
+      await ask('POST /skills/{namespace}/{slug}/sync', 200, skill);
+      await host.close();
+      await ask('POST /skills/{namespace}/{slug}/sync', 502, skill);
+      const form = (content: Buffer) => {
+        const data = new FormData();
+        data.set('archive', new Blob([new Uint8Array(content)]), 'archive.zip');
+        return data;
+      };
+      const uploaded = 'PUT /skills/{namespace}/{slug}/upload';
+      await ask(uploaded, 201, { namespace, slug: 'upload' }, form(archive));
+      await ask(uploaded, 200, skill, form(archive));
+      await ask(uploaded, 400, skill, form(Buffer.from('no zip')));
+      await ask(uploaded, 422, skill, form(await zipOf({ 'SKILL.md': 'text' })));
+      await ask('GET /skills', 200, {}, undefined, { query: '?q=review' });
+      await ask('GET /skills', 400, {}, undefined, { query: '?topK=1' });
+      await ask('GET /skills/{namespace}/{slug}', 200, skill);
+      await ask('GET /skills/{namespace}/{slug}', 404, { namespace, slug: 'none' });
+      await ask('GET /skills/{namespace}/{slug}/download', 200, skill);
+      await ask('GET /skills/{namespace}/{slug}/.well-known/skills/index.json', 200, skill);
+      const file = 'GET /skills/{namespace}/{slug}/.well-known/skills/{path}';
+      await ask(file, 200, { ...skill, path: 'SKILL.md' });
+      await ask(file, 404, { ...skill, path: 'none.md' });
+      await ask('DELETE /skills/{namespace}/{slug}', 403, skill, undefined, other);
+      await ask('DELETE /skills/{namespace}/{slug}', 200, skill);
+      await ask('DELETE /skills/{namespace}/{slug}', 404, skill);
 
       // MCP
       const mcp = 'POST /connect/{namespace}/{connectionId}/mcp';

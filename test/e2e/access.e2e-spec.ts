@@ -10,7 +10,9 @@ import { ACCESS } from '../../src/platform/http/public.decorator.js';
 import { routeTable, type Route } from '../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createServer } from '../support/factories.js';
-import { publishExternal } from '../support/server-rows.js';
+import { publishExternal } from '../support/current-releases.js';
+import { images, uploadIcon } from '../support/icons.js';
+import { pathOf as pathTo } from '../support/server-rows.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 
@@ -63,6 +65,8 @@ async function createEstate(): Promise<Estate> {
   await publishExternal(app, server, published.url);
   const [namespace = ''] = server.split('/');
   const made = { mcpUrl: upstream.url, metadata: { note: CANARY }, headers: { 'x-note': CANARY } };
+  await uploadIcon(app, owner, server, images['image/png']);
+  await app.as(owner).put(pathTo(server, '/secrets'), { name: 'TOKEN', value: CANARY });
   const { connectionId } = await createConnection(app, owner, made, { namespace });
   const keys = await app.as(owner).get('/accounts/me/api-keys');
   return { owner, server, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
@@ -81,6 +85,10 @@ function pathOf(route: Route, { owner, keyId, namespace, server, connectionId }:
     accountId: owner.id,
     keyId,
     token: 'a-setup-link',
+    secretName: 'TOKEN',
+    id: 'latest',
+    domainId: 'managed',
+    toolName: 'echo',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
     const value = values[param];
@@ -90,10 +98,19 @@ function pathOf(route: Route, { owner, keyId, namespace, server, connectionId }:
 }
 
 /** A body the route accepts. */
-function bodyOf({ method, path }: Route): object | undefined {
+function bodyOf({ method, path }: Route, { namespace, server } = estate): object | undefined {
   const bodies: Record<string, object> = {
     'POST /accounts': { name: uniqueName('account'), kind: 'user' },
     'POST /accounts/:accountId/api-keys': { name: 'another' },
+    'POST /servers/:qualifiedName/transfer': {
+      targetOrganizationId: 'me',
+      targetNamespace: namespace,
+      targetSlug: server.split('/')[1],
+    },
+    'PUT /servers/:qualifiedName/verified': { verified: true },
+    'PUT /servers/:qualifiedName/secrets': { name: 'TOKEN', value: CANARY },
+    'PATCH /servers/:qualifiedName': { license: 'MIT' },
+    'PATCH /servers/:qualifiedName/domains/:domainId': { subdomain: server.replace('/', '--') },
     'PUT /connect/:namespace/:connectionId': { mcpUrl: upstream.url },
     'POST /connect/:namespace': { mcpUrl: upstream.url },
     'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
@@ -106,6 +123,9 @@ function bodyOf({ method, path }: Route): object | undefined {
 
 /** Whether this is the MCP address of a connection or a server. */
 const isMcp = (path: string): boolean => /^\/connect\/.*\/mcp$|^\/run\//.test(path);
+
+/** Whether this publishes a skill, whose errors have a code. */
+const isPublishing = (name: string): boolean => /^(PUT|POST) \/skills(\/|$)/.test(name);
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 
@@ -120,7 +140,9 @@ async function visit(
 ): Promise<Visit> {
   const request = supertest(app.url)[method.toLowerCase() as Method](path);
   if (authorization !== undefined) void request.set('authorization', authorization);
-  const response = await (body === undefined ? request : request.send(body));
+  const isIcon = method === 'PUT' && route.path.endsWith('/icon') && body !== undefined;
+  if (isIcon) void request.attach('file', images['image/png'], 'icon.png');
+  const response = await (isIcon || body === undefined ? request : request.send(body));
   return { name: `${method} ${route.path}`, path, response };
 }
 
@@ -139,7 +161,7 @@ function faultsOf401({ name, path, response: { status, headers, body } }: Visit)
     ? body.jsonrpc === '2.0' && body.id === null && typeof body.error.message === 'string'
     : isConnect
       ? body.error === 'unauthorized' && typeof body.message === 'string' && keys === 'error,message'
-      : body.error === 'Unauthorized' && keys === 'error';
+      : body.error === 'Unauthorized' && keys === (isPublishing(name) ? 'error,code' : 'error');
   return [
     ...faults(status === 401, `status ${status}`),
     ...faults(isRightBody, 'wrong body'),
@@ -155,7 +177,18 @@ async function stateOf({ owner, namespace }: Estate): Promise<unknown> {
     keys: await rows(`SELECT id, name, hash, expires_at FROM api_keys WHERE account_id = $1 ORDER BY id`, owner.id),
     namespaces: await rows('SELECT * FROM namespaces WHERE account_id = $1 ORDER BY id', owner.id),
     servers: await rows(
-      'SELECT s.* FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY s.id',
+      `SELECT to_jsonb(s) - '{use_count,popularity}'::text[] AS server FROM servers s
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY s.id`,
+      namespace,
+    ),
+    secrets: await rows(
+      `SELECT x.* FROM server_secrets x JOIN servers s ON s.id = x.server_id
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.id`,
+      namespace,
+    ),
+    icons: await rows(
+      `SELECT x.* FROM server_icons x JOIN servers s ON s.id = x.server_id
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.server_id`,
       namespace,
     ),
     connections: await rows(
@@ -238,7 +271,9 @@ describe('a request without a valid key', () => {
   });
 
   verifies('auth:body:registry', 'gets {error: "Unauthorized"} outside connections', async () => {
-    const outside = guarded().filter(({ path }) => !path.startsWith('/connect') && !isMcp(path));
+    const outside = guarded().filter(
+      (route) => !route.path.startsWith('/connect') && !isMcp(route.path) && !isPublishing(nameOf(route)),
+    );
     expect(outside.length).toBeGreaterThan(8);
     for (const { response } of await walk(outside, undefined)) expect(response.body).toEqual({ error: 'Unauthorized' });
   });
@@ -275,14 +310,17 @@ describe('a valid key', () => {
     const order = ['/accounts', '/connect', '/servers', '/namespaces'];
     const rank = ({ method, path }: Route) =>
       method === 'DELETE' ? order.findIndex((prefix) => path.startsWith(prefix)) : -1;
-    const bySafety = guarded().toSorted((a, b) => rank(a) - rank(b));
+    const bySafety = guarded().toSorted((a, b) => rank(a) - rank(b) || b.path.length - a.path.length);
     const refused: string[] = [];
     for (const route of bySafety) {
       // The key that is revoked on the way is not the one that asks.
       const made = await app.as(own.owner).post('/accounts/me/api-keys', { name: 'to be revoked' });
       const target = { ...own, keyId: made.body.id as string };
       const scheme = rank(route) < 0 ? 'bearer' : 'Bearer';
-      const { response } = await visit(route, `${scheme} ${own.owner.key}`, { path: pathOf(route, target) });
+      const { response } = await visit(route, `${scheme} ${own.owner.key}`, {
+        path: pathOf(route, target),
+        body: bodyOf(route, own),
+      });
       const declared = declarationOf(route);
       const isOperators = declared !== 'public' && declared?.operator === true;
       const isMethodRefused = isMcp(route.path) && route.method !== 'POST';
@@ -368,9 +406,9 @@ describe('somebody else’s key', () => {
     },
   );
 
-  verifies('operator:owns-nothing', 'the operator’s key opens nothing but accounts', async () => {
-    const isAccounts = ({ path }: Route) => path.startsWith('/accounts');
-    const rest = guarded().filter((route) => !isAccounts(route));
+  verifies('operator:owns-nothing', 'the operator’s key opens nothing but accounts and its own routes', async () => {
+    const isOperators = (route: Route) => (declarationOf(route) as AccessRule).operator === true;
+    const rest = guarded().filter((route) => !route.path.startsWith('/accounts') && !isOperators(route));
     expect(rest.length).toBeGreaterThan(15);
     expect(await trespass(app.operator.key, rest)).toEqual([]);
   });

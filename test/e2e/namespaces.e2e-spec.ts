@@ -297,6 +297,18 @@ describe('GET /namespaces', () => {
     });
   });
 
+  verifies('namespace:list:fields', '`fields` leaves the members that were asked for', async () => {
+    const account = await app.account();
+    const name = await createNamespace(app, account);
+    expect((await app.as(account).get('/namespaces?fields=name,nonsense')).body.namespaces).toEqual([{ name }]);
+    expect((await app.as(account).get(`/namespaces?q=${name}&fields=createdAt`)).body.namespaces).toEqual([
+      { createdAt: expect.stringMatching(isoUtc) },
+    ]);
+    expect((await app.as(account).get('/namespaces?fields=name,%20createdAt')).body.namespaces).toEqual([
+      { name, createdAt: expect.stringMatching(isoUtc) },
+    ]);
+  });
+
   it('refuses a filter it cannot read, and ignores one it does not know', async () => {
     const faulty = [
       `q=${'a'.repeat(40)}`,

@@ -274,7 +274,7 @@ describe('the resource', () => {
     await age(app, owner, 'ended');
     const next = await app.sibling();
     closing.push(() => next.close());
-    await next.service(CredentialsService).accessToken(owner, `${guarded.origin}/mcp`);
+    await next.get(CredentialsService).accessToken(owner, `${guarded.origin}/mcp`);
     const sent = server.seen.filter(({ endpoint }) => endpoint === 'authorize' || endpoint === 'token');
     expect(sent.map(({ params }) => params.get('grant_type'))).toEqual([null, 'authorization_code', 'refresh_token']);
     expect(sent.map(({ params }) => params.getAll('resource'))).toEqual([announced, announced, announced]);
@@ -399,7 +399,7 @@ describe('registration', () => {
     const owner = newOwner();
     const url = await behind(server);
     await authorize(app, owner, url);
-    expect(await app.service(CredentialsService).accessToken(owner, url)).toBe(server.issued.at(-1)?.accessToken);
+    expect(await app.get(CredentialsService).accessToken(owner, url)).toBe(server.issued.at(-1)?.accessToken);
     expect(fetched).toContain(`${PUBLIC_URL}/oauth/client.json`);
     expect(server.seen.find(({ endpoint }) => endpoint === 'token')?.params.get('client_id')).toBe(
       `${PUBLIC_URL}/oauth/client.json`,
@@ -448,6 +448,8 @@ describe('addresses in metadata', () => {
       expect(await refusal(inside.origin)).toContain('Slipway does not dial private addresses');
       expect(inside.asked).not.toContain('/reg');
     }
+    const named = await ownSite(() => ({ token_endpoint: 'https://user:word@as.example/token' }));
+    expect(await refusal(named.origin)).toContain('carries a user name or password');
     const redirecting = await site(() => ({}), { status: 302, headers: { location: metadata }, text: '' });
     expect(await refusal(`${redirecting.origin}/mcp`)).toContain('Slipway does not dial cloud metadata addresses');
   });

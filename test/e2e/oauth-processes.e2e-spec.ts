@@ -124,11 +124,12 @@ describe('a process that is killed', () => {
       const victim = startProcess(owner, 5);
       await victim.ready();
       await age(app, owner, 'ended');
-      server.holdTokens();
+      // Only this one: who waits asks as soon as the victim's lock is gone.
+      server.holdTokens(1);
       victim.go();
       await until(() => server.held === 1, 'the server has rotated its token');
       const waiting = app
-        .service(CredentialsService)
+        .get(CredentialsService)
         .accessToken(owner, guarded.url)
         .catch((error: unknown) => error);
       victim.kill();
@@ -138,7 +139,7 @@ describe('a process that is killed', () => {
       expect(await waiting).toMatchObject({ code: 'auth_required' });
       expect(Date.now() - startedAt).toBeLessThan(10_000);
       await authorize(app, owner, guarded.url);
-      expect(await app.service(CredentialsService).accessToken(owner, guarded.url)).not.toBeNull();
+      expect(await app.get(CredentialsService).accessToken(owner, guarded.url)).not.toBeNull();
     },
     SLOW_MS,
   );
@@ -158,7 +159,7 @@ describe('a process that is killed', () => {
       victim.kill();
       await victim.ended;
       server.releaseTokens('cut');
-      const token = await app.service(CredentialsService).accessToken(owner, guarded.url);
+      const token = await app.get(CredentialsService).accessToken(owner, guarded.url);
       expect(token).toBe(server.issued.at(-1)?.accessToken);
     },
     SLOW_MS,

@@ -30,7 +30,7 @@ import {
   publishExternal,
   setCurrent,
   type SeededServer,
-} from '../support/server-rows.js';
+} from '../support/current-releases.js';
 import { until } from '../support/until.js';
 import { closing, start, textOf } from '../support/upstream-clients.js';
 import type { Upstream } from '../support/upstream.js';
@@ -728,6 +728,17 @@ describe('the official client', () => {
 });
 
 describe('the record of invocations', () => {
+  it('counts what reached the server as its uses', async () => {
+    const server = await external(await start(), { properties: { mode: { type: 'string' } }, required: ['mode'] });
+    for (const mode of ['a', 'b', '', 'a']) await run(other, `${server.slug}?mode=${mode}`, echo('x'));
+    const uses = async () => {
+      const rows = await app.database.query('SELECT use_count FROM servers WHERE id = $1', [server.serverId]);
+      return Number((rows as { use_count: string }[])[0].use_count);
+    };
+    await until(async () => (await uses()) >= 3, 'the uses are counted');
+    expect(await uses()).toBe(3);
+  });
+
   it('holds every request that names a server, with its outcome and without its secrets', async () => {
     const heard: Invocation[] = [];
     const started: string[] = [];

@@ -23,7 +23,6 @@ export const registryResources = {
   'namespace:owns:skills': {
     source: 'Spec 1',
     behavior: 'A skill belongs to the namespace that addresses it.',
-    pending: 'releases',
   },
 
   // Spec 2.2: release fields
@@ -96,7 +95,6 @@ export const registryResources = {
   'server:detail:icon-url': {
     source: 'Spec 2.3',
     behavior: '`iconUrl` is a URL under which the icon of the server can be fetched.',
-    pending: 'releases',
   },
   'server:detail:remote-unreleased': {
     source: 'Spec 2.3',
@@ -105,7 +103,6 @@ export const registryResources = {
   'server:detail:remote': {
     source: 'Spec 2.3, House',
     behavior: '`remote` is true exactly when the current release is external or hosted.',
-    pending: 'releases',
   },
   'server:detail:deployment-url-null': {
     source: 'Spec 2.3, Field',
@@ -114,7 +111,6 @@ export const registryResources = {
   'server:detail:deployment-url': {
     source: 'Spec 2.3',
     behavior: '`deploymentUrl` is the address at which the current release serves MCP.',
-    pending: 'releases',
   },
   'server:detail:connections-empty': {
     source: 'Spec 2.3',
@@ -123,12 +119,10 @@ export const registryResources = {
   'server:detail:connections-stdio': {
     source: 'Spec 2.3, Field',
     behavior: 'A stdio release appears in `connections` as `{type: "stdio", bundleUrl, runtime, configSchema}`.',
-    pending: 'releases',
   },
   'server:detail:connections-http': {
     source: 'Spec 2.3, Field',
     behavior: 'A remote release appears in `connections` as `{type: "http", deploymentUrl, configSchema}`.',
-    pending: 'releases',
   },
   'server:detail:security-null': {
     source: 'Spec 2.3, Field',
@@ -137,7 +131,6 @@ export const registryResources = {
   'server:detail:security': {
     source: 'Spec 2.3, House',
     behavior: '`security.scanPassed` is the boolean result of the newest scanned release.',
-    pending: 'releases',
   },
   'server:detail:tools-null': {
     source: 'Spec 2.3, Field',
@@ -146,23 +139,19 @@ export const registryResources = {
   'server:detail:tools': {
     source: 'Spec 2.3',
     behavior: '`tools` lists the scanned tools as `{name, description, inputSchema, outputSchema}`.',
-    pending: 'releases',
   },
   'server:detail:tools-description-null': {
     source: 'Spec 2.3, Field',
     behavior: '`description` of a scanned tool that has none is present and null.',
-    pending: 'releases',
   },
   'server:detail:tools-input-schema': {
     source: 'Spec 2.3',
     behavior: '`inputSchema` of a scanned tool is `{type, properties}`.',
-    pending: 'releases',
   },
   'server:detail:tools-output-schema': {
     source: 'Spec 2.3',
     behavior:
       '`outputSchema` of a scanned tool is `{type, properties, required}` and absent when the tool declares none.',
-    pending: 'releases',
   },
   'server:detail:resources-null': {
     source: 'Spec 2.3, Field',
@@ -171,7 +160,6 @@ export const registryResources = {
   'server:detail:resources': {
     source: 'Spec 2.3',
     behavior: '`resources` lists the scanned resources as `{name, uri, description, mimeType}`.',
-    pending: 'releases',
   },
   'server:detail:prompts-null': {
     source: 'Spec 2.3, Field',
@@ -180,12 +168,10 @@ export const registryResources = {
   'server:detail:prompts': {
     source: 'Spec 2.3',
     behavior: '`prompts` lists the scanned prompts as `{name, description, arguments}`.',
-    pending: 'releases',
   },
   'server:detail:prompts-arguments': {
     source: 'Spec 2.3',
     behavior: 'An argument of a prompt is `{name, description, required}` with a boolean `required`.',
-    pending: 'releases',
   },
 
   // Spec 2.5: invocation log entry
@@ -265,12 +251,10 @@ export const registryResources = {
   'skill:identified-by-slug': {
     source: 'Spec 2.7',
     behavior: 'A skill is identified by namespace and slug.',
-    pending: 'releases',
   },
   'skill:field:qualified-name': {
     source: 'Spec 2.7',
     behavior: '`qualifiedName` of a skill is the string `namespace/slug`.',
-    pending: 'releases',
   },
 
   // Spec 2.8: server as created in a namespace

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Abstract, Type } from '@nestjs/common';
+import type { Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import pg from 'pg';
 import supertest from 'supertest';
@@ -41,10 +41,8 @@ export interface TestApp {
   as(account?: TestAccount): TestClient;
   /** Creates an account with a key, past the API. */
   account(overrides?: { kind?: 'user' | 'organization'; isOperator?: boolean }): Promise<TestAccount>;
-  /** A service of the running app, for what no route shows. */
-  service<T>(type: abstract new (...args: never[]) => T): T;
-  /** A service of the running app. */
-  get<T>(type: Abstract<T>): T;
+  /** A service of the process, for what has no route. */
+  get<T>(type: abstract new (...args: never[]) => T): T;
   /** A second process on the same database, as far as a process can be one inside a test. */
   sibling(settings?: NodeJS.ProcessEnv): Promise<TestApp>;
   close(): Promise<void>;
@@ -136,8 +134,7 @@ async function startOn(
     operator: owner,
     as: (account) => clientOf(url, account?.key),
     account: (overrides) => addAccount(database, overrides),
-    service: (type) => app.get(type as Type, { strict: false }),
-    get: (type) => app.get(type, { strict: false }),
+    get: (type) => app.get(type as Type, { strict: false }),
     sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
     close: async () => {
       await app.close();

@@ -23,7 +23,7 @@ export async function beginSetup(
   upstreamUrl: string,
   { challenge = null, label = 'acme/weather' }: { challenge?: string[] | null; label?: string } = {},
 ): Promise<string> {
-  const { setupUrl } = await app.service(CredentialsService).begin(owner, { upstreamUrl, challenge, label });
+  const { setupUrl } = await app.get(CredentialsService).begin(owner, { upstreamUrl, challenge, label });
   return setupUrl;
 }
 

@@ -1,72 +1,81 @@
 import { randomUUID } from 'node:crypto';
-import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../../src/modules/releases/releases.types.js';
-import type { ReleaseType } from '../../src/modules/servers/server.types.js';
-import { RelayService } from '../../src/platform/queue/relay.service.js';
-import type { TestAccount, TestApp } from './app.js';
-import { createServer } from './factories.js';
+import type { ServerSnapshot } from '../../src/modules/servers/server.types.js';
+import { uniqueName, type TestApp } from './app.js';
 
-/** What the current release of a server is to be. */
-export interface SeededRelease {
-  type?: ReleaseType;
-  upstreamUrl?: string | null;
-  configSchema?: object;
+/** A snapshot as the pipeline of releases writes it; the rest is made up. */
+export function snapshotOf(given: Partial<ServerSnapshot> = {}): ServerSnapshot {
+  return {
+    releaseId: randomUUID(),
+    type: 'external_shttp',
+    upstreamUrl: 'http://upstream.invalid/mcp',
+    runtime: null,
+    configSchema: {},
+    serverInfo: null,
+    tools: [],
+    resources: [],
+    resourceTemplates: [],
+    prompts: [],
+    ...given,
+  };
 }
 
-/** A server as its row has it. */
-export interface SeededServer {
-  /** Its qualified name. */
-  name: string;
-  serverId: string;
-  slug: string;
-  releaseId: string;
-}
-
-/**
- * Makes a release current past the API, and tells nobody: processes find out when what they know is 5 s old. See
- * {@link announceCurrent}.
- */
-export async function setCurrent(
+/** Gives a server a current release, past the API and its pipeline. */
+export async function releaseServer(
   app: TestApp,
-  name: string,
-  { type = 'external_shttp', upstreamUrl = null, configSchema = {} }: SeededRelease,
-): Promise<SeededServer> {
-  const releaseId = randomUUID();
-  const snapshot = { releaseId, type, upstreamUrl, runtime: null, configSchema, serverInfo: null, tools: null };
-  const [namespace, server = ''] = name.split('/');
-  const found: { id: string; slug: string }[] = await app.database.query(
-    `WITH done AS (
-       UPDATE servers s SET current_release_id = $3, current_type = $4, snapshot = $5::jsonb
-         FROM namespaces n WHERE n.id = s.namespace_id AND n.name = $1 AND s.name = $2 RETURNING s.id, s.slug
-     ) SELECT id, slug FROM done`,
-    [namespace, server, releaseId, type, JSON.stringify(snapshot)],
+  qualifiedName: string,
+  given: Partial<ServerSnapshot> = {},
+  scanPassed: boolean | null = true,
+): Promise<ServerSnapshot> {
+  const snapshot = snapshotOf(given);
+  const [namespace, name = ''] = qualifiedName.split('/');
+  await app.database.query(
+    `UPDATE servers s SET current_release_id = $3, current_type = $4, snapshot = $5, scan_passed = $6
+       FROM namespaces n WHERE n.id = s.namespace_id AND n.name = $1 AND s.name = $2`,
+    [namespace, name, snapshot.releaseId, snapshot.type, JSON.stringify(snapshot), scanPassed],
   );
-  if (found.length !== 1) throw new Error(`There is no server ${name}`);
-  return { name, serverId: found[0].id, slug: found[0].slug, releaseId };
+  return snapshot;
 }
 
-/** Tells every process that another release is current, as publishing does. */
-export function announceCurrent(app: TestApp, { serverId, slug, releaseId }: SeededServer): void {
-  app.get(RelayService).publish(RELEASE_CURRENT_TOPIC, { serverId, slug, releaseId } satisfies ReleaseCurrent);
+/** What a seeded server may be given; the rest is made up. */
+export interface ServerSeed {
+  name?: string;
+  displayName?: string;
+  description?: string;
+  unlisted?: boolean;
+  useCount?: number;
 }
 
-/** Makes an external release current past the API and tells every process. */
-export async function publishExternal(
-  app: TestApp,
-  name: string,
-  upstreamUrl: string,
-  configSchema?: object,
-): Promise<SeededServer> {
-  const server = await setCurrent(app, name, { upstreamUrl, configSchema });
-  announceCurrent(app, server);
-  return server;
+/** Writes servers past the API, the first one as the newest. Returns their names. */
+export async function seedServers(app: TestApp, namespace: string, seeds: ServerSeed[]): Promise<string[]> {
+  const rows = seeds.map(({ name = uniqueName('server'), displayName, description, unlisted, useCount }) => ({
+    name,
+    title: displayName ?? name,
+    description: description ?? '',
+    unlisted: unlisted ?? false,
+    uses: useCount ?? 0,
+  }));
+  await app.database.query(
+    `INSERT INTO servers (namespace_id, name, display_name, description, slug, unlisted, use_count, popularity, created_at)
+     SELECT n.id, row ->> 'name', row ->> 'title', row ->> 'description', n.name || '--' || (row ->> 'name'),
+            (row ->> 'unlisted')::boolean, (row ->> 'uses')::bigint,
+            floor(4 * log(2, (row ->> 'uses')::bigint + 1)), now() - place * interval '1 second'
+       FROM namespaces n, jsonb_array_elements($2::jsonb) WITH ORDINALITY AS given(row, place) WHERE n.name = $1`,
+    [namespace, JSON.stringify(rows)],
+  );
+  return rows.map(({ name }) => name);
 }
 
-/** A new server whose current release is external. Nobody asked for it yet, so there is nobody to tell. */
-export async function externalServer(
-  app: TestApp,
-  owner: TestAccount,
-  upstreamUrl: string,
-  configSchema?: object,
-): Promise<SeededServer> {
-  return setCurrent(app, await createServer(app, owner), { upstreamUrl, configSchema });
+/** The id of a server. */
+export async function serverIdOf(app: TestApp, qualifiedName: string): Promise<string> {
+  const [namespace, name = ''] = qualifiedName.split('/');
+  const [row] = await app.database.query<{ id: string }[]>(
+    'SELECT s.id FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 AND s.name = $2',
+    [namespace, name],
+  );
+  return row?.id ?? '';
+}
+
+/** A server's path. */
+export function pathOf(qualifiedName: string, rest = ''): string {
+  return `/servers/${encodeURIComponent(qualifiedName)}${rest}`;
 }

@@ -30,7 +30,7 @@ const USUAL_PATH = '/mcp';
 const USUAL_PATH_TIMEOUT_MS = 5_000;
 
 /** What the server offers, or what ends or pauses its release. */
-type ScanResult = { facts: ServerFacts } | { outcome: StageOutcome };
+type ScanResult = { facts: ServerFacts; isLive: boolean } | { outcome: StageOutcome };
 
 /** Asks a server that runs elsewhere what it offers. */
 @Injectable()
@@ -48,13 +48,13 @@ export class ExternalScan {
     const target = credentialTarget(new URL(upstreamUrl ?? ''), release, this.vault);
     try {
       const scan = await this.authorizedScan(target, serverId, upstreamUrl ?? '', lease);
-      return { facts: factsOfScan(scan) };
+      return { facts: factsOfScan(scan), isLive: true };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
       if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
       if (error instanceof UpstreamError && error.isForbidden) {
         const facts = await this.factsOfPublishedCard(release, lease);
-        if (facts) return { facts };
+        if (facts) return { facts, isLive: false };
       }
       if (error instanceof UpstreamFailure) return { outcome: await this.unreachable(target, error) };
       throw error;
@@ -118,7 +118,7 @@ export class ExternalScan {
     lease: ReleaseLease,
   ): Promise<ScanResult> {
     const facts = await this.factsOfPublishedCard(release, lease);
-    if (facts) return { facts };
+    if (facts) return { facts, isLive: false };
     try {
       return { outcome: await this.askOwner(release, refused.challenges) };
     } catch (error) {

@@ -32,7 +32,8 @@ export class RunLink extends Link {
   protected override failed(_method: string, error: Error): Error {
     if (!(error instanceof UpstreamFailure) || error instanceof CallerLeftError) return error;
     const { serverName, upstream, inputs } = this.target;
-    if (error instanceof UpstreamAuthRequiredError) return new ServerAuthRequiredError(serverName, inputs);
+    if (error instanceof UpstreamAuthRequiredError)
+      return new ServerAuthRequiredError(serverName, inputs, error.challenges);
     const message = withoutAddress(error.message, upstream, `"${serverName}"`);
     return error instanceof UpstreamTimeoutError
       ? new UpstreamTimeoutError(message, error.outcomeUnknown)

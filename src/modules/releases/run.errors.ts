@@ -39,13 +39,13 @@ export class RunPathNotFoundError extends DomainError {
   }
 }
 
-/** The upstream answered 401, and there is no connection whose headers could be put right. */
+/** The upstream wants authorization, and there is no connection whose headers could be put right. */
 export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   /** @param given what the caller may configure, in words; empty when there is nothing */
-  constructor(server: string, given: string) {
-    super(false);
+  constructor(server: string, given: string, challenges: string[]) {
+    super(false, challenges);
     this.message =
-      `The server ${server} wants authorization of its own: it answered 401, and your key for this service is never ` +
-      `passed on to it. ${given === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${given}.`}`;
+      `The server ${server} wants authorization of its own: it refused what it was sent, and your key for this ` +
+      `service is never passed on to it. ${given === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${given}.`}`;
   }
 }

@@ -90,7 +90,9 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const record = this.observer.wantsRecords ? new InvocationRecord() : undefined;
     const open = async () => {
       runnable = await find();
-      return { channel: this.channelOrRefusal(runnable, request), caller: `${keyId} ${runnable.serverId}` };
+      const channel = this.channelOrRefusal(runnable, request);
+      if (!(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
+      return { channel, caller: `${keyId} ${runnable.serverId}` };
     };
     try {
       if (!isMcp(path)) throw new RunPathNotFoundError(runnable.name, this.urlOf(runnable));

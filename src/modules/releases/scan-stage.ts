@@ -25,7 +25,7 @@ export class ScanStage implements ReleaseStage {
     switch (release.type) {
       case 'external_shttp': {
         const result = await this.external.run(release, lease);
-        return 'facts' in result ? this.judge(release, result.facts) : result.outcome;
+        return 'facts' in result ? this.judge(release, result.facts, result.isLive) : result.outcome;
       }
       case 'stdio':
         return this.judge(release, factsOfBundle(await this.files.readBundle(release.id), release.serverCard));
@@ -38,8 +38,8 @@ export class ScanStage implements ReleaseStage {
   }
 
   /** The security check, and what the later stages need. */
-  private judge(release: Release, facts: ServerFacts): StageOutcome {
-    const findings = checkServer(facts);
+  private judge(release: Release, facts: ServerFacts, isLive = false): StageOutcome {
+    const findings = checkServer({ ...facts, requireSchemas: isLive });
     const also: StageOutcome['also'] = (tx) => this.servers.setScan(release.serverId, findings.length === 0, tx);
     if (findings.length > 0) {
       return { change: { status: 'FAILURE_SCAN' }, lines: report(findings), also };

@@ -30,7 +30,6 @@ describe('what is known of a server', () => {
       resources: [],
       resourceTemplates: [],
       prompts: [],
-      requireSchemas: true,
     });
   });
 

@@ -13,8 +13,6 @@ export interface ServerFacts {
   resources: Item[] | null;
   resourceTemplates: Item[] | null;
   prompts: Item[] | null;
-  /** A live server must give each tool an `inputSchema`; a card or a manifest may leave it out. */
-  requireSchemas?: boolean;
   /** Bundles only. */
   runtime?: BundleRuntime;
   /** What the files themselves ask to be configured. */
@@ -31,7 +29,6 @@ export function factsOfScan(scan: ServerScan): ServerFacts {
     resources: scan.resources ?? [],
     resourceTemplates: scan.resourceTemplates ?? [],
     prompts: scan.prompts ?? [],
-    requireSchemas: true,
   };
 }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { project } from '../../platform/http/query-values.js';
+import { project } from '../../platform/http/input-values.js';
 import type { Caller } from '../auth/access.types.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { conditionsOf, scopeOf, SqlValues, type ServerScope } from './server-filters.js';
@@ -14,6 +14,14 @@ import { Server } from './server.entity.js';
 
 /** Fewer hits than this are filled up with servers that have only some of the words, or similar ones. */
 const FEW_HITS = 10;
+
+/** How much of a word must be there: half of its trigrams are, when one letter of six is missing. */
+const SIMILARITY_MIN = 0.45;
+
+interface Hit {
+  id: string;
+  score: number;
+}
 
 /** A page of a list: which servers, and how many there are altogether. */
 interface Found {
@@ -113,17 +121,24 @@ export class ServerSearchService {
   /** The best servers for the words, best first; of all of them only those of the page are read. */
   private async search(scope: ServerScope, searched: Searched): Promise<Found> {
     const { page = 1, pageSize = 10, topK = 500 } = scope.query;
-    const rank = async (mode: 'all words' | 'some words') => {
-      const values = new SqlValues();
-      const text = rankingOf(searched, mode, conditionsOf(scope, values), values, topK);
-      return this.servers.query<{ id: string; score: number }[]>(text, values.list);
-    };
-    let hits = await rank('all words');
-    if (hits.length < FEW_HITS) hits = await rank('some words');
+    const values = new SqlValues();
+    const text = rankingOf(searched, 'all words', conditionsOf(scope, values), values, topK);
+    let hits = await this.servers.query<Hit[]>(text, values.list);
+    if (hits.length < FEW_HITS) hits = await this.searchLoosely(scope, searched, topK);
     const offset = (page - 1) * pageSize;
     const shown = hits.slice(offset, offset + pageSize);
     const scores = new Map(shown.map(({ id, score }) => [id, score]));
     return { ids: shown.map(({ id }) => id), total: hits.length, scores };
+  }
+
+  /** The operator that finds similar words goes by a setting, which must not outlive the statement. */
+  private async searchLoosely(scope: ServerScope, searched: Searched, topK: number): Promise<Hit[]> {
+    const values = new SqlValues();
+    const text = rankingOf(searched, 'some words', conditionsOf(scope, values), values, topK);
+    return this.servers.manager.transaction(async (tx) => {
+      await tx.query(`SET LOCAL pg_trgm.word_similarity_threshold = ${SIMILARITY_MIN}`);
+      return tx.query<Hit[]>(text, values.list);
+    });
   }
 
   private async ids(text: string, values: unknown[]): Promise<string[]> {

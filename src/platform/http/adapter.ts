@@ -26,9 +26,9 @@ const IDLE_SWEEP_MS = 100;
  * routes that are served directly never reach Express.
  */
 export class SlipwayAdapter extends ExpressAdapter {
-  /** What is open. Browsers open connections ahead of any request, which Node does not count as idle. */
-  private readonly sockets = new Set<Socket>();
   private door: Door = () => false;
+  /** Sockets that sent no request yet: Node does not count them as idle, and some clients open one more than they use. */
+  private readonly unused = new Set<Socket>();
   private observe: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
 
   constructor() {
@@ -61,6 +61,7 @@ export class SlipwayAdapter extends ExpressAdapter {
   override initHttpServer(_options: NestApplicationOptions): void {
     const app = this.getInstance<(request: IncomingMessage, response: ServerResponse) => void>();
     const server = http.createServer((request, response) => {
+      this.unused.delete(request.socket);
       request.url = canonicalPath(request.url ?? '/');
       const given = request.headers['x-request-id'];
       const id = typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
@@ -70,11 +71,11 @@ export class SlipwayAdapter extends ExpressAdapter {
       this.observe?.(request, response);
       if (!this.door(request, response)) app(request, response);
     });
-    server.keepAliveTimeout = KEEP_ALIVE_MS;
-    server.on('connection', (socket) => {
-      this.sockets.add(socket);
-      socket.once('close', () => this.sockets.delete(socket));
+    server.on('connection', (socket: Socket) => {
+      this.unused.add(socket);
+      socket.once('close', () => this.unused.delete(socket));
     });
+    server.keepAliveTimeout = KEEP_ALIVE_MS;
     this.httpServer = server;
   }
 
@@ -84,7 +85,7 @@ export class SlipwayAdapter extends ExpressAdapter {
     const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
     const sweep = setInterval(() => {
       server.closeIdleConnections();
-      for (const socket of this.sockets) if (socket.bytesRead === 0) socket.destroy();
+      for (const socket of this.unused) socket.destroy();
     }, IDLE_SWEEP_MS);
     try {
       await super.close();
