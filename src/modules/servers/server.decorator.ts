@@ -1,7 +1,6 @@
 import { Injectable, Param, type PipeTransform } from '@nestjs/common';
 import { ApiParam } from '@nestjs/swagger';
 import { QualifiedNamePipe } from './qualified-name.js';
-import { qualifiedNameParam } from './servers.access.js';
 import type { ServerRef } from './server.types.js';
 import { qualifiedNameParam } from './servers.access.js';
 import { ServersService } from './servers.service.js';
@@ -28,5 +27,5 @@ export function TargetServer(): ParameterDecorator {
 
 /** Documents `:qualifiedName`. */
 export function ApiServerName(): MethodDecorator & ClassDecorator {
-  return applyDecorators(ApiParam(qualifiedNameParam));
+  return ApiParam(qualifiedNameParam);
 }
