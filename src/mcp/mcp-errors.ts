@@ -26,6 +26,8 @@ export class UpstreamError extends UpstreamFailure {
     override readonly outcomeUnknown = false,
     /** Something answers, but no MCP server: the path of the URL may be wrong. */
     readonly isWrongPath = false,
+    /** It answered 403 and named no way in. */
+    readonly isForbidden = false,
   ) {
     super(message, detail);
   }
@@ -144,7 +146,8 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
     );
   }
   if (status === 403) {
-    return new UpstreamError(`${where} answered 403: the headers it was sent do not give access.`);
+    const message = `${where} answered 403: the headers it was sent do not give access.`;
+    return new UpstreamError(message, undefined, false, false, true);
   }
   if (status === 405 || status === 501) {
     const message = `${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`;

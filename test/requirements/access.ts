@@ -93,7 +93,6 @@ export const access = {
   'events:release-stream': {
     source: 'Spec 6, Field',
     behavior: '`GET …/releases/{id}/stream` sends the log and status of a release as server-sent events.',
-    pending: 'releases',
   },
   'events:triggers': {
     source: 'Spec 6, Field',

@@ -55,33 +55,27 @@ export const registryEndpoints = {
   'release:list:order': {
     source: 'Spec 1, 4.6',
     behavior: '`GET /servers/{qualifiedName}/releases` lists the releases most recent first.',
-    pending: 'releases',
   },
   'release:list:shape': {
     source: 'Spec 4.6',
     behavior:
       'The answer is `{releases, pagination}` with the integers currentPage, pageSize, totalPages and totalCount.',
-    pending: 'releases',
   },
   'release:list:page': {
     source: 'Spec 4.6, 8',
     behavior: '`page` accepts the integers 1 to 9007199254740991 and defaults to 1; others answer 400 `{error}`.',
-    pending: 'releases',
   },
   'release:list:page-size': {
     source: 'Spec 4.6, 8',
     behavior: '`pageSize` accepts the integers 1 to 100 and defaults to 20; others answer 400 `{error}`.',
-    pending: 'releases',
   },
   'release:list:past-end': {
     source: 'Spec 4.6, Field',
     behavior: 'A page past the end, up to the highest number allowed, answers 200 with no releases.',
-    pending: 'releases',
   },
   'release:list:not-found': {
     source: 'Spec 4.6, 7',
     behavior: 'Listing the releases of an unknown or foreign server answers 404 `{error: "Server not found"}`.',
-    pending: 'releases',
   },
 
   // Spec 4.7: resume a release
@@ -89,22 +83,18 @@ export const registryEndpoints = {
     source: 'Spec 3, 4.7',
     behavior:
       '`POST …/releases/{id}/resume` without a body answers 202 `{status: "WORKING", deploymentId}` with a UUID.',
-    pending: 'releases',
   },
   'release:resume:latest': {
     source: 'Spec 3, 4.7',
     behavior: 'The id `latest` means the most recent release.',
-    pending: 'releases',
   },
   'release:resume:not-found': {
     source: 'Spec 4.7, 7',
     behavior: 'Resuming a release of an unknown or foreign server answers 404 `{error: "Server not found"}`.',
-    pending: 'releases',
   },
   'release:resume:unknown-id': {
     source: 'Spec 4.7, Field',
     behavior: 'Resuming a release that the server does not have answers 404 `{error}`.',
-    pending: 'releases',
   },
 
   // Spec 4.8: infer a tool output schema

@@ -26,49 +26,41 @@ export const registryResources = {
   },
 
   // Spec 2.2: release fields
-  'release:field:id': { source: 'Spec 2.2', behavior: '`id` of a release is a UUID.', pending: 'releases' },
-  'release:field:status': { source: 'Spec 2.2', behavior: '`status` of a release is a string.', pending: 'releases' },
+  'release:field:id': { source: 'Spec 2.2', behavior: '`id` of a release is a UUID.' },
+  'release:field:status': { source: 'Spec 2.2', behavior: '`status` of a release is a string.' },
   'release:status:values': {
     source: 'Spec 2.2, Field',
     behavior:
       '`status` is one of QUEUED, WORKING, SUCCESS, FAILURE, FAILURE_SCAN, AUTH_REQUIRED, AUTH_TIMEOUT, CANCELLED and INTERNAL_ERROR.',
-    pending: 'releases',
   },
-  'release:field:type': { source: 'Spec 2.2', behavior: '`type` of a release is a string.', pending: 'releases' },
+  'release:field:type': { source: 'Spec 2.2', behavior: '`type` of a release is a string.' },
   'release:type:values': {
     source: 'Spec 2.2, Field',
     behavior: '`type` is one of `hosted_shttp`, `external_shttp` and `stdio`.',
-    pending: 'releases',
   },
   'release:field:created-at': {
     source: 'Spec 2.2',
     behavior: '`createdAt` of a release is an ISO 8601 timestamp string.',
-    pending: 'releases',
   },
   'release:field:updated-at': {
     source: 'Spec 2.2',
     behavior: '`updatedAt` of a release is the ISO 8601 time of its last status change.',
-    pending: 'releases',
   },
   'release:field:commit': {
     source: 'Spec 2.2',
     behavior: '`commit` is the commit given at publishing, or null.',
-    pending: 'releases',
   },
   'release:field:commit-message': {
     source: 'Spec 2.2',
     behavior: '`commitMessage` is the message given at publishing, or null.',
-    pending: 'releases',
   },
   'release:field:branch': {
     source: 'Spec 2.2',
     behavior: '`branch` is the branch given at publishing, or null.',
-    pending: 'releases',
   },
   'release:field:upstream-url': {
     source: 'Spec 2.2',
     behavior: '`upstreamUrl` is the URL of an external release and null for the other types.',
-    pending: 'releases',
   },
   'release:field:mcp-url': {
     source: 'Spec 2.2',
@@ -77,13 +69,11 @@ export const registryResources = {
   'release:logs:omitted-in-list': {
     source: 'Spec 2.2, 4.6',
     behavior: 'A release in a list carries no `logs` key.',
-    pending: 'releases',
   },
-  'release:logs:on-one': { source: 'Spec 2.2', behavior: 'Getting one release returns its logs.', pending: 'releases' },
+  'release:logs:on-one': { source: 'Spec 2.2', behavior: 'Getting one release returns its logs.' },
   'release:logs:shape': {
     source: 'Spec 2.2, Field',
     behavior: 'A log entry of a release is `{stage, level, message, timestamp, error?}`.',
-    pending: 'releases',
   },
 
   // Spec 2.3: server detail

@@ -6,48 +6,39 @@ export const states = {
   'release:resume:working': {
     source: 'Spec 3',
     behavior: 'Resuming a paused release moves it to WORKING.',
-    pending: 'releases',
   },
   'release:resume:paused-only': {
     source: 'Spec 3, Field',
     behavior: 'Resuming a release that is not paused answers 400 and leaves it as it was.',
-    pending: 'releases',
   },
   'release:resume:auth-timeout': {
     source: 'Spec 3, House',
     behavior: 'A release in AUTH_TIMEOUT is still paused and can be resumed.',
-    pending: 'releases',
   },
   'release:state:picked-up': {
     source: 'Spec 3, House',
     behavior: 'A QUEUED release becomes WORKING when a worker takes it.',
-    pending: 'releases',
   },
   'release:state:outcome': {
     source: 'Spec 3, House',
     behavior:
       'A WORKING release ends as SUCCESS, FAILURE, FAILURE_SCAN or INTERNAL_ERROR, by the stage and kind of its failure.',
-    pending: 'releases',
   },
   'release:state:pauses': {
     source: 'Spec 3, Field',
     behavior: 'A WORKING release whose upstream asks for OAuth authorization becomes AUTH_REQUIRED.',
-    pending: 'releases',
   },
   'release:state:times-out': {
     source: 'Spec 3, House',
     behavior: 'An AUTH_REQUIRED release that nobody authorizes in time becomes AUTH_TIMEOUT.',
-    pending: 'releases',
   },
   'release:state:cancelled': {
     source: 'Spec 3, House',
     behavior: 'A newer release or the deletion of the server makes an unfinished release CANCELLED.',
-    pending: 'releases',
   },
   'release:state:refused': {
     source: 'Spec 3, House',
     behavior: 'Every transition that the release state table does not list is refused.',
-    pending: 'releases',
   },
 
   // Spec 3: connections

@@ -30,17 +30,22 @@ export class BundleController {
   ): Promise<void> {
     const bundle = await this.bundles.find(server);
     const etag = `"${bundle.hash}"`;
-    response.set({ etag, 'cache-control': 'private, no-cache', 'last-modified': bundle.publishedAt.toUTCString() });
-    if (known?.split(/, */).includes(etag)) {
-      response.status(304).end();
+    const validators = {
+      etag,
+      'cache-control': 'private, no-cache',
+      'last-modified': bundle.publishedAt.toUTCString(),
+    };
+    if (known?.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)) {
+      response.status(304).set(validators).end();
       return;
     }
-    response.set({
+    const described = {
+      ...validators,
       'content-type': 'application/zip',
       'content-length': String(bundle.bytes),
       'content-disposition': `attachment; filename="${server.slug}.mcpb"`,
-    });
-    if (response.req.method === 'HEAD') response.end();
-    else await this.bundles.send(bundle, response);
+    };
+    if (response.req.method === 'HEAD') response.set(described).end();
+    else await this.bundles.send(bundle, response, () => response.set(described));
   }
 }

@@ -39,9 +39,15 @@ export class BundlesService {
     return bundle;
   }
 
-  /** Writes the bundle's bytes; ends quietly when the reader leaves. @throws FileLostError before the first byte */
-  async send({ releaseId }: Bundle, target: Writable): Promise<void> {
+  /**
+   * Writes the bundle's bytes; ends quietly when the reader leaves.
+   *
+   * @param begin called when it is sure that there are bytes: an error is not described as a bundle
+   * @throws FileLostError before that
+   */
+  async send({ releaseId }: Bundle, target: Writable, begin: () => void): Promise<void> {
     const { stream } = await this.files.open(releaseId, 'bundle');
+    begin();
     await pipeline(stream, target).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
     });

@@ -15,10 +15,10 @@ const BYTES_MAX = 64 * 1024;
 const RESERVED_SOURCE = /^(?:authorization|cookie|cf-.*|smithery-.*)$/i;
 
 /** Headers that carry the request itself; a value of a caller in one of them would break or redirect it. */
-const TRANSPORT =
+export const TRANSPORT =
   /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id|__proto__)$/i;
 
-const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
+export const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const QUERY_NAME = /^[^\u0000-\u0020\u007f]{1,128}$/;

@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
+import { Cancellation } from '../../mcp/cancellation.js';
+import type { Channel } from '../../mcp/channel.js';
 import { HttpChannel } from '../../mcp/channels/http-channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { fetchServerCard } from '../../mcp/server-card.js';
@@ -16,7 +18,7 @@ import type { CredentialOwner } from '../credentials/credentials.types.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { Release } from './release.entity.js';
-import { credentialTarget, type ScanTarget } from './scan-credentials.js';
+import { conceal, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from './stage-outcome.js';
 
@@ -50,6 +52,10 @@ export class ExternalScan {
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
       if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
+      if (error instanceof UpstreamError && error.isForbidden) {
+        const facts = await this.factsOfPublishedCard(release, lease);
+        if (facts) return { facts, isLive: false };
+      }
       if (error instanceof UpstreamFailure) return { outcome: await this.unreachable(target, error) };
       throw error;
     }
@@ -86,13 +92,19 @@ export class ExternalScan {
 
   private async scan(target: ScanTarget, lease: ReleaseLease): Promise<ServerScan> {
     const channel = new HttpChannel(this.egress, { ...target, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
+    const cancellation = new Cancellation();
     let told: Promise<void> = Promise.resolve();
     const onProgress = (message: string) => {
-      told = told.then(() => lease.log({ stage: 'scan', level: 'info', message }));
+      told = told.then(() => lease.log({ stage: 'scan', level: 'info', message: conceal(message, target) }));
+      // It is heard below; until then it must not count as an error that nobody heard, which ends the process.
+      told.catch(() => undefined);
     };
     try {
-      return await lease.whileHeld(scanServer(channel, { timeoutMs: this.env.releaseScanTimeoutMs, onProgress }));
+      const options = { timeoutMs: this.env.releaseScanTimeoutMs, onProgress };
+      return await lease.whileHeld(scanServer(cancelledWith(cancellation, channel), options));
     } finally {
+      // A lease that is lost ends the scan, not only the wait for it.
+      cancellation.cancel();
       // In the log before what comes of the scan; one that fails because the lease is lost is told by `whileHeld`.
       await told.catch(() => undefined);
       void channel.close();
@@ -105,13 +117,8 @@ export class ExternalScan {
     refused: UpstreamAuthRequiredError,
     lease: ReleaseLease,
   ): Promise<ScanResult> {
-    const upstreamUrl = release.upstreamUrl ?? '';
-    const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
-    if (card) {
-      const message = 'The server wants authorization; what it offers is read from its server card';
-      await lease.log({ stage: 'scan', level: 'info', message });
-      return { facts: factsOfCard(card), isLive: false };
-    }
+    const facts = await this.factsOfPublishedCard(release, lease);
+    if (facts) return { facts, isLive: false };
     try {
       return { outcome: await this.askOwner(release, refused.challenges) };
     } catch (error) {
@@ -119,6 +126,15 @@ export class ExternalScan {
       const way = 'Publish again with scanCredentials, or let the server publish /.well-known/mcp/server-card.json.';
       return { outcome: failed('FAILURE', 'scan', `The server wants authorization. ${error.message} ${way}`) };
     }
+  }
+
+  /** Null when the server publishes no card. */
+  private async factsOfPublishedCard({ upstreamUrl }: Release, lease: ReleaseLease): Promise<ServerFacts | null> {
+    const card = await fetchServerCard(this.egress, upstreamUrl ?? '', { timeoutMs: CARD_TIMEOUT_MS });
+    if (!card) return null;
+    const message = 'The server wants authorization; what it offers is read from its server card';
+    await lease.log({ stage: 'scan', level: 'info', message });
+    return factsOfCard(card);
   }
 
   private async askOwner({ serverId, upstreamUrl }: Release, challenges: string[]): Promise<StageOutcome> {
@@ -139,7 +155,7 @@ export class ExternalScan {
   private async unreachable(target: ScanTarget, failure: UpstreamFailure): Promise<StageOutcome> {
     const isWrongPath = failure instanceof UpstreamError && failure.isWrongPath;
     const hint = isWrongPath ? await this.triedUsualPath(target) : '';
-    return failed('FAILURE', 'scan', `${failure.message}${hint}`);
+    return failed('FAILURE', 'scan', `${conceal(failure.message, target)}${hint}`);
   }
 
   /** Whether an MCP server answers where most of them do; a sentence for the publisher. */
@@ -159,6 +175,15 @@ export class ExternalScan {
       void channel.close();
     }
   }
+}
+
+/** A channel whose requests end when nobody waits for them any more. */
+function cancelledWith(cancellation: Cancellation, channel: Channel): Channel {
+  return {
+    open: (timeoutMs) => channel.open(timeoutMs),
+    request: (call) => channel.request({ ...call, cancellation }),
+    close: () => channel.close(),
+  };
 }
 
 function withToken(target: ScanTarget, token: string | null): ScanTarget {

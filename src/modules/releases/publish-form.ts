@@ -8,6 +8,7 @@ import { readMultipart } from '../../platform/http/multipart.js';
 import type { ReleaseType } from '../servers/server.types.js';
 import { requireConfigSchema } from './config-schema.js';
 import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
+import { requireScanCredentials } from './scan-credentials.js';
 import { artifactKinds, type ArtifactKind } from './release-artifact.entity.js';
 
 const MB = 1024 * 1024;
@@ -62,8 +63,8 @@ export async function readPublishForm(request: IncomingMessage, blobs: BlobStore
     metatype: kind.payload,
   })) as PublishForm['payload'];
   if (payload.serverCard !== undefined) payload.serverCard = parseServerCard(payload.serverCard);
-  if (payload.scanCredentials !== undefined) requireTexts(payload.scanCredentials);
   const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, given.type);
+  if (payload.scanCredentials !== undefined) requireScanCredentials(payload.scanCredentials, checked?.schema ?? null);
   return {
     type: kind.release,
     payload: { ...payload, ...(checked && { configSchema: checked.schema }) },
@@ -96,9 +97,4 @@ function requireParts(type: string, { required, optional }: Kind<PublishPayloadD
   const taken: readonly string[] = [...required, ...optional];
   const foreign = Object.keys(files).find((part) => !taken.includes(part));
   if (foreign !== undefined) throw new InvalidInputError(`A release of type ${type} has no part "${foreign}"`);
-}
-
-function requireTexts(credentials: Record<string, unknown>): void {
-  const wrong = Object.keys(credentials).find((name) => typeof credentials[name] !== 'string');
-  if (wrong !== undefined) throw new InvalidInputError(`scanCredentials.${wrong} must be a string`);
 }

@@ -1,5 +1,5 @@
 import { Type } from 'class-transformer';
-import { IsText } from '../../platform/http/input-values.js';
+import { IsText, STORABLE } from '../../platform/http/input-values.js';
 import {
   ArrayMaxSize,
   IsArray,
@@ -8,12 +8,11 @@ import {
   IsObject,
   IsOptional,
   IsString,
+  Matches,
   MaxLength,
   ValidateNested,
 } from 'class-validator';
 import { bundleRuntimes, type BundleRuntime } from '../servers/server.types.js';
-
-/** What Postgres can store: no NUL, no lone surrogates. */
 
 /** Where the release comes from. */
 export class ReleaseSourceDto {
@@ -80,6 +79,7 @@ export class HostedPayloadDto extends PublishPayloadDto {
   @ArrayMaxSize(100)
   @IsString({ each: true })
   @MaxLength(255, { each: true })
+  @Matches(STORABLE, { each: true, message: '$property must not hold NUL characters or broken unicode' })
   secretNames?: string[] = [];
 
   /** What the server offers, as its author's tool found it. */

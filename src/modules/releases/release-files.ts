@@ -78,7 +78,9 @@ export class ReleaseFiles {
    * @throws UploadLostError
    */
   async attach(releaseId: string, files: Partial<Record<ArtifactKind, Blob>>, tx: EntityManager): Promise<void> {
-    for (const [kind, { hash, bytes }] of Object.entries(files) as [ArtifactKind, Blob][]) {
+    // In one order everywhere: two forms with the same files would wait for each other.
+    const sorted = (Object.entries(files) as [ArtifactKind, Blob][]).sort(([, a], [, b]) => (a.hash < b.hash ? -1 : 1));
+    for (const [kind, { hash, bytes }] of sorted) {
       await lockBlob(hash, tx);
       if (!(await this.blobs.has(hash))) throw new UploadLostError();
       await tx.insert(ReleaseArtifact, { releaseId, kind, hash, bytes });

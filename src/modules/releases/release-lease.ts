@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { writeLines, type LogLine } from './release-log.js';
@@ -19,6 +20,7 @@ export interface Claim {
  * that was thought dead changes nothing any more.
  */
 export class ReleaseLease {
+  private readonly logger = new Logger('releases');
   private readonly timer: NodeJS.Timeout;
   private lose: (error: LeaseLostError) => void = () => undefined;
   private readonly lost = new Promise<never>((_, reject) => (this.lose = reject));
@@ -70,16 +72,28 @@ export class ReleaseLease {
     try {
       await this.update({ leaseUntil: () => leaseEnd(this.leaseMs) }, this.database.manager);
     } catch (error) {
-      if (error instanceof LeaseLostError) this.lose(error);
+      if (!(error instanceof LeaseLostError)) this.logger.debug({ msg: 'a lease was not renewed', err: error });
     }
   }
 
-  /** Gives the release back, for another worker to go on with at once. */
-  async handBack(): Promise<void> {
+  /**
+   * Gives the release back. Whoever runs the next attempt goes on with it; it does not count as the death of a worker.
+   *
+   * @returns the next attempt; null when the lease was lost already
+   */
+  async handBack(): Promise<number | null> {
     this.lose(new LeaseLostError());
-    await this.update({ leaseUntil: () => 'now()' }, this.database.manager).catch((error: unknown) => {
-      if (!(error instanceof LeaseLostError)) throw error;
-    });
+    const attempt = this.claim.attempt + 1;
+    try {
+      await this.update(
+        { attempt, leaseHolder: null, leaseUntil: () => leaseEnd(this.leaseMs) },
+        this.database.manager,
+      );
+      return attempt;
+    } catch (error) {
+      if (error instanceof LeaseLostError) return null;
+      throw error;
+    }
   }
 
   /** Stops prolonging it. */
@@ -95,7 +109,10 @@ export class ReleaseLease {
       .set({ attempt, ...change })
       .where({ id, attempt, leaseHolder, status: 'WORKING' })
       .execute();
-    if (!affected) throw new LeaseLostError();
+    if (affected) return;
+    const error = new LeaseLostError();
+    this.lose(error);
+    throw error;
   }
 }
 

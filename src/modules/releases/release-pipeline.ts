@@ -11,6 +11,7 @@ import { ReleaseStages } from './release-stages.js';
 import type { StageOutcome } from './stage-outcome.js';
 import { stages, type Stage } from './release-state.js';
 import { Release } from './release.entity.js';
+import { ReleasesQueue } from './releases.queue.js';
 import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
 
 /**
@@ -23,10 +24,13 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   private readonly logger = new Logger('releases');
   /** What this process works on. */
   private readonly held = new Map<string, ReleaseLease>();
+  /** This process takes no releases any more. */
+  isStopping = false;
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     private readonly stages: ReleaseStages,
+    private readonly queue: ReleasesQueue,
     private readonly relay: RelayService,
     private readonly env: Env,
   ) {}
@@ -39,7 +43,13 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
 
   /** A worker that is told to stop does not leave its releases to the sweeper's patience. */
   async beforeApplicationShutdown(): Promise<void> {
-    await Promise.allSettled([...this.held.values()].map((lease) => lease.handBack()));
+    this.isStopping = true;
+    await Promise.allSettled(
+      [...this.held].map(async ([releaseId, lease]) => {
+        const attempt = await lease.handBack();
+        if (attempt !== null) this.queue.enqueue({ releaseId, attempt });
+      }),
+    );
   }
 
   /**

@@ -46,7 +46,8 @@ export class ReleaseStreamsController {
         }),
       write: (text) => response.write(text),
       end: () => response.end(),
-      onGone: (listener) => response.on('close', listener),
+      // Who left while the release was looked for has been told of already.
+      onGone: (listener) => void (response.closed ? listener() : response.on('close', listener)),
     });
   }
 }

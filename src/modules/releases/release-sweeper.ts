@@ -79,7 +79,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
     await this.finish(
       `UPDATE releases SET status = 'INTERNAL_ERROR', lease_holder = NULL, lease_until = NULL, updated_at = now(),
               sealed_scan_credentials = NULL
-        WHERE ${leftBehind(`status = 'WORKING' AND recoveries >= ${RECOVERIES_MAX}`)}
+        WHERE ${leftBehind(`status = 'WORKING' AND lease_holder IS NOT NULL AND recoveries >= ${RECOVERIES_MAX}`)}
         RETURNING id, attempt, stage`,
       'error',
       `The worker died ${RECOVERIES_MAX + 1} times at this point: publish again, and tell the operator if it stays so.`,

@@ -75,7 +75,7 @@ export class ReleasesService {
   async resume(server: ServerRef, id: string): Promise<ResumedReleaseDto> {
     const release = await this.find(server, id);
     if (!isResumable(release.status)) throw new NotResumableError(release.status);
-    await this.continue(release.id);
+    if (!(await this.continue(release.id))) await this.requireContinued(server, release.id);
     return { status: 'WORKING', deploymentId: release.id };
   }
 
@@ -106,7 +106,14 @@ export class ReleasesService {
     return this.toDto(release, server);
   }
 
-  private async continue(releaseId: string): Promise<void> {
+  /** Somebody else was faster: to resume it, which is as good, or to cancel it. */
+  private async requireContinued(server: ServerRef, id: string): Promise<void> {
+    const { status } = await this.find(server, id);
+    if (status === 'CANCELLED') throw new NotResumableError(status);
+  }
+
+  /** @returns whether it waited for that */
+  private async continue(releaseId: string): Promise<boolean> {
     const { raw } = (await this.releases
       .createQueryBuilder()
       .update()
@@ -122,9 +129,10 @@ export class ReleasesService {
       .returning(['attempt'])
       .execute()) as { raw: { attempt: number }[] };
     const [row] = raw;
-    if (!row) return;
+    if (!row) return false;
     this.relay.publish(RELEASE_CHANGED_TOPIC, { id: releaseId });
     this.queue.enqueue({ releaseId, attempt: row.attempt });
+    return true;
   }
 
   /** The MCP address of a server. */

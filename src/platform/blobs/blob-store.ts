@@ -30,7 +30,7 @@ export abstract class BlobStore {
   abstract has(hash: string): Promise<boolean>;
   /** Runs `read` with the path of a local file that holds the blob. @throws when there is none */
   abstract withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T>;
-  /** Blobs older than `ageMs` that nobody has `put` since, oldest first. */
+  /** Blobs older than `ageMs` that nobody has `put` since, in no order. */
   abstract list(ageMs: number): AsyncIterable<string>;
   /** Missing ones are fine. */
   abstract delete(hash: string): Promise<void>;

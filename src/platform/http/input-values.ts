@@ -31,7 +31,7 @@ export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDec
 }
 
 /** What Postgres can store: no NUL, no lone surrogates. */
-const STORABLE = /^[^\0\p{Cs}]*$/u;
+export const STORABLE = /^[^\0\p{Cs}]*$/u;
 
 /** A text that can be stored. */
 export function IsText(charsMax: number): PropertyDecorator {
