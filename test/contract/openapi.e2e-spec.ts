@@ -7,6 +7,9 @@ import { uniqueName } from '../support/app.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
+import { startRepositoryHost } from '../support/repository-host.js';
+import { skillMd } from '../support/skills.js';
+import { zipOf } from '../support/zips.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 120_000;
@@ -170,8 +173,9 @@ function* schemasIn(part: unknown): Generator<Record<string, unknown>> {
   }
 }
 
-function familySchema(path: string): string {
+function familySchema(path: string, method: string): string {
   if (path.endsWith('/mcp')) return 'JsonRpcError';
+  if (path.startsWith('/skills') && (method === 'PUT' || method === 'POST')) return 'PublishingError';
   return path.startsWith('/connect/') ? 'ConnectionsError' : 'RegistryError';
 }
 
@@ -281,11 +285,13 @@ describe('the API document', () => {
   verifies('openapi:complete', 'gives every operation its statuses, each failure with the body of its family', () => {
     expect(failing(({ responses }) => Object.keys(responses).some((status) => status.startsWith('2')))).toEqual([]);
     expect(
-      failing(({ responses }, path) =>
+      failing(({ responses }, path, method) =>
         Object.entries(responses).every(([status, { content }]) => {
           if (status.startsWith('2') || path === '/ready') return true;
           const media = content?.['application/json'];
-          return media?.schema?.$ref === `#/components/schemas/${familySchema(path)}` && media.example !== undefined;
+          return (
+            media?.schema?.$ref === `#/components/schemas/${familySchema(path, method)}` && media.example !== undefined
+          );
         }),
       ),
     ).toEqual([]);
@@ -296,11 +302,19 @@ describe('the API document', () => {
     expect(needs('404', (_, path) => path.includes('{') && path !== '/namespaces/{name}')).toEqual([]);
   });
 
-  verifies('openapi:deprecated', 'marks the older way to create a server deprecated, and nothing else', () => {
-    const deprecated = operations.filter(({ operation }) => operation.deprecated === true).map(({ name }) => name);
-    expect(deprecated).toEqual(['PUT /namespaces/{namespace}/servers/{server}']);
-    expect(operations.map(({ name }) => name)).toContain('PUT /servers/{qualifiedName}');
-  });
+  verifies(
+    'openapi:deprecated',
+    'marks the older ways to create servers and skills deprecated, and nothing else',
+    () => {
+      const deprecated = operations.filter(({ operation }) => operation.deprecated === true).map(({ name }) => name);
+      expect(deprecated).toEqual([
+        'PUT /namespaces/{namespace}/servers/{server}',
+        'POST /skills',
+        'POST /skills/{namespace}/{slug}/sync',
+      ]);
+      expect(operations.map(({ name }) => name)).toContain('PUT /servers/{qualifiedName}');
+    },
+  );
 
   verifies('openapi:no-version', 'has no version in a path, a parameter or a header', () => {
     expect(operations.filter(({ path }) => /(^|\/)v\d+(\/|$)|version/i.test(path))).toEqual([]);
@@ -348,10 +362,10 @@ describe('the answers of the service', () => {
       method: found.method,
       headers: {
         ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(body === undefined || body instanceof FormData ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
-      body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
+      body: body === undefined || typeof body === 'string' || body instanceof FormData ? body : JSON.stringify(body),
     });
     const text = await response.text();
     expect({ name, status: response.status, text }).toMatchObject({ status });
@@ -483,6 +497,48 @@ describe('the answers of the service', () => {
       await ask(call, 504, { ...mine, toolPath: 'hold' }, {});
       await ask('GET /connect/{namespace}/.tools', 200, { namespace });
       await ask('GET /connect/{namespace}/.tools', 404, { namespace }, undefined, other);
+
+      // Skills
+      const host = await startRepositoryHost();
+      const archive = await zipOf({ 'SKILL.md': skillMd() });
+      host.serve('/acme/skills/archive/HEAD.zip', archive);
+      const skill = { namespace, slug: 'review' };
+      const source = { gitUrl: `${host.url}/acme/skills` };
+      const put = 'PUT /skills/{namespace}/{slug}';
+      await ask(put, 201, skill, source);
+      await ask(put, 200, skill, source);
+      await ask(put, 400, skill, {});
+      await ask(put, 403, skill, source, other);
+      await ask(put, 404, skill, { gitUrl: `${host.url}/acme/none` });
+      await ask(put, 409, { namespace, slug: 'other' }, source);
+      await ask(put, 413, skill, tooLarge);
+      await ask('POST /skills', 200, {}, { ...skill, ...source });
+      await ask('POST /skills', 400, {}, skill);
+      await ask('POST /skills/{namespace}/{slug}/sync', 200, skill);
+      await host.close();
+      await ask('POST /skills/{namespace}/{slug}/sync', 502, skill);
+      const form = (content: Buffer) => {
+        const data = new FormData();
+        data.set('archive', new Blob([new Uint8Array(content)]), 'archive.zip');
+        return data;
+      };
+      const uploaded = 'PUT /skills/{namespace}/{slug}/upload';
+      await ask(uploaded, 201, { namespace, slug: 'upload' }, form(archive));
+      await ask(uploaded, 200, skill, form(archive));
+      await ask(uploaded, 400, skill, form(Buffer.from('no zip')));
+      await ask(uploaded, 422, skill, form(await zipOf({ 'SKILL.md': 'text' })));
+      await ask('GET /skills', 200, {}, undefined, { query: '?q=review' });
+      await ask('GET /skills', 400, {}, undefined, { query: '?topK=1' });
+      await ask('GET /skills/{namespace}/{slug}', 200, skill);
+      await ask('GET /skills/{namespace}/{slug}', 404, { namespace, slug: 'none' });
+      await ask('GET /skills/{namespace}/{slug}/download', 200, skill);
+      await ask('GET /skills/{namespace}/{slug}/.well-known/skills/index.json', 200, skill);
+      const file = 'GET /skills/{namespace}/{slug}/.well-known/skills/{path}';
+      await ask(file, 200, { ...skill, path: 'SKILL.md' });
+      await ask(file, 404, { ...skill, path: 'none.md' });
+      await ask('DELETE /skills/{namespace}/{slug}', 403, skill, undefined, other);
+      await ask('DELETE /skills/{namespace}/{slug}', 200, skill);
+      await ask('DELETE /skills/{namespace}/{slug}', 404, skill);
 
       // MCP
       const mcp = 'POST /connect/{namespace}/{connectionId}/mcp';

@@ -114,7 +114,6 @@ export const access = {
   'error:shape:skills-and-icon': {
     source: 'Spec 7',
     behavior: 'Every error of skills and icons carries a string in `error`.',
-    pending: 'releases',
   },
   'error:not-found-text': {
     source: 'Spec 7',

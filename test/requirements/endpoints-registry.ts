@@ -241,7 +241,6 @@ export const registryEndpoints = {
   'namespace:delete:cascades-skills': {
     source: 'Spec 4.13',
     behavior: 'Deleting a namespace deletes its skills.',
-    pending: 'releases',
   },
   'namespace:delete:foreign': {
     source: 'Spec 4.13, 5',
@@ -265,17 +264,82 @@ export const registryEndpoints = {
   'skill:delete:deleted': {
     source: 'Spec 1, 4.14',
     behavior: '`DELETE /skills/{namespace}/{slug}` answers 200 `{success: true, qualifiedName}` and the skill is gone.',
-    pending: 'releases',
   },
   'skill:delete:foreign': {
     source: 'Spec 4.14, 5',
     behavior: "Deleting a skill in another owner's namespace is refused with a string `error` and deletes nothing.",
-    pending: 'releases',
   },
   'skill:delete:not-found': {
     source: 'Spec 4.14, 7',
     behavior: 'Deleting an unknown skill answers 404 with a string in `error`.',
-    pending: 'releases',
+  },
+
+  // Publishing, finding and installing skills: our own promises where the contract is silent
+  'skill:publish:git': {
+    source: 'Field',
+    behavior:
+      '`PUT /skills/{namespace}/{slug}` with a `gitUrl` fetches the repository and answers 201 for a new skill, 200 for a replaced one.',
+  },
+  'skill:publish:git-guarded': {
+    source: 'House',
+    behavior:
+      'A repository is fetched only from allowed addresses, also behind redirects, and only up to 25 MB and five redirects.',
+  },
+  'skill:publish:git-conflict': {
+    source: 'Field',
+    behavior: 'A folder of a repository that is another skill already answers 409 with the code `GIT_URL_CONFLICT`.',
+  },
+  'skill:publish:upload': {
+    source: 'Field',
+    behavior:
+      "`PUT /skills/{namespace}/{slug}/upload` takes a zip of the skill's folder, or of what it holds, in the part `archive`.",
+  },
+  'skill:publish:skill-md': {
+    source: 'Field',
+    behavior:
+      'A SKILL.md without a valid name and description in its front matter is refused with 422, the code `INVALID_SKILL_MD` and what to change.',
+  },
+  'skill:publish:hostile-archive': {
+    source: 'House',
+    behavior:
+      'A zip with climbing paths, links, bombs, too many or encrypted files is refused with 4xx, and nothing of it is stored.',
+  },
+  'skill:publish:whole': {
+    source: 'House',
+    behavior: 'A publication replaces all files of the skill or none.',
+  },
+  'skill:publish:error-shape': {
+    source: 'Field',
+    behavior: 'Every error of publishing a skill is `{error, code}`, both strings.',
+  },
+  'skill:read:record': {
+    source: 'Field',
+    behavior: 'A skill is read with every field that published clients know, and a list of skills with its pagination.',
+  },
+  'skill:read:search': {
+    source: 'Field',
+    behavior: 'Skills are found by words of slug, name and description, typos forgiven, the best match first.',
+  },
+  'skill:read:anonymous': {
+    source: 'Field',
+    behavior: 'Skills are read without a key only with `PUBLIC_READS=true`, and with a wrong key never.',
+  },
+  'skill:download:same-bytes': {
+    source: 'House',
+    behavior: 'The zip of an unchanged skill is the same, byte for byte, and `If-None-Match` is answered with 304.',
+  },
+  'skill:install:routes': {
+    source: 'Field',
+    behavior:
+      'Installers find the index of a skill and each file below `/.well-known/skills/`, with and without its name in the path.',
+  },
+  'skill:install:harmless': {
+    source: 'House',
+    behavior: 'A file of a skill is sent in a way that no browser runs it.',
+  },
+  'namespace:list:has-skills': {
+    source: 'Field',
+    behavior: '`hasSkills` searches all namespaces for those that hold skills, or none.',
   },
 
   // Claiming and listing namespaces, which the contract presumes

@@ -23,7 +23,6 @@ export const registryResources = {
   'namespace:owns:skills': {
     source: 'Spec 1',
     behavior: 'A skill belongs to the namespace that addresses it.',
-    pending: 'releases',
   },
 
   // Spec 2.2: release fields
@@ -262,12 +261,10 @@ export const registryResources = {
   'skill:identified-by-slug': {
     source: 'Spec 2.7',
     behavior: 'A skill is identified by namespace and slug.',
-    pending: 'releases',
   },
   'skill:field:qualified-name': {
     source: 'Spec 2.7',
     behavior: '`qualifiedName` of a skill is the string `namespace/slug`.',
-    pending: 'releases',
   },
 
   // Spec 2.8: server as created in a namespace

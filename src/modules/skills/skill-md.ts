@@ -21,7 +21,7 @@ const DESCRIPTION_LENGTH_MAX = 1024;
 /** What installers take as the name of a skill. */
 const NAME = /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/;
 
-const FRONT_MATTER = /^---[ \t]*\r?\n([^]*?)(?:^|\r?\n)---[ \t]*(?:\r?\n|$)/;
+const FRONT_MATTER = /^---[ \t]*\r?\n([^]*?\n)?---[ \t]*(?:\r?\n|$)/;
 
 /** Postgres stores neither; YAML can spell both as escapes. */
 const STORABLE = /^[^\0\p{Cs}]*$/u;
@@ -37,8 +37,8 @@ const WORDS_MAX = 20;
  */
 export function parseSkillMd(content: Buffer): SkillMd {
   const text = decode(content);
-  const [whole, yaml] = FRONT_MATTER.exec(text) ?? [];
-  if (whole === undefined || yaml === undefined) {
+  const [whole, yaml = ''] = FRONT_MATTER.exec(text) ?? [];
+  if (whole === undefined) {
     throw new InvalidSkillMdError(
       'has no front matter: begin it with a line "---", then name and description, then "---"',
     );

@@ -31,7 +31,6 @@ export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: 
 export const REPOSITORY_LIMITS: ZipLimits = { entriesMax: 20_000, totalBytesMax: 500 * MB };
 
 const SKILL_MD = 'SKILL.md';
-const PATH_BYTES_MAX = 1_000;
 
 /**
  * Takes a skill out of a zip: the folder that holds SKILL.md, without hidden folders and `node_modules`.
@@ -83,9 +82,6 @@ async function readFiles(zip: ZipArchive, folder: string, paths: string[]): Prom
   if (kept.length > FILES_MAX) throw new SkillTooLargeError(`The skill holds more than ${FILES_MAX} files`);
   if (kept.reduce((sum, { entry }) => sum + (entry?.size ?? 0), 0) > FILES_BYTES_MAX) {
     throw new SkillTooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
-  }
-  if (kept.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
-    throw new SkillTooLargeError(`A path of the skill is longer than ${PATH_BYTES_MAX} bytes`);
   }
   const files: PackagedFile[] = [];
   for (const { path, source, entry } of kept) {

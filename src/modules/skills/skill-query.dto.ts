@@ -1,22 +1,13 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { Transform, Type } from 'class-transformer';
-import { IsIn, IsInt, IsOptional, IsString, IsUUID, Matches, Max, MaxLength, Min } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsInt, IsOptional, IsString, IsUUID, Matches, Max, MaxLength, Min } from 'class-validator';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
-
-const flags = new Map<unknown, boolean>([
-  ['1', true],
-  ['true', true],
-  ['0', false],
-  ['false', false],
-]);
+import { IsCommaList, IsFlag } from '../../platform/http/query-values.js';
 
 const PRINTABLE = /^\P{Cc}*$/u;
 
 export class SkillQueryDto extends PageQueryDto {
-  /**
-   * Words to look for in slug, name and description; small typos are forgiven. The best matches come first.
-   * @example 'code review'
-   */
+  /** Words to look for in slug, name and description; small typos are forgiven. The best matches come first. */
   @IsOptional()
   @IsString()
   @MaxLength(200)
@@ -52,8 +43,7 @@ export class SkillQueryDto extends PageQueryDto {
 
   /** Only skills of verified namespaces, or only others: `1`, `0`, `true` or `false`. There are no verified ones. */
   @IsOptional()
-  @Transform(({ value }: { value: unknown }) => flags.get(value) ?? value)
-  @IsIn([true, false], { message: 'verified must be 1, 0, true or false' })
+  @IsFlag()
   verified?: boolean;
 
   /** With `q`: how many of the best matches are shown, on all pages together. */
@@ -65,14 +55,10 @@ export class SkillQueryDto extends PageQueryDto {
   @Max(500)
   topK?: number = 500;
 
-  /**
-   * Names of the fields to show, comma-separated. Default: all.
-   * @example 'namespace,slug,description'
-   */
+  /** Members to answer of each skill, with commas between them. Default: all. */
   @IsOptional()
-  @IsString()
-  @MaxLength(500)
-  fields?: string;
+  @IsCommaList(50)
+  fields?: string[];
 
   /** Taken for clients that send one. The order is the same for every seed and on every page. */
   @ApiProperty({ type: 'integer' })

@@ -42,10 +42,3 @@ export function toPublishedSkillDto(namespace: string, skill: Skill): PublishedS
     updatedAt: skill.updatedAt.toISOString(),
   };
 }
-
-/** The named members of an item; all of them without names. A name it does not have is passed over. */
-export function pickFields<T extends object>(item: T, fields: string | undefined): T {
-  const names = (fields ?? '').split(',').map((name) => name.trim());
-  if (names.every((name) => name === '')) return item;
-  return Object.fromEntries(Object.entries(item).filter(([name]) => names.includes(name))) as T;
-}

@@ -21,61 +21,104 @@ export interface Multipart<T> {
 /** The body is no multipart form, or breaks off. */
 const BROKEN = 'The body is no complete multipart/form-data form';
 
+/** Of a refused body: most clients look for the answer when they have sent everything. Whoever sends more is cut off. */
+const DROPPED_BYTES_MAX = 64 * 1024 * 1024;
+
 /**
  * Reads a multipart form; files go through `take` as they arrive and are never held whole.
  *
- * What is left of a refused body is not read: the connection closes with the answer.
+ * What is left of a refused body is read and dropped, up to 64 MB, so that the answer reaches its client.
  *
  * @throws InvalidInputError for unknown, repeated or oversize parts and for a body that is no form; whatever `take` throws
  */
 export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape<T>): Promise<Multipart<T>> {
   return new Promise((resolve, reject) => {
     const form = openForm(request, shape);
-    const fields: Record<string, string> = {};
-    const files: Record<string, T> = {};
-    let taking: Promise<unknown> = Promise.resolve();
+    // No event of a request comes once its client has left.
+    if (request.destroyed) throw brokenOff();
     const fail = (error: unknown) => {
       request.unpipe(form);
-      request.pause();
+      drop(request);
       form.destroy();
-      reject(error instanceof DomainError ? error : asInput(error));
+      reject(error);
     };
-    form.on('field', (name, value, { valueTruncated }) => {
-      const bytesMax = Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
-      if (bytesMax === undefined) return fail(unexpected(name, shape));
-      if (Object.hasOwn(fields, name)) return fail(new InvalidInputError(`The part "${name}" is there twice`));
-      if (valueTruncated || Buffer.byteLength(value) > bytesMax) {
-        return fail(new InvalidInputError(`The part "${name}" is larger than ${bytesMax} bytes`));
-      }
-      fields[name] = value;
-    });
-    form.on('file', (name, file, { filename, mimeType }) => {
-      // Its end is told by `take`, which reads it; without a listener a torn stream would end the process.
-      file.on('error', () => undefined);
-      if (!shape.files.includes(name) && !shape.files.includes('*')) return fail(unexpected(name, shape));
-      if (Object.hasOwn(files, name)) return fail(new InvalidInputError(`The part "${name}" is there twice`));
-      taking = taking
-        .then(() => shape.take(name, file, { filename: filename ?? '', mimeType }))
-        .then((taken) => (files[name] = taken));
-      taking.catch(fail);
-    });
-    form.on('error', fail);
-    form.on('close', () => void taking.then(() => resolve({ fields, files }), fail));
-    request.on('error', fail);
+    const whole = collect(form, shape, fail);
+    form.on('partsLimit', () => fail(new InvalidInputError('The form holds too many parts')));
+    form.on('error', (error) => fail(asInput(error)));
+    form.on('close', () => void whole().then(resolve, fail));
+    request.on('error', () => fail(brokenOff()));
     request.on('close', () => {
-      if (!request.complete) form.destroy(new InvalidInputError(`${BROKEN}: it broke off`));
+      if (!request.complete) form.destroy(brokenOff());
     });
     request.pipe(form);
   });
 }
 
+/** Takes the parts as they come. @returns what to ask for all of them once the form has ended */
+function collect<T>(
+  form: busboy.Busboy,
+  shape: MultipartShape<T>,
+  fail: (error: unknown) => void,
+): () => Promise<Multipart<T>> {
+  // A name may be that of a property every object has.
+  const fields = Object.create(null) as Record<string, string>;
+  const files = Object.create(null) as Record<string, T>;
+  const seen = new Set<string>();
+  let taking: Promise<unknown> = Promise.resolve();
+  const refusalOf = (name: string, isKnown: boolean): InvalidInputError | null => {
+    if (!isKnown) return unexpected(name, shape);
+    if (seen.has(name)) return new InvalidInputError(`The part "${name}" is there twice`);
+    seen.add(name);
+    return null;
+  };
+  form.on('field', (name, value, { valueTruncated }) => {
+    const refused = refusalOf(name, Object.hasOwn(shape.fields, name));
+    if (refused) return fail(refused);
+    const bytesMax = shape.fields[name] ?? 0;
+    if (valueTruncated || Buffer.byteLength(value) > bytesMax) {
+      return fail(new InvalidInputError(`The part "${name}" is larger than ${bytesMax} bytes`));
+    }
+    fields[name] = value;
+  });
+  form.on('file', (name, file, { filename, mimeType }) => {
+    let torn: unknown;
+    // Its end is told by `take`, which reads it; without a listener a torn stream would end the process.
+    file.on('error', (error) => (torn = error));
+    const isText = Object.hasOwn(shape.fields, name);
+    const refused = refusalOf(name, !isText && (shape.files.includes(name) || shape.files.includes('*')));
+    if (refused) return fail(refused);
+    taking = taking
+      .then(() => shape.take(name, file, { filename: filename ?? '', mimeType }))
+      .then((taken) => (files[name] = taken));
+    taking.catch((error: unknown) => fail(error === torn ? asInput(error) : error));
+  });
+  return () => taking.then(() => ({ fields, files }));
+}
+
+function brokenOff(): InvalidInputError {
+  return new InvalidInputError(`${BROKEN}: it broke off`);
+}
+
+function drop(request: IncomingMessage): void {
+  let bytes = 0;
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > DROPPED_BYTES_MAX) request.destroy();
+  });
+  request.resume();
+}
+
 function openForm<T>(request: IncomingMessage, { fields, files }: MultipartShape<T>): busboy.Busboy {
   try {
+    // The library takes other forms too.
+    if (!/^multipart\/form-data\b/i.test(request.headers['content-type'] ?? '')) throw new Error('Another type');
     return busboy({
       headers: request.headers,
+      defParamCharset: 'utf8',
       limits: {
         fieldNameSize: 100,
-        fieldSize: Math.max(0, ...Object.values(fields)),
+        // One more than allowed: a value of just this size already counts as cut off.
+        fieldSize: Math.max(0, ...Object.values(fields)) + 1,
         parts: Object.keys(fields).length + files.length + 2,
         headerPairs: 20,
       },
@@ -85,15 +128,14 @@ function openForm<T>(request: IncomingMessage, { fields, files }: MultipartShape
   }
 }
 
-function asInput(error: unknown): Error {
-  const { message, code } = error as NodeJS.ErrnoException;
-  if (code !== undefined) return error as Error;
-  return new InvalidInputError(`${BROKEN}: ${message}`);
+function asInput(error: unknown): DomainError {
+  return error instanceof DomainError ? error : new InvalidInputError(`${BROKEN}: ${(error as Error).message}`);
 }
 
 function unexpected<T>(name: string, { fields, files }: MultipartShape<T>): InvalidInputError {
   const shown = name.slice(0, 100);
   if (Object.hasOwn(fields, name)) return new InvalidInputError(`The part "${shown}" must be text, not a file`);
+  if (files.includes(name)) return new InvalidInputError(`The part "${shown}" must be a file, not text`);
   const known = [...Object.keys(fields), ...files].join(', ');
   return new InvalidInputError(`The part "${shown}" is not known: the form takes ${known}`);
 }

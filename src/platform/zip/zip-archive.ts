@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { fromBuffer, open, type Entry, type ZipFile } from 'yauzl';
 import { DomainError } from '../errors/domain-error.js';
 
@@ -35,12 +36,16 @@ export interface ZipArchive {
 const RATIO_MAX = 200;
 const RATIO_FREE_BYTES = 1024 * 1024;
 
+/** Longer and deeper paths than file systems and archivers deal in; each is looked at folder by folder. */
+const PATH_LENGTH_MAX = 1_000;
+const PATH_FOLDERS_MAX = 50;
+
 const S_IFMT = 0o170000;
 const S_IFLNK = 0o120000;
 
 /**
  * Opens a zip and judges every member before any is read: no absolute or climbing paths, no links, no encryption, no
- * duplicates (two readers would see different files), no bombs, not too many entries.
+ * duplicates and no file that is also a folder (two readers would see different files), no bombs, not too many entries.
  *
  * @param source a file's path, or the archive itself
  * @throws InvalidArchiveError
@@ -87,7 +92,14 @@ function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Entry
       return;
     }
     zip.on('error', (error: Error) => reject(unreadable(error)));
-    zip.on('end', () => resolve(entries));
+    zip.on('end', () => {
+      try {
+        judgeFolders(entries);
+        resolve(entries);
+      } catch (error) {
+        reject(error);
+      }
+    });
     zip.on('entry', (entry: Entry) => {
       try {
         judge(entry);
@@ -112,8 +124,14 @@ function judge(entry: Entry): void {
   const name = shown(entry.fileName);
   const segments = entry.fileName.replace(/\/$/, '').split('/');
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
-  if (segments.some((part) => part === '' || part === '.' || part === '..') || /[\u0000-\u001f:]/.test(name)) {
+  const isUnsafe = /[\u0000-\u001f\u007f:]/.test(entry.fileName);
+  if (isUnsafe || segments.some((part) => part === '' || part === '.' || part === '..')) {
     throw new InvalidArchiveError(`The archive holds a file with an unsafe path: "${name}".`);
+  }
+  if (entry.fileName.length > PATH_LENGTH_MAX || segments.length > PATH_FOLDERS_MAX) {
+    throw new InvalidArchiveError(
+      `The archive holds a path of more than ${PATH_LENGTH_MAX} characters or ${PATH_FOLDERS_MAX} folders: "${name}".`,
+    );
   }
   if (((entry.externalFileAttributes >>> 16) & S_IFMT) === S_IFLNK) {
     throw new InvalidArchiveError(`The archive holds a link, "${name}": pack the file itself.`);
@@ -126,6 +144,20 @@ function judge(entry: Entry): void {
     throw new InvalidArchiveError(
       `"${name}" unpacks to ${uncompressedSize} bytes from ${compressedSize}: that looks like a zip bomb.`,
     );
+  }
+}
+
+function judgeFolders(entries: Map<string, Entry>): void {
+  const folders = new Set<string>();
+  for (const name of entries.keys()) {
+    for (let end = name.lastIndexOf('/'); end > 0; end = name.lastIndexOf('/', end - 1)) {
+      const folder = name.slice(0, end);
+      if (folders.has(folder)) break;
+      folders.add(folder);
+      const entry = entries.get(folder);
+      if (!entry || entry.fileName.endsWith('/')) continue;
+      throw new InvalidArchiveError(`The archive holds "${shown(folder)}" both as a file and as a folder.`);
+    }
   }
 }
 
@@ -146,7 +178,12 @@ function readMember(zip: ZipFile, entry: Entry | undefined, path: string, bytesM
       if (!stream) return reject(unreadable(error));
       const chunks: Buffer[] = [];
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-      stream.on('end', () => resolve(Buffer.concat(chunks)));
+      stream.on('end', () => {
+        const content = Buffer.concat(chunks);
+        // The library checks sizes only.
+        if (crc32(content) === entry.crc32) resolve(content);
+        else reject(new InvalidArchiveError(`"${shown(path)}" is damaged: its checksum is wrong.`));
+      });
       stream.on('error', (broken: Error) => reject(unreadable(broken)));
     });
   });

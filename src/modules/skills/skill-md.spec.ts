@@ -1,0 +1,129 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { InvalidSkillMdError } from './skills.errors.js';
+import { parseSkillMd } from './skill-md.js';
+
+const parse = (text: string) => parseSkillMd(Buffer.from(text));
+
+const good = 'name: pdf\ndescription: Fills in forms.';
+
+describe('parseSkillMd', () => {
+  it('reads name, description and what follows', () => {
+    expect(parse(`---\n${good}\n---\n\n# How\n\nLike this.\n`)).toEqual({
+      name: 'pdf',
+      description: 'Fills in forms.',
+      prompt: '# How\n\nLike this.',
+      categories: [],
+      servers: [],
+    });
+  });
+
+  it.each([
+    ['with Windows line ends', `---\r\n${good.replace('\n', '\r\n')}\r\n---\r\ntext`],
+    ['with a byte order mark', `\uFEFF---\n${good}\n---\ntext`],
+    ['with blanks behind the dashes', `---  \n${good}\n--- \t\ntext`],
+    [
+      'with quotes, comments and more fields',
+      `---\n# x\nname: "pdf"\nlicense: MIT\n${'description: >\n  Fills in\n  forms.'}\n---\ntext`,
+    ],
+  ])('reads one %s', (_what, text) => {
+    expect(parse(text)).toMatchObject({ name: 'pdf', description: 'Fills in forms.', prompt: 'text' });
+  });
+
+  it('needs nothing behind the front matter, and leaves a rule in the text alone', () => {
+    expect(parse(`---\n${good}\n---`).prompt).toBe('');
+    expect(parse(`---\n${good}\n---\na\n---\nb`).prompt).toBe('a\n---\nb');
+  });
+
+  it('reads categories and servers however they are written, and leaves out what is no word', () => {
+    const fields = (metadata: string) => parse(`---\n${good}\nmetadata: ${metadata}\n---\n`);
+    expect(fields('{categories: [code, " data ", code, 7, ""], servers: "acme/a, @acme/b"}')).toMatchObject({
+      categories: ['code', 'data'],
+      servers: ['acme/a', '@acme/b'],
+    });
+    expect(fields('{categories: {a: 1}, servers: "a\\0b"}')).toMatchObject({ categories: [], servers: [] });
+    expect(
+      fields(`{categories: [${Array.from({ length: 50 }, (_, n) => `c${n}`).join(',')}]}`).categories,
+    ).toHaveLength(20);
+  });
+
+  it.each([
+    ['no front matter', '# Just text', 'has no front matter'],
+    ['nothing', '', 'has no front matter'],
+    ['text before it', `hello\n---\n${good}\n---\n`, 'has no front matter'],
+    ['no end of it', `---\n${good}\n`, 'has no front matter'],
+    ['an empty one', '---\n---\n', 'without fields'],
+    ['a list', '---\n- a\n---\n', 'without fields'],
+    ['broken YAML', '---\nname: [a\n---\n', 'no valid YAML'],
+    ['a field twice', `---\n${good}\nname: b\n---\n`, 'no valid YAML'],
+    ['no name', '---\ndescription: a\n---\n', 'has no name'],
+    ['a name that is a number', '---\nname: 12\ndescription: a\n---\n', 'invalid name'],
+    ['a name with capitals', '---\nname: Pdf\ndescription: a\n---\n', 'invalid name'],
+    ['a name with blanks', '---\nname: a b\ndescription: a\n---\n', 'invalid name'],
+    ['a hyphen at the end', '---\nname: a-\ndescription: a\n---\n', 'invalid name'],
+    ['too long a name', `---\nname: ${'a'.repeat(65)}\ndescription: a\n---\n`, 'invalid name'],
+    ['no description', '---\nname: a\n---\n', 'has no description'],
+    ['a blank description', '---\nname: a\ndescription: "  "\n---\n', 'has no description'],
+    ['a description that is a list', '---\nname: a\ndescription: [a]\n---\n', 'has no description'],
+    ['too long a description', `---\nname: a\ndescription: ${'a'.repeat(1025)}\n---\n`, 'more than 1024'],
+    ['a NUL in the description', '---\nname: a\ndescription: "a\\0b"\n---\n', 'NUL'],
+    ['broken unicode in the description', '---\nname: a\ndescription: "a\\uD800b"\n---\n', 'broken unicode'],
+    ['a NUL in the text', `---\n${good}\n---\na\0b`, 'NUL'],
+    ['a very large front matter', `---\n${good}\nx: ${'a'.repeat(16 * 1024)}\n---\n`, '16 KB'],
+  ])('refuses %s', (_what, text, problem) => {
+    expect(() => parse(text)).toThrow(InvalidSkillMdError);
+    expect(() => parse(text)).toThrow(`SKILL.md `);
+    expect(() => parse(text)).toThrow(problem);
+  });
+
+  it('refuses another encoding and more than a megabyte', () => {
+    expect(() => parseSkillMd(Buffer.from(`---\n${good}\n---\nä`, 'latin1'))).toThrow('is not UTF-8');
+    expect(() => parseSkillMd(Buffer.from(`---\n${good}\n---\n`, 'utf16le'))).toThrow(InvalidSkillMdError);
+    const full = `---\n${good}\n---\n`.padEnd(1024 * 1024, 'x');
+    expect(parse(full).prompt).toHaveLength(full.length - `---\n${good}\n---\n`.length);
+    expect(() => parse(`${full}x`)).toThrow('larger than 1 MB');
+  });
+
+  it('takes longest name and description', () => {
+    const name = 'a'.repeat(64);
+    expect(parse(`---\nname: ${name}\ndescription: ${'b'.repeat(1024)}\n---\n`)).toMatchObject({ name });
+  });
+
+  it('is quick and calm about YAML that grows', () => {
+    const laughs = ['a: &a [x,x,x,x,x,x,x,x,x]'];
+    for (const [from, to] of ['ab', 'bc', 'cd', 'de', 'ef', 'fg', 'gh'].map((pair) => pair.split(''))) {
+      laughs.push(`${to}: &${to} [*${from},*${from},*${from},*${from},*${from},*${from},*${from},*${from},*${from}]`);
+    }
+    const startedAt = performance.now();
+    expect(() => parse(`---\n${laughs.join('\n')}\n${good}\n---\n`)).toThrow(InvalidSkillMdError);
+    for (const nested of [
+      '['.repeat(8_000),
+      '{a: '.repeat(4_000),
+      '- '.repeat(8_000),
+      `${'a:\n'.repeat(1)}${'? '.repeat(5_000)}`,
+    ]) {
+      expect(() => parse(`---\n${good}\nx: ${nested}\n---\n`)).toThrow(InvalidSkillMdError);
+    }
+    const keys = Array.from({ length: 2_500 }, (_, n) => `k${n}:`).join('\n');
+    expect(parse(`---\n${good}\n${keys.slice(0, keys.lastIndexOf('\n', 15_000))}\n---\n`).name).toBe('pdf');
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+
+  it('gives the prototype of objects to nobody', () => {
+    expect(() => parse('---\n__proto__: {name: a, description: b}\n---\n')).toThrow('has no name');
+  });
+
+  it('throws nothing but InvalidSkillMdError', () => {
+    const text = fc.oneof(fc.string(), fc.string({ unit: 'grapheme' }), fc.json());
+    fc.assert(
+      fc.property(text, text, (yaml, rest) => {
+        try {
+          parse(`---\n${yaml}\n---\n${rest}`);
+        } catch (error) {
+          if (!(error instanceof InvalidSkillMdError)) throw error;
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

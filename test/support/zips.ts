@@ -1,0 +1,48 @@
+import { ZipFile } from 'yazl';
+
+/** What a file of a zip holds; with a mode, e.g. `0o100755`, where that matters. */
+export type ZipContent = string | Buffer | { content: string | Buffer; mode: number };
+
+/** A zip of these files; a name that ends in `/` is a folder. */
+export async function zipOf(files: Record<string, ZipContent>): Promise<Buffer> {
+  const zip = new ZipFile();
+  for (const [name, given] of Object.entries(files)) {
+    if (name.endsWith('/')) {
+      zip.addEmptyDirectory(name);
+      continue;
+    }
+    const { content, mode } = typeof given === 'object' && 'mode' in given ? given : { content: given, mode: 0o100644 };
+    zip.addBuffer(Buffer.from(content), name, { mode });
+  }
+  zip.end();
+  const chunks: Buffer[] = [];
+  for await (const chunk of zip.outputStream as AsyncIterable<Buffer>) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** Replaces a name everywhere in a zip by another of the same length: writers refuse the names that hostile zips have. */
+export function renamed(zip: Buffer, from: string, to: string): Buffer {
+  if (from.length !== to.length) throw new Error('Names must be of one length');
+  return Buffer.from(zip.toString('latin1').replaceAll(from, to), 'latin1');
+}
+
+const CENTRAL = 'PK\x01\x02';
+
+/** Writes into every central directory record of a zip, at this offset within the record. */
+export function patchedRecords(zip: Buffer, patch: (record: Buffer) => void): Buffer {
+  const copy = Buffer.from(zip);
+  for (let at = copy.indexOf(CENTRAL, 0, 'latin1'); at >= 0; at = copy.indexOf(CENTRAL, at + 4, 'latin1')) {
+    patch(copy.subarray(at));
+  }
+  return copy;
+}
+
+/** Offsets in a central directory record. */
+export const recordField = {
+  flags: 8,
+  method: 10,
+  checksum: 16,
+  compressedSize: 20,
+  size: 24,
+  externalAttributes: 38,
+} as const;
