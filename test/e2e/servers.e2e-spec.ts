@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { SERVER_SUBRESOURCES } from '../../src/platform/http/names.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createNamespace, createServer } from '../support/factories.js';
+import { images, uploadIcon } from '../support/icons.js';
+import { releaseServer, serverIdOf } from '../support/server-rows.js';
 import { whileNamespaceIsLocked } from '../support/locks.js';
 import { verifies } from '../support/verifies.js';
 
@@ -282,7 +284,7 @@ describe('PUT of a server', () => {
         expect([path, response.status, response.body]).toEqual([path, 400, notOne]);
       }
       // Unencoded it is the sub-resource of the namespace-only server.
-      expect([400, 404]).toContain((await app.as(owner).put(`/servers/${namespace}/${word}`)).status);
+      expect([400, 403, 404]).toContain((await app.as(owner).put(`/servers/${namespace}/${word}`)).status);
     }
     expect(await storedIn(namespace)).toEqual([]);
   });
@@ -400,6 +402,114 @@ describe('GET /servers/{qualifiedName}', () => {
     }
   });
 
+  const weather = {
+    type: 'object',
+    properties: { place: { type: 'string' } },
+    required: ['place'],
+    additionalProperties: false,
+  };
+
+  verifies(
+    [
+      'server:get:current-release',
+      'server:detail:remote',
+      'server:detail:deployment-url',
+      'server:detail:connections-http',
+      'server:detail:security',
+      'server:detail:tools',
+      'server:detail:tools-description-null',
+      'server:detail:tools-input-schema',
+      'server:detail:tools-output-schema',
+      'server:detail:resources',
+      'server:detail:prompts',
+      'server:detail:prompts-arguments',
+    ],
+    'a released server has what its current release brings',
+    async () => {
+      const namespace = await createNamespace(app, owner);
+      for (const server of ['Weather_2', '']) {
+        const name = await createServer(app, owner, { namespace, server });
+        const path = `/servers/${encodeURIComponent(name)}`;
+        const deploymentUrl = `${app.url}/run/${server === '' ? namespace : `${namespace}--Weather_2`}`;
+        const configSchema = { type: 'object', properties: { unit: { type: 'string' } } };
+        for (const type of ['external_shttp', 'hosted_shttp'] as const) {
+          await releaseServer(app, name, {
+            type,
+            configSchema,
+            tools: [
+              { name: 'get', description: 'Gets.', inputSchema: weather, outputSchema: weather, _meta: { a: 1 } },
+              { name: 'bare', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } },
+              { name: 'odd', description: 7, inputSchema: 'x', outputSchema: null },
+              { description: 'nameless' },
+            ],
+            resources: [
+              { name: 'map', uri: 'map://all', description: 'A map.', mimeType: 'image/png', size: 7 },
+              { name: 'bare', uri: 'map://bare', mimeType: 5 },
+              { name: 'nowhere' },
+            ],
+            prompts: [
+              {
+                name: 'ask',
+                description: 'Asks.',
+                arguments: [{ name: 'a', description: 'b', required: true }, { name: 'c' }, 7],
+              },
+              { name: 'bare', title: 'Bare' },
+            ],
+          });
+          const response = await app.as(other).get(path);
+          expect(response.body).toStrictEqual({
+            qualifiedName: name,
+            displayName: server || namespace,
+            description: '',
+            iconUrl: null,
+            remote: true,
+            deploymentUrl,
+            connections: [{ type: 'http', deploymentUrl, configSchema }],
+            security: { scanPassed: true },
+            tools: [
+              { name: 'get', description: 'Gets.', inputSchema: weather, outputSchema: { ...weather, type: 'object' } },
+              { name: 'bare', description: null, inputSchema: { type: 'object', properties: {} } },
+              { name: 'odd', description: null, inputSchema: { type: 'object', properties: {} } },
+            ],
+            resources: [
+              { name: 'map', uri: 'map://all', description: 'A map.', mimeType: 'image/png' },
+              { name: 'bare', uri: 'map://bare' },
+            ],
+            prompts: [
+              {
+                name: 'ask',
+                description: 'Asks.',
+                arguments: [{ name: 'a', description: 'b', required: true }, { name: 'c' }],
+              },
+              { name: 'bare' },
+            ],
+          });
+        }
+      }
+    },
+  );
+
+  verifies(
+    ['server:detail:connections-stdio', 'server:detail:remote', 'server:detail:security'],
+    'a server whose current release is a bundle runs elsewhere',
+    async () => {
+      const name = await createServer(app, owner);
+      const path = `/servers/${encodeURIComponent(name)}`;
+      await releaseServer(
+        app,
+        name,
+        { type: 'stdio', runtime: 'python', upstreamUrl: null, tools: null, prompts: null },
+        false,
+      );
+      const { body } = await app.as(other).get(path);
+      const bundleUrl = body.connections[0]?.bundleUrl as string;
+      expect(body).toMatchObject({ remote: false, deploymentUrl: null, tools: null, resources: [], prompts: null });
+      expect(body.security).toEqual({ scanPassed: false });
+      expect(body.connections).toEqual([{ type: 'stdio', bundleUrl, runtime: 'python', configSchema: {} }]);
+      expect(bundleUrl).toMatch(new RegExp(`^${app.url}${path}/download\\?expires=\\d+&signature=[\\w-]{43}$`));
+    },
+  );
+
   it('answers 401 without a key, to a missing one too', async () => {
     const name = encodeURIComponent(await createServer(app, owner));
     for (const path of [`/servers/${name}`, '/servers/never%2Fwas', '/servers/A']) {
@@ -457,6 +567,23 @@ describe('DELETE /servers/{qualifiedName}', () => {
     expect((await storedIn(namespace)).map(({ name }) => name)).toEqual(['', 'weather-2']);
     // Made anew it is a new server: nothing of the old one comes back.
     expect((await app.as(owner).put(path)).body).toMatchObject({ displayName: 'weather' });
+  });
+
+  verifies('server:delete:cascades', 'its releases, secrets and icon go with it', async () => {
+    const name = await createServer(app, owner);
+    const path = `/servers/${encodeURIComponent(name)}`;
+    const id = await serverIdOf(app, name);
+    await app.as(owner).put(`${path}/secrets`, { name: 'KEY', value: 'x' });
+    await uploadIcon(app, owner, name, images['image/png']);
+    await app.database.query(`INSERT INTO releases (server_id, type, status) VALUES ($1, 'stdio', 'SUCCESS')`, [id]);
+    const attached = async () => {
+      const tables = ['releases', 'server_secrets', 'server_icons'];
+      const counts = tables.map((table) => app.database.query(`SELECT 1 FROM ${table} WHERE server_id = $1`, [id]));
+      return (await Promise.all(counts)).map((rows: unknown[]) => rows.length);
+    };
+    expect(await attached()).toEqual([1, 1, 1]);
+    expect((await app.as(owner).delete(path)).status).toBe(200);
+    expect(await attached()).toEqual([0, 0, 0]);
   });
 
   verifies('server:delete:namespace-only', 'the namespace-only server goes alone', async () => {

@@ -6,10 +6,13 @@ import { ICON_BYTES_MAX, type FoundIcon } from './icon-fetch.js';
 import { iconTypeOf } from './icon-type.js';
 import { IconTooLargeError } from './servers.errors.js';
 
+/** So much of a file that is too large is read and forgotten before it is cut off. */
+const READ_BYTES_MAX = 32 * ICON_BYTES_MAX;
+
 /**
  * The one image of a multipart form, in a file part of any name.
  *
- * @throws IconTooLargeError past 1 MB, before more is read; InvalidInputError when it is no such form or no image
+ * @throws IconTooLargeError past 1 MB; InvalidInputError when it is no such form or no image
  */
 export async function readUploadedIcon(request: IncomingMessage): Promise<FoundIcon> {
   let count = 0;
@@ -29,13 +32,15 @@ export async function readUploadedIcon(request: IncomingMessage): Promise<FoundI
   return { bytes, type };
 }
 
+/** Most programs read the answer only when they have sent everything, and see a torn connection otherwise. */
 async function readFile(file: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of file) {
     bytes += (chunk as Buffer).length;
-    if (bytes > ICON_BYTES_MAX) throw new IconTooLargeError();
-    chunks.push(chunk as Buffer);
+    if (bytes > READ_BYTES_MAX) throw new IconTooLargeError();
+    if (bytes <= ICON_BYTES_MAX) chunks.push(chunk as Buffer);
   }
+  if (bytes > ICON_BYTES_MAX) throw new IconTooLargeError();
   return Buffer.concat(chunks);
 }

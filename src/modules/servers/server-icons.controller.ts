@@ -1,5 +1,5 @@
 import { Controller, Delete, Get, Headers, Param, Put, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiConsumes, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiConsumes, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
@@ -43,11 +43,13 @@ export class ServerIconsController {
     return this.icons.upload(namespace, name, () => readUploadedIcon(request));
   }
 
-  /** Get the icon of a server. The image itself; the uploaded one, or the one the server names. Spec 4.12. */
+  /**
+   * Get the icon of a server. The image itself: the uploaded one, or the one the server names. 304 without a body when
+   * `If-None-Match` holds its ETag. Spec 4.12.
+   */
   @Get()
   @Access('servers:read', { anonymous: true, signed: true })
   @ApiOkResponse({ description: 'The image.', content: Object.fromEntries(iconTypes.map((type) => [type, image])) })
-  @ApiResponse({ status: 304, description: 'The image is the one named in `If-None-Match`.' })
   @ApiErrors(
     {
       status: 403,
