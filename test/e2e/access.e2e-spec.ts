@@ -124,7 +124,7 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
     'PUT /servers/:qualifiedName/verified': { verified: true },
     'PUT /servers/:qualifiedName/secrets': { name: 'SECRET', value: CANARY },
     'PATCH /servers/:qualifiedName': { license: 'MIT' },
-    'PATCH /servers/:qualifiedName/domains/:domainId': { subdomain: uniqueName('sub') },
+    'PATCH /servers/:qualifiedName/domains/:domainId': { subdomain: server.replace('/', '--') },
     'POST /skills': { namespace, slug: 'review', gitUrl: repositoryOf(namespace) },
     'PUT /skills/:namespace/:slug': { gitUrl: repositoryOf(namespace) },
     'PUT /connect/:namespace/:connectionId': { mcpUrl: upstream.url },
@@ -339,6 +339,8 @@ describe('a request without a valid key', () => {
 const unfit: Record<string, number> = {
   'POST /servers/:qualifiedName/releases/:id/resume': 400,
   'GET /servers/:qualifiedName/download': 404,
+  // It comes after an upload.
+  'POST /skills/:namespace/:slug/sync': 422,
 };
 
 describe('a valid key', () => {
