@@ -169,6 +169,14 @@ export const service = {
     source: 'Field',
     behavior: 'A bundle of the public MCPB tool is published, downloaded without a key byte for byte, and runs.',
   },
+  'contract:release-authorization': {
+    source: 'Field',
+    behavior: 'A publisher authorizes a release in a browser, at the link in its log, once per server.',
+  },
+  'connection:status:server-gone': {
+    source: 'House',
+    behavior: 'A connection to a run endpoint says in its status that the server is gone.',
+  },
   'contract:published-client': {
     source: 'Field',
     behavior: 'The published API client, newest and 0.50, works for namespaces, servers, connections, tools and MCP.',
