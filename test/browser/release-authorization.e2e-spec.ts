@@ -3,9 +3,8 @@ import { chromium, type Browser, type BrowserContext } from 'playwright-core';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
 import { createServer } from '../support/factories.js';
-import { published, readRelease, releaseIn, type ReleaseBody } from '../support/releases.js';
+import { published, releaseIn, type ReleaseBody } from '../support/releases.js';
 import { pathOf } from '../support/server-rows.js';
-import { until } from '../support/until.js';
 import { freePort } from '../support/upstream-net.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
@@ -105,6 +104,11 @@ async function authorizeAt(link: string, label: string): Promise<void> {
   await page.close();
 }
 
+/** The time in which somebody must authorize is over, as it is after an hour. */
+async function endTime(id: string): Promise<void> {
+  await app.database.query('UPDATE releases SET lease_until = now() WHERE id = $1', [id]);
+}
+
 async function toolsOf(name: string): Promise<string[]> {
   const { body } = await app.as(owner).get(pathOf(name));
   return (body as { tools: { name: string }[] }).tools.map((tool) => tool.name);
@@ -150,7 +154,7 @@ describe('a release of a server behind OAuth', () => {
 
   verifies(
     'contract:release-authorization',
-    'of another server needs an authorization of its own, and can be resumed when its time is over',
+    'of another server needs an authorization of its own, and is not lost when that comes late',
     async () => {
       const guarded = await authorization.protect(upstream.url);
       const [first, other] = [await createServer(app, owner), await createServer(app, owner)];
@@ -160,18 +164,32 @@ describe('a release of a server behind OAuth', () => {
 
       const id = await published(app, owner, other, external(guarded.url));
       const waiting = await releaseIn(app, owner, other, id, 'AUTH_REQUIRED');
-      // Its time is over long before an hour has passed.
-      await app.database.query(`UPDATE releases SET lease_until = now() WHERE id = $1`, [id]);
+      await endTime(id);
       await releaseIn(app, owner, other, id, 'AUTH_TIMEOUT');
-      // Somebody comes too late: it is authorized, and it is not too late for the release.
       await authorizeAt(linkIn(waiting), other);
-      const status = await until(async () => (await readRelease(app, owner, other, id)).status, 'there is a status');
-      if (status === 'AUTH_TIMEOUT') {
-        const resumed = await app.as(owner).post(pathOf(other, '/releases/latest/resume'));
-        expect([resumed.status, resumed.body]).toEqual([202, { status: 'WORKING', deploymentId: id }]);
-      }
       await releaseIn(app, owner, other, id, 'SUCCESS');
       expect(await toolsOf(other)).toContain('echo');
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'contract:release-authorization',
+    'is resumed by hand when its time is over, and gets a new link',
+    async () => {
+      const guarded = await authorization.protect(upstream.url);
+      const name = await createServer(app, owner);
+      const id = await published(app, owner, name, external(guarded.url));
+      const old = linkIn(await releaseIn(app, owner, name, id, 'AUTH_REQUIRED'));
+      await endTime(id);
+      await releaseIn(app, owner, name, id, 'AUTH_TIMEOUT');
+      const resumed = await app.as(owner).post(pathOf(name, '/releases/latest/resume'));
+      expect([resumed.status, resumed.body]).toEqual([202, { status: 'WORKING', deploymentId: id }]);
+      const link = linkIn(await releaseIn(app, owner, name, id, 'AUTH_REQUIRED'));
+      expect(link).not.toBe(old);
+      await authorizeAt(link, name);
+      await releaseIn(app, owner, name, id, 'SUCCESS');
+      expect(await toolsOf(name)).toContain('echo');
     },
     SLOW_MS,
   );
