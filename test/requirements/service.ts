@@ -179,7 +179,8 @@ export const service = {
   },
   'contract:published-client': {
     source: 'Field',
-    behavior: 'The published API client, newest and 0.50, works for namespaces, servers, connections, tools and MCP.',
+    behavior:
+      'The published API client, newest and 0.50, works for namespaces, servers, releases, connections, tools and MCP.',
   },
 
   // Upstream channels
