@@ -230,7 +230,7 @@ export class Env {
   @Setting(
     'OAUTH_SETUP_TTL_MINUTES',
     integer(1, 1_440),
-    '15',
+    '60',
     'How long a link to authorize Slipway at an MCP server may be opened.',
   )
   readonly oauthSetupTtlMinutes: number;

@@ -200,7 +200,8 @@ async function stateOf({ owner, namespace }: Estate): Promise<unknown> {
     keys: await rows(`SELECT id, name, hash, expires_at FROM api_keys WHERE account_id = $1 ORDER BY id`, owner.id),
     namespaces: await rows('SELECT * FROM namespaces WHERE account_id = $1 ORDER BY id', owner.id),
     servers: await rows(
-      'SELECT s.* FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY s.id',
+      `SELECT to_jsonb(s) - '{use_count,popularity}'::text[] AS server FROM servers s
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY s.id`,
       namespace,
     ),
     secrets: await rows(

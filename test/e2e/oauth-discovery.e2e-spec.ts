@@ -448,6 +448,8 @@ describe('addresses in metadata', () => {
       expect(await refusal(inside.origin)).toContain('Slipway does not dial private addresses');
       expect(inside.asked).not.toContain('/reg');
     }
+    const named = await ownSite(() => ({ token_endpoint: 'https://user:word@as.example/token' }));
+    expect(await refusal(named.origin)).toContain('carries a user name or password');
     const redirecting = await site(() => ({}), { status: 302, headers: { location: metadata }, text: '' });
     expect(await refusal(`${redirecting.origin}/mcp`)).toContain('Slipway does not dial cloud metadata addresses');
   });

@@ -124,7 +124,8 @@ describe('a process that is killed', () => {
       const victim = startProcess(owner, 5);
       await victim.ready();
       await age(app, owner, 'ended');
-      server.holdTokens();
+      // Only this one: who waits asks as soon as the victim's lock is gone.
+      server.holdTokens(1);
       victim.go();
       await until(() => server.held === 1, 'the server has rotated its token');
       const waiting = app

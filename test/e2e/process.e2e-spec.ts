@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -336,6 +336,19 @@ describe('a start that cannot succeed', () => {
 });
 
 describe('the end', () => {
+  verifies('stop:graceful', 'does not wait for a client that connected and never asked', async () => {
+    const service = runProgram('main.js', { DATA_DIR: await dataFolder() });
+    const { port } = new URL(await service.url());
+    const silent = connect(Number(port), '127.0.0.1');
+    await once(silent, 'connect');
+    const closed = once(silent, 'close');
+    service.kill('SIGTERM');
+    // Well below the 55 s a running call may take, after which everything is cut off.
+    await until(() => silent.destroyed, 'the silent connection is closed', 10_000);
+    await closed;
+    expect(await service.ended).toBe(0);
+  });
+
   verifies(
     ['stop:graceful', 'key:last-used'],
     'a stop signal lets a running call finish, ends the upstream session and Postgres, and exits 0',

@@ -1,4 +1,4 @@
-import { createServer as createHttpServer, type Server } from 'node:http';
+import { createServer as createHttpServer, type Server, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import supertest from 'supertest';
 import { Egress } from '../../src/platform/egress/egress.js';
@@ -11,6 +11,7 @@ import { createNamespace, createServer } from '../support/factories.js';
 import { images, uploadIcon } from '../support/icons.js';
 import { pathOf, serverIdOf } from '../support/server-rows.js';
 import { listen, shut } from '../support/upstream-net.js';
+import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
 const MB = 1024 * 1024;
@@ -227,6 +228,7 @@ describe('a signed link', () => {
 describe('an icon the server names', () => {
   let host: Server;
   let base: string;
+  let held: ServerResponse | undefined;
   let asked: string[];
 
   beforeAll(async () => {
@@ -235,6 +237,7 @@ describe('an icon the server names', () => {
       asked.push(path);
       const hops = /^\/hop\/(\d+)$/.exec(path)?.[1];
       if (path === '/icon') response.end(png);
+      else if (path === '/held') held = response;
       else if (path === '/page') response.end('<html></html>');
       else if (path === '/large') response.end(Buffer.concat([png, Buffer.alloc(MB)]));
       else if (path === '/endless') {
@@ -307,6 +310,16 @@ describe('an icon the server names', () => {
     await icons.adopt(id, named('/icon'));
     await icons.adopt(id, undefined);
     expect((await getIcon(name)).status).toBe(404);
+  });
+
+  verifies('icon:upload:wins', 'does not replace one that is uploaded while it is fetched', async () => {
+    const name = await createServer(app, owner);
+    const adopting = app.get(ServerIconsService).adopt(await serverIdOf(app, name), named('/held'));
+    await until(() => held, 'the icon is asked for');
+    await uploadIcon(app, owner, name, images['image/gif']);
+    held?.end(png);
+    await adopting;
+    expect((await getIcon(name)).body).toEqual(images['image/gif']);
   });
 
   verifies('icon:get:too-large', 'and is too large answers so, until there is another', async () => {

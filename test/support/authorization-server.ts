@@ -70,8 +70,8 @@ export interface AuthorizationServer {
   setAccessTokenTtl(seconds: number): void;
   /** The next token requests are answered with this status instead of being looked at. */
   failTokens(status: number, times?: number): void;
-  /** Token requests are carried out and their answers kept back until released. */
-  holdTokens(): void;
+  /** So many token requests are carried out and their answers kept back until released; all of them by default. */
+  holdTokens(count?: number): void;
   /** Token requests arrive and are not looked at until released; a cut ends them without. */
   delayTokens(): void;
   /** Answers what was kept back, or cuts it off. */
@@ -121,7 +121,7 @@ class TestAuthorizationServer implements AuthorizationServer {
   private ttl = 3_600;
   private failure: { status: number; times: number } | null = null;
   private registrationRefusal: object | null = null;
-  private isHolding = false;
+  private toHold = 0;
   private isDelaying = false;
   private isDown = false;
   private readonly kept: ((how: 'answer' | 'cut') => void)[] = [];
@@ -151,8 +151,8 @@ class TestAuthorizationServer implements AuthorizationServer {
     this.failure = { status, times };
   }
 
-  holdTokens(): void {
-    this.isHolding = true;
+  holdTokens(count = Infinity): void {
+    this.toHold = count;
   }
 
   delayTokens(): void {
@@ -160,7 +160,7 @@ class TestAuthorizationServer implements AuthorizationServer {
   }
 
   releaseTokens(how: 'answer' | 'cut' = 'answer'): void {
-    this.isHolding = false;
+    this.toHold = 0;
     this.isDelaying = false;
     for (const release of this.kept.splice(0)) release(how);
   }
@@ -278,7 +278,8 @@ class TestAuthorizationServer implements AuthorizationServer {
       if (answer.access_token) {
         this.issued.push({ accessToken: answer.access_token, refreshToken: answer.refresh_token });
       }
-      if (!this.isHolding) return end(chunk);
+      if (this.toHold === 0) return end(chunk);
+      this.toHold -= 1;
       this.kept.push((how) => void (how === 'cut' ? response.destroy() : end(chunk)));
       return response;
     }) as typeof response.end;

@@ -1,17 +1,14 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { IsWhole } from '../../platform/http/input-values.js';
 import { Type } from 'class-transformer';
 import {
   IsBoolean,
   IsIn,
-  IsInt,
   IsObject,
   IsOptional,
   IsString,
   Length,
   Matches,
-  Max,
   MaxLength,
-  Min,
   ValidateNested,
 } from 'class-validator';
 import { ClosedBody } from '../../platform/http/input.pipe.js';
@@ -181,12 +178,7 @@ export class ConnectionListDto {
 
 export class ConnectionQueryDto {
   /** Connections per page. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(1)
-  @Max(100)
+  @IsWhole(1, 100)
   limit?: number = 100;
 
   /** The `nextCursor` of the page before. */

@@ -33,7 +33,7 @@ type Listener = (ownerId: string) => Promise<void>;
 @Injectable()
 export class AuthorizationsService {
   private readonly logger = new Logger('credentials');
-  private readonly listeners = new Map<CredentialOwner['kind'], Listener>();
+  private readonly listeners: { kind: CredentialOwner['kind']; listener: Listener }[] = [];
   private forgetCached: (owner: CredentialOwner) => void = () => undefined;
 
   constructor(
@@ -81,8 +81,7 @@ export class AuthorizationsService {
 
   /** `CredentialsService.onAuthorized`. */
   onAuthorized(kind: CredentialOwner['kind'], listener: Listener): void {
-    if (this.listeners.has(kind)) throw new Error(`Somebody listens for ${kind} already`);
-    this.listeners.set(kind, listener);
+    this.listeners.push({ kind, listener });
   }
 
   /** Who caches credentials is told first. */
@@ -96,10 +95,13 @@ export class AuthorizationsService {
    */
   async announce(owner: CredentialOwner): Promise<void> {
     this.forgetCached(owner);
-    try {
-      await this.listeners.get(owner.kind)?.(owner.id);
-    } catch (error) {
-      this.logger.error({ msg: `what follows the authorization of ${owner.kind} ${owner.id} failed`, err: error });
+    for (const { kind, listener } of this.listeners) {
+      if (kind !== owner.kind) continue;
+      try {
+        await listener(owner.id);
+      } catch (error) {
+        this.logger.error({ msg: `what follows the authorization of ${kind} ${owner.id} failed`, err: error });
+      }
     }
   }
 

@@ -122,7 +122,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     this.revoking.add(work);
   }
 
-  /** Called once by the module that owns this kind: told, in the process that took the answer, after an authorization was stored. */
+  /** For the module that owns this kind: told, in the process that took the answer, after an authorization was stored. */
   onAuthorized(kind: CredentialOwner['kind'], listener: (ownerId: string) => Promise<void>): void {
     this.authorizations.onAuthorized(kind, listener);
   }

@@ -1,8 +1,6 @@
-import { ApiProperty } from '@nestjs/swagger';
-import { Type } from 'class-transformer';
-import { IsInt, IsOptional, IsString, IsUUID, Matches, Max, MaxLength, Min } from 'class-validator';
+import { IsOptional, IsString, IsUUID, Matches, MaxLength } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { IsCommaList, IsFlag } from '../../platform/http/query-values.js';
+import { IsCommaList, IsFlag, IsWhole } from '../../platform/http/input-values.js';
 
 /** A globally unique name that holds servers, skills and connections. */
 export class NamespaceDto {
@@ -48,21 +46,11 @@ export class NamespaceQueryDto {
   hasSkills?: boolean;
 
   /** Page to show, from 1. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(1)
-  @Max(Number.MAX_SAFE_INTEGER)
+  @IsWhole(1)
   page?: number = 1;
 
   /** Namespaces per page. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(1)
-  @Max(50)
+  @IsWhole(1, 50)
   pageSize?: number = 50;
 
   /** Members to answer of each namespace, with commas between them. Default: all. */

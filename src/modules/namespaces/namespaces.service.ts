@@ -6,7 +6,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { NAMESPACE_NAME } from '../../platform/http/names.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
-import { project } from '../../platform/http/query-values.js';
+import { project } from '../../platform/http/input-values.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';

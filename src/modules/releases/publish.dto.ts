@@ -1,4 +1,5 @@
 import { Type } from 'class-transformer';
+import { IsText } from '../../platform/http/input-values.js';
 import {
   ArrayMaxSize,
   IsArray,
@@ -7,37 +8,28 @@ import {
   IsObject,
   IsOptional,
   IsString,
-  Matches,
   MaxLength,
   ValidateNested,
 } from 'class-validator';
 import { bundleRuntimes, type BundleRuntime } from '../servers/server.types.js';
 
 /** What Postgres can store: no NUL, no lone surrogates. */
-const STORABLE = /^[^\0\p{Cs}]*$/u;
-const storable = { message: '$property must not hold NUL characters or broken unicode' };
 
 /** Where the release comes from. */
 export class ReleaseSourceDto {
   /** @example '8f2d1c0' */
   @IsOptional()
-  @IsString()
-  @MaxLength(200)
-  @Matches(STORABLE, storable)
+  @IsText(200)
   commit?: string;
 
   /** @example 'Forecasts for tomorrow' */
   @IsOptional()
-  @IsString()
-  @MaxLength(10_000)
-  @Matches(STORABLE, storable)
+  @IsText(10_000)
   commitMessage?: string;
 
   /** @example 'main' */
   @IsOptional()
-  @IsString()
-  @MaxLength(255)
-  @Matches(STORABLE, storable)
+  @IsText(255)
   branch?: string;
 }
 

@@ -3,7 +3,7 @@ import { ApiHeader, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
-import { ApiServerName, ownServer, TargetServer } from '../servers/server.decorator.js';
+import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ReleaseStreams } from './release-streams.js';
 import { releaseId } from './releases.controller.js';
@@ -29,7 +29,7 @@ export class ReleaseStreamsController {
       },
     },
   })
-  @Access('servers:read', ownServer)
+  @Access('servers:read', ownServerOrNone)
   @ApiErrors({ status: 404, message: 'Release not found' })
   async follow(
     @TargetServer() server: ServerRef,

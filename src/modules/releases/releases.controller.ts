@@ -3,7 +3,7 @@ import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { Access } from '../auth/access.decorator.js';
-import { ApiServerName, ownServer, TargetServer } from '../servers/server.decorator.js';
+import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
 import { ReleasesService } from './releases.service.js';
@@ -26,7 +26,7 @@ export class ReleasesController {
 
   /** List the releases of a server. Newest first, without their logs. Spec 4.6. */
   @Get()
-  @Access('servers:read', ownServer)
+  @Access('servers:read', ownServerOrNone)
   @ApiErrors(400, serverNotFound)
   list(@TargetServer() server: ServerRef, @Query() query: PageQueryDto): Promise<ReleaseListDto> {
     return this.releases.list(server, query);
@@ -35,7 +35,7 @@ export class ReleasesController {
   /** Get a release with its log. */
   @Get(':id')
   @ApiParam(releaseId)
-  @Access('servers:read', ownServer)
+  @Access('servers:read', ownServerOrNone)
   @ApiErrors(releaseNotFound)
   get(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ReleaseDetailDto> {
     return this.releases.get(server, id);
@@ -45,7 +45,7 @@ export class ReleasesController {
   @Post(':id/resume')
   @HttpCode(202)
   @ApiParam(releaseId)
-  @Access('servers:write', ownServer)
+  @Access('servers:write', ownServerOrNone)
   @ApiErrors(
     {
       status: 400,
@@ -62,7 +62,7 @@ export class ReleasesController {
   @Post(':id/promote')
   @HttpCode(200)
   @ApiParam(releaseId)
-  @Access('servers:write', ownServer)
+  @Access('servers:write', ownServerOrNone)
   @ApiErrors(releaseNotFound, {
     status: 409,
     message: 'Only a release that succeeded can become current: this one is FAILURE',

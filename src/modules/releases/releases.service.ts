@@ -35,8 +35,13 @@ export class ReleasesService {
     const where = { serverId: server.id };
     const { offset, pagination } = pageOf(query, await this.releases.countBy(where));
     if (offset === null) return { releases: [], pagination };
-    const rows = await this.releases.find({ where, order: { seq: 'DESC' }, skip: offset, take: pagination.pageSize });
-    return { releases: rows.map((row) => this.toDto(row, server)), pagination };
+    // Read from the nearer end, so that the last page costs what the first does.
+    const take = Math.min(pagination.pageSize, pagination.totalCount - offset);
+    const behind = pagination.totalCount - offset - take;
+    const [skip, seq] = behind < offset ? ([behind, 'ASC'] as const) : ([offset, 'DESC'] as const);
+    const rows = await this.releases.find({ where, order: { seq }, skip, take });
+    const newestFirst = seq === 'ASC' ? rows.reverse() : rows;
+    return { releases: newestFirst.map((row) => this.toDto(row, server)), pagination };
   }
 
   /** A release with its log. @param id its id, or `latest` @throws ReleaseNotFoundError */

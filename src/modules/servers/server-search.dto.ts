@@ -1,46 +1,25 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { Type } from 'class-transformer';
-import { IsInt, IsOptional, IsString, IsUUID, Matches, Max, MaxLength, Min } from 'class-validator';
+import { IsOptional, IsUUID } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { IsCommaList, IsFlag } from '../../platform/http/query-values.js';
-import { STORABLE } from './server.validators.js';
-
-const storable = { message: '$property must not hold NUL characters or broken unicode' };
+import { IsCommaList, IsFlag, IsText, IsWhole } from '../../platform/http/input-values.js';
 
 /** Every filter given must match. Without `q` the most used servers come first, of equally used ones the newest. */
 export class ServerQueryDto {
   /** Words to look for in names, descriptions and names of tools; misspelt and half-written ones are found too. */
   @IsOptional()
-  @IsString()
-  @MaxLength(500)
-  @Matches(STORABLE, storable)
+  @IsText(500)
   q?: string;
 
   /** Page to show, from 1. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(1)
-  @Max(Number.MAX_SAFE_INTEGER)
+  @IsWhole(1)
   page?: number = 1;
 
   /** Servers per page. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(1)
-  @Max(100)
+  @IsWhole(1, 100)
   pageSize?: number = 10;
 
   /** With `q`: how many of the best servers there are to page through. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(10)
-  @Max(500)
+  @IsWhole(10, 500)
   topK?: number = 500;
 
   /** Members to answer of each server, with commas between them. Default: all. */
@@ -57,16 +36,12 @@ export class ServerQueryDto {
   /** Only the server of this name. Older; `GET /servers/{qualifiedName}` answers more. */
   @ApiProperty({ deprecated: true })
   @IsOptional()
-  @IsString()
-  @MaxLength(255)
-  @Matches(STORABLE, storable)
+  @IsText(255)
   qualifiedName?: string;
 
   /** Only servers of this namespace; of your own also the unlisted ones. */
   @IsOptional()
-  @IsString()
-  @MaxLength(255)
-  @Matches(STORABLE, storable)
+  @IsText(255)
   namespace?: string;
 
   /** Only servers of this account; with your own id also the unlisted ones. */
@@ -76,16 +51,12 @@ export class ServerQueryDto {
 
   /** Only servers whose repository has this owner. */
   @IsOptional()
-  @IsString()
-  @MaxLength(255)
-  @Matches(STORABLE, storable)
+  @IsText(255)
   repoOwner?: string;
 
   /** Only servers whose repository has this name. */
   @IsOptional()
-  @IsString()
-  @MaxLength(255)
-  @Matches(STORABLE, storable)
+  @IsText(255)
   repoName?: string;
 
   /** Only servers that are reached over the network, or only others: `1`, `0`, `true` or `false`. */
@@ -109,12 +80,7 @@ export class ServerQueryDto {
   smitheryManaged?: boolean;
 
   /** Without `q`: a random order instead, the same for the same number on every page. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(Number.MIN_SAFE_INTEGER)
-  @Max(Number.MAX_SAFE_INTEGER)
+  @IsWhole(Number.MIN_SAFE_INTEGER)
   seed?: number;
 }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { project } from '../../platform/http/query-values.js';
+import { project } from '../../platform/http/input-values.js';
 import type { Caller } from '../auth/access.types.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { conditionsOf, scopeOf, SqlValues, type ServerScope } from './server-filters.js';

@@ -1,7 +1,8 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { IsBoolean, IsOptional, IsString, Length, Matches, MaxLength } from 'class-validator';
+import { IsText } from '../../platform/http/input-values.js';
+import { IsBoolean, IsOptional, IsString, Length, Matches, MaxLength, MinLength } from 'class-validator';
 import { ClosedBody } from '../../platform/http/input.pipe.js';
-import { IsWebUrl, Omittable, STORABLE } from './server.validators.js';
+import { IsWebUrl, Omittable } from './server.validators.js';
 
 /** What to change; what is left out stays. Null clears where it is allowed. */
 export class UpdateServerDto {
@@ -10,9 +11,7 @@ export class UpdateServerDto {
    * @example 'Weather'
    */
   @Omittable()
-  @IsString()
-  @MaxLength(255)
-  @Matches(STORABLE, { message: 'displayName must not hold NUL characters or broken unicode' })
+  @IsText(255)
   displayName?: string;
 
   /**
@@ -20,9 +19,7 @@ export class UpdateServerDto {
    * @example 'Forecasts for any place.'
    */
   @Omittable()
-  @IsString()
-  @MaxLength(10_000)
-  @Matches(STORABLE, { message: 'description must not hold NUL characters or broken unicode' })
+  @IsText(10_000)
   description?: string;
 
   /**
@@ -54,9 +51,7 @@ export class UpdateServerDto {
    * @example 'MIT'
    */
   @IsOptional()
-  @IsString()
-  @MaxLength(255)
-  @Matches(STORABLE, { message: 'license must not hold NUL characters or broken unicode' })
+  @IsText(255)
   license?: string | null;
 
   /**
@@ -194,9 +189,8 @@ export class SetSecretDto {
    * Stored encrypted, never returned; 16,384 characters at most.
    * @example 'the key the server needs'
    */
-  @IsString()
-  @Length(1, 16_384)
-  @Matches(STORABLE, { message: 'value must not hold NUL characters or broken unicode' })
+  @IsText(16_384)
+  @MinLength(1)
   value: string;
 }
 

@@ -1,9 +1,11 @@
-import { applyDecorators, Injectable, Param, type PipeTransform } from '@nestjs/common';
+import { Injectable, Param, type PipeTransform } from '@nestjs/common';
 import { ApiParam } from '@nestjs/swagger';
 import { QualifiedNamePipe } from './qualified-name.js';
 import type { ServerRef } from './server.types.js';
-import { ServerNotFoundError } from './servers.errors.js';
+import { qualifiedNameParam } from './servers.access.js';
 import { ServersService } from './servers.service.js';
+
+export { ownServerOrNone } from './servers.access.js';
 
 /** Finds the server a path names. */
 @Injectable()
@@ -25,14 +27,5 @@ export function TargetServer(): ParameterDecorator {
 
 /** Documents `:qualifiedName`. */
 export function ApiServerName(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiParam({
-      name: 'qualifiedName',
-      description: '`namespace/server`, or `namespace` alone. The slash may be encoded as `%2F` or not.',
-      example: 'acme/weather',
-    }),
-  );
+  return ApiParam(qualifiedNameParam);
 }
-
-/** What only the owner of a server sees; a foreign one looks as if it did not exist. */
-export const ownServer = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };

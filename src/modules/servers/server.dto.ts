@@ -1,8 +1,8 @@
 import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
-import { IsOptional, IsString, Matches, MaxLength } from 'class-validator';
+import { IsText } from '../../platform/http/input-values.js';
+import { IsOptional } from 'class-validator';
 import { bundleRuntimes } from './server.types.js';
 import type { BundleRuntime } from './server.types.js';
-import { STORABLE } from './server.validators.js';
 
 export class CreateServerDto {
   /**
@@ -10,9 +10,7 @@ export class CreateServerDto {
    * @example 'Weather'
    */
   @IsOptional()
-  @IsString()
-  @MaxLength(255)
-  @Matches(STORABLE, { message: 'displayName must not hold NUL characters or broken unicode' })
+  @IsText(255)
   displayName?: string;
 
   /**
@@ -20,9 +18,7 @@ export class CreateServerDto {
    * @example 'Forecasts for any place.'
    */
   @IsOptional()
-  @IsString()
-  @MaxLength(10_000)
-  @Matches(STORABLE, { message: 'description must not hold NUL characters or broken unicode' })
+  @IsText(10_000)
   description?: string;
 }
 

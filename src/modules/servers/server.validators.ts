@@ -3,9 +3,6 @@ import { parseUrl } from '../../config/parse-url.js';
 
 const URL_CHARS_MAX = 2048;
 
-/** What Postgres can store: no NUL, no lone surrogates. */
-export const STORABLE = /^[^\0\p{Cs}]*$/u;
-
 function faultOf(value: unknown): string | null {
   const url = typeof value === 'string' ? parseUrl(value) : null;
   if (typeof value !== 'string' || !url) return 'must be a URL such as https://example.com';

@@ -1,8 +1,8 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
-import { IsInt, IsOptional, IsString, IsUUID, Matches, Max, MaxLength, Min } from 'class-validator';
+import { IsInt, IsOptional, IsString, IsUUID, Matches, MaxLength } from 'class-validator';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { IsCommaList, IsFlag } from '../../platform/http/query-values.js';
+import { IsCommaList, IsFlag, IsWhole } from '../../platform/http/input-values.js';
 
 const PRINTABLE = /^\P{Cc}*$/u;
 
@@ -47,12 +47,7 @@ export class SkillQueryDto extends PageQueryDto {
   verified?: boolean;
 
   /** With `q`: how many of the best matches are shown, on all pages together. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(10)
-  @Max(500)
+  @IsWhole(10, 500)
   topK?: number = 500;
 
   /** Members to answer of each skill, with commas between them. Default: all. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { NestApplicationOptions } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
@@ -26,6 +27,8 @@ const IDLE_SWEEP_MS = 100;
  */
 export class SlipwayAdapter extends ExpressAdapter {
   private door: Door = () => false;
+  /** Sockets that sent no request yet: Node does not count them as idle, and some clients open one more than they use. */
+  private readonly unused = new Set<Socket>();
   private observe: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
 
   constructor() {
@@ -58,6 +61,7 @@ export class SlipwayAdapter extends ExpressAdapter {
   override initHttpServer(_options: NestApplicationOptions): void {
     const app = this.getInstance<(request: IncomingMessage, response: ServerResponse) => void>();
     const server = http.createServer((request, response) => {
+      this.unused.delete(request.socket);
       request.url = canonicalPath(request.url ?? '/');
       const given = request.headers['x-request-id'];
       const id = typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
@@ -67,6 +71,10 @@ export class SlipwayAdapter extends ExpressAdapter {
       this.observe?.(request, response);
       if (!this.door(request, response)) app(request, response);
     });
+    server.on('connection', (socket: Socket) => {
+      this.unused.add(socket);
+      socket.once('close', () => this.unused.delete(socket));
+    });
     server.keepAliveTimeout = KEEP_ALIVE_MS;
     this.httpServer = server;
   }
@@ -75,7 +83,10 @@ export class SlipwayAdapter extends ExpressAdapter {
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
     const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
-    const sweep = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
+    const sweep = setInterval(() => {
+      server.closeIdleConnections();
+      for (const socket of this.unused) socket.destroy();
+    }, IDLE_SWEEP_MS);
     try {
       await super.close();
     } finally {

@@ -1,6 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { Type } from 'class-transformer';
-import { IsInt, IsOptional, Max, Min } from 'class-validator';
+import { IsWhole } from './input-values.js';
 
 /** Where a page-numbered list stands. */
 export class PaginationDto {
@@ -21,21 +20,11 @@ export class PaginationDto {
 /** Page-numbered lists: a page past the end is an empty list. */
 export class PageQueryDto {
   /** Page to show, from 1. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(1)
-  @Max(Number.MAX_SAFE_INTEGER)
+  @IsWhole(1)
   page?: number = 1;
 
   /** Items per page. */
-  @ApiProperty({ type: 'integer' })
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt()
-  @Min(1)
-  @Max(100)
+  @IsWhole(1, 100)
   pageSize?: number = 20;
 }
 

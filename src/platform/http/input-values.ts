@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty } from '@nestjs/swagger';
-import { Transform } from 'class-transformer';
-import { ArrayMaxSize, IsIn } from 'class-validator';
+import { Transform, Type } from 'class-transformer';
+import { ArrayMaxSize, IsIn, IsInt, IsOptional, IsString, Matches, Max, MaxLength, Min } from 'class-validator';
 
 const flags = new Map<unknown, boolean>([
   ['1', true],
@@ -15,6 +15,31 @@ export function IsFlag(): PropertyDecorator {
   return applyDecorators(
     Transform(({ value }: { value: unknown }) => flags.get(value) ?? value),
     IsIn([true, false], { message: '$property must be 1, 0, true or false' }),
+  );
+}
+
+/** An optional whole number in a query. */
+export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDecorator {
+  return applyDecorators(
+    ApiProperty({ type: 'integer', minimum: min, maximum: max }),
+    IsOptional(),
+    Type(() => Number),
+    IsInt(),
+    Min(min),
+    Max(max),
+  );
+}
+
+/** What Postgres can store: no NUL, no lone surrogates. */
+const STORABLE = /^[^\0\p{Cs}]*$/u;
+
+/** A text that can be stored. */
+export function IsText(charsMax: number): PropertyDecorator {
+  return applyDecorators(
+    ApiProperty({ type: String, maxLength: charsMax }),
+    IsString(),
+    MaxLength(charsMax),
+    Matches(STORABLE, { message: '$property must not hold NUL characters or broken unicode' }),
   );
 }
 
