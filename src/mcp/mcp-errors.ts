@@ -1,4 +1,5 @@
 import { DomainError } from '../platform/errors/domain-error.js';
+import { visible } from '../platform/text/quoted.js';
 
 /**
  * What can go wrong between us and an upstream. Each message is a sentence for the person who made the connection: what
@@ -164,6 +165,14 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
     );
   }
   return new UpstreamError(`${where} answered ${status}, which is no MCP answer.`);
+}
+
+/** A 404 in which the endpoint itself says, as a JSON-RPC error to no request, that nothing is behind it. */
+export function endpointGone(url: URL, reason: string): UpstreamError {
+  const where = `${url.origin}${url.pathname}`;
+  return new UpstreamError(
+    `${where} answered 404: ${visible(reason.replace(/[.\s]+$/, ''), 200)}. What was there is gone or has another address now.`,
+  );
 }
 
 function triedPath(url: URL): string {

@@ -2,8 +2,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@j
 import { randomBytes } from 'node:crypto';
 import { chromium, type Browser, type Locator, type Page, type Response } from 'playwright-core';
 import { startEverything, type EverythingServer } from '../support/everything.js';
+import { images } from '../support/icons.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
+import { startRepositoryHost, type RepositoryHost } from '../support/repository-host.js';
+import { skillMd } from '../support/skills.js';
+import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
+import { zipOf } from '../support/zips.js';
 
 /** A real browser on a busy machine takes its time. */
 const SLOW_MS = 120_000;
@@ -17,6 +22,7 @@ const key = `slipway_${randomBytes(32).toString('base64url')}`;
 
 let url: string;
 let everything: EverythingServer;
+let repositories: RepositoryHost;
 let browser: Browser;
 let page: Page;
 /** What the page should never do: errors, and requests to another host. */
@@ -47,6 +53,10 @@ class Operation {
     await this.block.getByRole('button', { name: 'Execute' }).waitFor();
   }
 
+  async shut(): Promise<void> {
+    await this.block.locator('.opblock-summary-control').click();
+  }
+
   /** The value of a path or query parameter as it stands in its field. */
   parameter(name: string): Promise<string> {
     return this.block.locator(`tr[data-param-name="${name}"]`).locator('input, textarea').inputValue();
@@ -54,6 +64,30 @@ class Operation {
 
   get body(): Locator {
     return this.block.locator('.opblock-section-request-body textarea');
+  }
+
+  /** Chooses this file wherever the form takes one that it cannot do without. */
+  async choose(name: string, buffer: Buffer): Promise<void> {
+    const input = this.block.locator('.opblock-section-request-body tr.parameters', { hasText: name });
+    await input.locator('input[type="file"]').setInputFiles({ name: `${name}.bin`, mimeType: 'image/png', buffer });
+  }
+
+  /** Replaces what only the machine of the test can know, in a body or in a field of a form. */
+  async adjust(replacements: Record<string, string>): Promise<void> {
+    for (const field of await this.block
+      .locator('.opblock-section-request-body textarea, .opblock-section-request-body input[type="text"]')
+      .all()) {
+      const example = await field.inputValue();
+      const adjusted = Object.entries(replacements).reduce((text, [from, to]) => text.replaceAll(from, to), example);
+      if (adjusted !== example) await field.fill(adjusted);
+    }
+  }
+
+  /** Presses Execute, and returns the status the page shows. */
+  async press(): Promise<number> {
+    await this.block.getByRole('button', { name: 'Execute' }).click();
+    const shown = this.block.locator('.live-responses-table tbody .response-col_status');
+    return Number(/\d+/.exec(await shown.first().innerText())?.[0]);
   }
 
   /** Presses Execute. The page itself must show the status and the body that came. */
@@ -81,15 +115,16 @@ async function authorize(): Promise<void> {
 
 beforeAll(async () => {
   const service = runProgram('main.js', { DATA_DIR: await dataFolder(), BOOTSTRAP_API_KEY: key });
-  [url, everything, browser] = await Promise.all([
+  [url, everything, repositories, browser] = await Promise.all([
     service.url(),
     startEverything(),
+    startRepositoryHost(),
     chromium.launch({ executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium', args: flags }),
   ]);
 }, SLOW_MS);
 
 afterAll(async () => {
-  await Promise.all([browser?.close(), everything?.close()]);
+  await Promise.all([browser?.close(), everything?.close(), repositories?.close()]);
   await cleanUpPrograms();
 }, SLOW_MS);
 
@@ -125,7 +160,19 @@ describe('the docs page', () => {
   verifies('docs:page', 'shows the groups in the order a newcomer needs, with nothing hidden', async () => {
     expect(
       await page.locator('.opblock-tag').evaluateAll((all) => all.map((tag) => tag.getAttribute('data-tag'))),
-    ).toEqual(['Namespaces', 'Connections', 'Tools', 'MCP', 'Servers', 'Accounts and API keys', 'Health']);
+    ).toEqual([
+      'Namespaces',
+      'Connections',
+      'Tools',
+      'MCP',
+      'Servers',
+      'Releases',
+      'Skills',
+      'Server icons',
+      'Server settings',
+      'Accounts and API keys',
+      'Health',
+    ]);
     const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, object> };
     const documented = Object.values(paths).flatMap((item) => Object.keys(item));
     expect(await page.locator('.opblock').count()).toBe(documented.length);
@@ -211,4 +258,77 @@ describe('the docs page', () => {
     },
     SLOW_MS,
   );
+
+  verifies(
+    'docs:try-it-out',
+    'executes every operation with its examples as they stand',
+    async () => {
+      const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as {
+        paths: Record<string, Record<string, { operationId: string; tags: [string] }>>;
+      };
+      const operations = Object.entries(paths).flatMap(([path, item]) =>
+        Object.entries(item).map(([method, { operationId, tags }]) => ({ path, method, operationId, tag: tags[0] })),
+      );
+      const rank = ({ operationId, method }: (typeof operations)[number]) =>
+        method === 'delete' ? 2 : first.includes(operationId) ? 0 : last.includes(operationId) ? 1.5 : 1;
+      operations.sort(
+        (a, b) =>
+          rank(a) - rank(b) ||
+          first.indexOf(a.operationId) - first.indexOf(b.operationId) ||
+          last.indexOf(a.operationId) - last.indexOf(b.operationId) ||
+          (a.method === 'delete' ? b.path.length - a.path.length : 0),
+      );
+      await authorize();
+      const archive = await zipOf({ 'SKILL.md': skillMd() });
+      repositories.serve(
+        '/acme/skills/archive/main.zip',
+        await zipOf({ 'skills-main/code-review/SKILL.md': skillMd() }),
+      );
+      const replacements = { 'http://127.0.0.1:3001/mcp': everything.url, 'https://github.com': repositories.url };
+      const unexpected: string[] = [];
+      for (const { operationId, tag } of operations) {
+        const operation = new Operation(tag, operationId);
+        await operation.open();
+        await operation.adjust(replacements);
+        if (operationId === 'ServerIcons_upload') await operation.choose('file', images['image/png']);
+        if (operationId === 'Skills_upload') await operation.choose('archive', archive);
+        const status = await operation.press();
+        const wanted = statuses[operationId];
+        if (wanted === undefined ? status > 299 : status !== wanted) unexpected.push(`${operationId}: ${status}`);
+        if (operationId === 'Publish_publish') await released();
+        await operation.shut();
+      }
+      expect(unexpected).toEqual([]);
+    },
+    3 * SLOW_MS,
+  );
 });
+
+/** What has to be there before anything else can be tried, in this order. */
+const first = ['Namespaces_claim', 'Servers_create', 'Publish_publish', 'Connections_set', 'Skills_set'];
+
+/** What others would not work after. */
+const last = ['ServerDomains_rename', 'Skills_upload'];
+
+/** What a newcomer is answered where the example cannot fit a newcomer's service. */
+const statuses: Record<string, number> = {
+  // It succeeded.
+  Releases_resume: 400,
+  // It has no bundle.
+  Bundle_download: 404,
+  // It takes a second namespace.
+  Servers_transfer: 404,
+  // Keys have ids nobody can foresee.
+  Accounts_revokeKey: 404,
+};
+
+/** Waits for the first release. */
+async function released(): Promise<void> {
+  const path = `${url}/servers/acme%2Fweather/releases/latest`;
+  await until(async () => {
+    const answer = await fetch(path, { headers: { authorization: `Bearer ${key}` } });
+    const release = (await answer.json()) as { status: string };
+    if (release.status !== 'SUCCESS') throw new Error(JSON.stringify(release));
+    return true;
+  }, 'the release succeeds');
+}

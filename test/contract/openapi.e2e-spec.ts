@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createApp } from '../../src/app.setup.js';
 import { loadEnv } from '../../src/config/env.js';
 import { routeTable } from '../../src/platform/http/route-table.js';
 import { uniqueName } from '../support/app.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
 import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
 import { images } from '../support/icons.js';
+import { until } from '../support/until.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 import { startRepositoryHost } from '../support/repository-host.js';
@@ -79,12 +82,20 @@ const open = new Set([
 const undocumented = [
   'GET /connect/{namespace}/{connectionId}/mcp',
   'DELETE /connect/{namespace}/{connectionId}/mcp',
+  'GET /run/{slug}',
+  'DELETE /run/{slug}',
+  'GET /run/{slug}/{path}',
+  'POST /run/{slug}/{path}',
+  'DELETE /run/{slug}/{path}',
   // Pages for browsers, and a document for authorization servers.
   'GET /setup/{token}',
   'POST /setup/{token}',
   'GET /oauth/callback',
   'GET /oauth/client.json',
 ];
+
+/** Headers a request may carry; what they are is said by RFC 9110 and the HTML standard. */
+const requestHeaders = ['If-None-Match', 'Last-Event-ID'];
 
 let url: string;
 let key: string;
@@ -163,6 +174,16 @@ function departures(schema: Schema, value: unknown, at = 'body', isOpen = false)
   }, missing);
 }
 
+/** A form: texts as fields, bytes as files. */
+function formOf(parts: Record<string, string | Buffer>): FormData {
+  const form = new FormData();
+  for (const [name, content] of Object.entries(parts)) {
+    if (typeof content === 'string') form.set(name, content);
+    else form.set(name, new Blob([new Uint8Array(content)]), `${name}.bin`);
+  }
+  return form;
+}
+
 /** Every schema and reference inside a part of the document. */
 function* schemasIn(part: unknown): Generator<Record<string, unknown>> {
   if (Array.isArray(part)) for (const item of part) yield* schemasIn(item);
@@ -175,7 +196,7 @@ function* schemasIn(part: unknown): Generator<Record<string, unknown>> {
 }
 
 function familySchema(path: string, method: string): string {
-  if (path.endsWith('/mcp')) return 'JsonRpcError';
+  if (path.endsWith('/mcp') || path.startsWith('/run/')) return 'JsonRpcError';
   if (path.startsWith('/skills') && (method === 'PUT' || method === 'POST')) return 'PublishingError';
   return path.startsWith('/connect/') ? 'ConnectionsError' : 'RegistryError';
 }
@@ -289,6 +310,7 @@ describe('the API document', () => {
       failing(({ responses }, path, method) =>
         Object.entries(responses).every(([status, { content }]) => {
           if (status.startsWith('2') || path === '/ready') return true;
+          if (status === '304') return content === undefined;
           const media = content?.['application/json'];
           return (
             media?.schema?.$ref === `#/components/schemas/${familySchema(path, method)}` && media.example !== undefined
@@ -320,7 +342,9 @@ describe('the API document', () => {
   verifies('openapi:no-version', 'has no version in a path, a parameter or a header', () => {
     expect(operations.filter(({ path }) => /(^|\/)v\d+(\/|$)|version/i.test(path))).toEqual([]);
     const parameters = operations.flatMap(({ operation }) => operation.parameters ?? []);
-    expect(parameters.filter((one) => one.in === 'header' || /version/i.test(one.name))).toEqual([]);
+    expect(parameters.filter((one) => /version/i.test(one.name))).toEqual([]);
+    const headers = new Set(parameters.filter((one) => one.in === 'header').map(({ name: header }) => header));
+    expect([...headers].sort()).toEqual(requestHeaders);
     expect(Object.keys(committed.components.securitySchemes)).toEqual(['apiKey']);
   });
 
@@ -338,15 +362,17 @@ describe('the answers of the service', () => {
   const seen = new Map<string, Set<number>>();
   let upstream: Upstream;
   let guarded: Upstream;
+  let authorization: AuthorizationServer;
 
   beforeAll(async () => {
-    [upstream, guarded] = await Promise.all([
+    [upstream, guarded, authorization] = await Promise.all([
       startUpstream(),
       startUpstream({ requireHeaders: { authorization: 'Bearer right' } }),
+      startAuthorizationServer(),
     ]);
   });
 
-  afterAll(() => Promise.all([upstream?.close(), guarded?.close()]));
+  afterAll(() => Promise.all([upstream?.close(), guarded?.close(), authorization?.close()]));
 
   /** Sends a request and holds the answer against its documented schema. */
   async function ask(
@@ -384,6 +410,77 @@ describe('the answers of the service', () => {
     const parsed: unknown = JSON.parse(text);
     expect({ name, status, departures: departures(schema as Schema, parsed) }).toMatchObject({ departures: [] });
     return parsed;
+  }
+
+  /** Asks for a release until it has this status. */
+  async function released(release: Record<string, string>, wanted: string): Promise<void> {
+    await until(
+      async () => (await ask('GET /servers/{qualifiedName}/releases/{id}', 200, release)).status === wanted,
+      `the release is ${wanted}`,
+    );
+  }
+
+  async function askReleases(namespace: string, other: { bearer: string }): Promise<void> {
+    const qualifiedName = `${namespace}/released`;
+    await ask('PUT /servers/{qualifiedName}', 201, { qualifiedName }, {});
+    const publish = 'PUT /servers/{qualifiedName}/releases';
+    const external = (upstreamUrl: string) => formOf({ payload: JSON.stringify({ type: 'external', upstreamUrl }) });
+    const first = {
+      qualifiedName,
+      id: (await ask(publish, 202, { qualifiedName }, external(upstream.url))).deploymentId,
+    };
+    await ask(publish, 400, { qualifiedName }, formOf({ payload: 'no JSON' }));
+    await ask(publish, 404, { qualifiedName }, external(upstream.url), other);
+    const stdio = JSON.stringify({ type: 'stdio', runtime: 'node' });
+    await ask(publish, 413, { qualifiedName }, formOf({ payload: stdio, bundle: Buffer.alloc(26 * 2 ** 20) }));
+    const stream = 'GET /servers/{qualifiedName}/releases/{id}/stream';
+    expect(await ask(stream, 200, first)).toContain('event: complete');
+    await ask(stream, 404, first, undefined, other);
+    await released(first, 'SUCCESS');
+    await ask('GET /servers/{qualifiedName}/releases/{id}', 404, { qualifiedName, id: 'none' });
+
+    const resume = 'POST /servers/{qualifiedName}/releases/{id}/resume';
+    await ask(resume, 400, first);
+    await ask(resume, 404, first, undefined, other);
+    const { url: behindOAuth } = await authorization.protect(upstream.url);
+    await ask(publish, 202, { qualifiedName }, external(behindOAuth));
+    const latest = { qualifiedName, id: 'latest' };
+    await released(latest, 'AUTH_REQUIRED');
+    await ask(resume, 202, latest);
+    await released(latest, 'AUTH_REQUIRED');
+    const promote = 'POST /servers/{qualifiedName}/releases/{id}/promote';
+    await ask(promote, 200, first);
+    await ask(promote, 404, first, undefined, other);
+    await ask(promote, 409, latest);
+    await ask('GET /servers/{qualifiedName}/releases', 200, { qualifiedName });
+    await ask('GET /servers/{qualifiedName}/releases', 400, { qualifiedName }, undefined, { query: '?page=0' });
+    await ask('GET /servers/{qualifiedName}/releases', 404, { qualifiedName }, undefined, other);
+    await ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
+
+    const run = 'POST /run/{slug}';
+    const rpc = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const slug = { slug: `${namespace}--released` };
+    await ask(run, 200, slug, rpc);
+    await ask(run, 202, slug, { jsonrpc: '2.0', method: 'notifications/initialized' });
+    await ask(run, 400, slug, 'no JSON');
+    await ask(run, 403, slug, rpc, { headers: { origin: 'https://evil.example' } });
+    await ask(run, 404, { slug: `${namespace}--none` }, rpc);
+
+    const download = 'GET /servers/{qualifiedName}/download';
+    await ask(download, 404, { qualifiedName });
+    const manifest = { manifest_version: '0.3', name: 'weather', version: '1.0.0', description: 'Forecasts.' };
+    const mcpConfig = { command: 'node', args: ['${__dirname}/index.js'] };
+    const server = { type: 'node', entry_point: 'index.js', mcp_config: mcpConfig };
+    const contents = JSON.stringify({ ...manifest, author: { name: 'Acme' }, server });
+    const bundle = await zipOf({ 'manifest.json': contents, 'index.js': '' });
+    await ask(publish, 202, { qualifiedName }, formOf({ payload: stdio, bundle }));
+    await released(latest, 'SUCCESS');
+    await ask(download, 200, { qualifiedName });
+    const etag = `"${createHash('sha256').update(bundle).digest('hex')}"`;
+    await ask(download, 304, { qualifiedName }, undefined, { headers: { 'if-none-match': etag } });
+    await ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
+    await ask(run, 409, slug, rpc);
+    await ask('DELETE /servers/{qualifiedName}', 200, { qualifiedName });
   }
 
   it('are measured by a check that can fail', () => {
@@ -480,20 +577,16 @@ describe('the answers of the service', () => {
       await ask(rename, 400, domain, { subdomain: 'A' });
       await ask(rename, 404, { ...domain, domainId: 'own' }, { subdomain: uniqueName('sub') });
       const icon = 'GET /servers/{qualifiedName}/icon';
-      const iconForm = (bytes: Uint8Array) => {
-        const data = new FormData();
-        data.set('file', new Blob([new Uint8Array(bytes)]), 'icon');
-        return data;
-      };
+      const form = (file: Buffer) => formOf({ file });
       await ask(icon, 404, { qualifiedName });
       for (const bytes of Object.values(images)) {
-        await ask('PUT /servers/{qualifiedName}/icon', 200, { qualifiedName }, iconForm(bytes));
+        await ask('PUT /servers/{qualifiedName}/icon', 200, { qualifiedName }, form(bytes));
         await ask(icon, 200, { qualifiedName });
       }
       await ask(icon, 403, { qualifiedName }, undefined, { query: '?expires=1&signature=x' });
-      await ask('PUT /servers/{qualifiedName}/icon', 400, { qualifiedName }, iconForm(Buffer.from('none')));
-      await ask('PUT /servers/{qualifiedName}/icon', 403, { qualifiedName }, iconForm(images['image/png']), other);
-      await ask('PUT /servers/{qualifiedName}/icon', 413, { qualifiedName }, iconForm(Buffer.alloc(2 ** 21)));
+      await ask('PUT /servers/{qualifiedName}/icon', 400, { qualifiedName }, form(Buffer.from('none')));
+      await ask('PUT /servers/{qualifiedName}/icon', 403, { qualifiedName }, form(images['image/png']), other);
+      await ask('PUT /servers/{qualifiedName}/icon', 413, { qualifiedName }, form(Buffer.alloc(2 ** 21)));
       await ask('DELETE /servers/{qualifiedName}/icon', 403, { qualifiedName }, undefined, other);
       await ask('DELETE /servers/{qualifiedName}/icon', 200, { qualifiedName });
       await ask('DELETE /servers/{qualifiedName}/icon', 404, { qualifiedName });
@@ -505,6 +598,8 @@ describe('the answers of the service', () => {
       await ask('DELETE /servers/{qualifiedName}', 200, { qualifiedName });
       await ask('DELETE /servers/{qualifiedName}', 404, { qualifiedName });
       await ask('GET /servers/{qualifiedName}', 404, { qualifiedName });
+
+      await askReleases(namespace, other);
 
       // Connections
       const one = 'PUT /connect/{namespace}/{connectionId}';
@@ -570,16 +665,12 @@ describe('the answers of the service', () => {
       await ask('POST /skills/{namespace}/{slug}/sync', 200, skill);
       await host.close();
       await ask('POST /skills/{namespace}/{slug}/sync', 502, skill);
-      const form = (content: Buffer) => {
-        const data = new FormData();
-        data.set('archive', new Blob([new Uint8Array(content)]), 'archive.zip');
-        return data;
-      };
+      const zipped = (content: Buffer) => formOf({ archive: content });
       const uploaded = 'PUT /skills/{namespace}/{slug}/upload';
-      await ask(uploaded, 201, { namespace, slug: 'upload' }, form(archive));
-      await ask(uploaded, 200, skill, form(archive));
-      await ask(uploaded, 400, skill, form(Buffer.from('no zip')));
-      await ask(uploaded, 422, skill, form(await zipOf({ 'SKILL.md': 'text' })));
+      await ask(uploaded, 201, { namespace, slug: 'upload' }, zipped(archive));
+      await ask(uploaded, 200, skill, zipped(archive));
+      await ask(uploaded, 400, skill, zipped(Buffer.from('no zip')));
+      await ask(uploaded, 422, skill, zipped(await zipOf({ 'SKILL.md': 'text' })));
       await ask('GET /skills', 200, {}, undefined, { query: '?q=review' });
       await ask('GET /skills', 400, {}, undefined, { query: '?topK=1' });
       await ask('GET /skills/{namespace}/{slug}', 200, skill);

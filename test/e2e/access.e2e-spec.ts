@@ -10,11 +10,14 @@ import { ACCESS } from '../../src/platform/http/public.decorator.js';
 import { routeTable, type Route } from '../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createServer } from '../support/factories.js';
-import { publishExternal } from '../support/current-releases.js';
 import { images, uploadIcon } from '../support/icons.js';
+import { published as publishedRelease, releaseIn } from '../support/releases.js';
+import { startRepositoryHost, type RepositoryHost } from '../support/repository-host.js';
 import { pathOf as pathTo } from '../support/server-rows.js';
+import { skillMd } from '../support/skills.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
+import { zipOf } from '../support/zips.js';
 
 /** What somebody owns, enough to fill the parameters of every route. */
 interface Estate {
@@ -23,6 +26,7 @@ interface Estate {
   namespace: string;
   /** `namespace/server` */
   server: string;
+  releaseId: string;
   connectionId: string;
 }
 
@@ -43,12 +47,17 @@ let app: TestApp;
 let upstream: Upstream;
 /** Behind the servers, which anybody with a key may call. */
 let published: Upstream;
+/** Where skills come from; each estate has a repository of its own there. */
+let repositories: RepositoryHost;
+/** A skill. */
+let archive: Buffer;
 let routes: Route[];
 let estate: Estate;
 let stranger: TestAccount;
 
 beforeAll(async () => {
-  [upstream, published] = await Promise.all([startUpstream(), startUpstream()]);
+  [upstream, published, repositories] = await Promise.all([startUpstream(), startUpstream(), startRepositoryHost()]);
+  archive = await zipOf({ 'SKILL.md': skillMd() });
   app = await startApp();
   routes = routeTable(await createApp(app.env, { preview: true }));
   estate = await createEstate();
@@ -56,23 +65,29 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app.close();
-  await Promise.all([upstream.close(), published.close()]);
+  await Promise.all([upstream.close(), published.close(), repositories.close()]);
 });
 
 async function createEstate(): Promise<Estate> {
   const owner = await app.account();
   const server = await createServer(app, owner, { description: CANARY });
-  await publishExternal(app, server, published.url);
+  const releaseId = await publishedRelease(app, owner, server, { type: 'external', upstreamUrl: published.url });
+  await releaseIn(app, owner, server, releaseId, 'SUCCESS');
   const [namespace = ''] = server.split('/');
   const made = { mcpUrl: upstream.url, metadata: { note: CANARY }, headers: { 'x-note': CANARY } };
   await uploadIcon(app, owner, server, images['image/png']);
-  await app.as(owner).put(pathTo(server, '/secrets'), { name: 'TOKEN', value: CANARY });
+  await app.as(owner).put(pathTo(server, '/secrets'), { name: 'SECRET', value: CANARY });
+  repositories.serve(`/${namespace}/skills/archive/HEAD.zip`, archive);
+  await app.as(owner).put(`/skills/${namespace}/review`, { gitUrl: repositoryOf(namespace) });
   const { connectionId } = await createConnection(app, owner, made, { namespace });
   const keys = await app.as(owner).get('/accounts/me/api-keys');
-  return { owner, server, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
+  return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
 }
 
-function pathOf(route: Route, { owner, keyId, namespace, server, connectionId }: Estate): string {
+const repositoryOf = (namespace: string): string => `${repositories.url}/${namespace}/skills`;
+
+function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, connectionId }: Estate): string {
+  const isSkill = route.path.startsWith('/skills/');
   const values: Record<string, string> = {
     name: namespace,
     namespace,
@@ -80,15 +95,14 @@ function pathOf(route: Route, { owner, keyId, namespace, server, connectionId }:
     server: server.split('/')[1] ?? '',
     connectionId,
     toolPath: 'echo',
-    slug: server.replace('/', '--'),
-    path: 'mcp',
+    slug: isSkill ? 'review' : server.replace('/', '--'),
+    path: isSkill ? 'SKILL.md' : 'mcp',
     accountId: owner.id,
     keyId,
-    token: 'a-setup-link',
-    secretName: 'TOKEN',
-    id: 'latest',
+    secretName: 'SECRET',
     domainId: 'managed',
-    toolName: 'echo',
+    id: releaseId,
+    token: 'a-setup-link',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
     const value = values[param];
@@ -108,9 +122,11 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
       targetSlug: server.split('/')[1],
     },
     'PUT /servers/:qualifiedName/verified': { verified: true },
-    'PUT /servers/:qualifiedName/secrets': { name: 'TOKEN', value: CANARY },
+    'PUT /servers/:qualifiedName/secrets': { name: 'SECRET', value: CANARY },
     'PATCH /servers/:qualifiedName': { license: 'MIT' },
     'PATCH /servers/:qualifiedName/domains/:domainId': { subdomain: server.replace('/', '--') },
+    'POST /skills': { namespace, slug: 'review', gitUrl: repositoryOf(namespace) },
+    'PUT /skills/:namespace/:slug': { gitUrl: repositoryOf(namespace) },
     'PUT /connect/:namespace/:connectionId': { mcpUrl: upstream.url },
     'POST /connect/:namespace': { mcpUrl: upstream.url },
     'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
@@ -133,6 +149,14 @@ function guarded(): Route[] {
   return routes.filter((route) => declarationOf(route) !== 'public');
 }
 
+/** What goes into the routes that take a form. */
+const forms: Record<string, (request: supertest.Test) => supertest.Test> = {
+  'PUT /servers/:qualifiedName/icon': (request) => request.attach('file', images['image/png'], 'icon.png'),
+  'PUT /servers/:qualifiedName/releases': (request) =>
+    request.field('payload', JSON.stringify({ type: 'external', upstreamUrl: published.url })),
+  'PUT /skills/:namespace/:slug/upload': (request) => request.attach('archive', archive, 'archive.zip'),
+};
+
 async function visit(
   route: Route,
   authorization: string | undefined,
@@ -140,9 +164,8 @@ async function visit(
 ): Promise<Visit> {
   const request = supertest(app.url)[method.toLowerCase() as Method](path);
   if (authorization !== undefined) void request.set('authorization', authorization);
-  const isIcon = method === 'PUT' && route.path.endsWith('/icon') && body !== undefined;
-  if (isIcon) void request.attach('file', images['image/png'], 'icon.png');
-  const response = await (isIcon || body === undefined ? request : request.send(body));
+  const form = body === undefined ? undefined : forms[`${method} ${route.path}`];
+  const response = await (form ? form(request) : body === undefined ? request : request.send(body));
   return { name: `${method} ${route.path}`, path, response };
 }
 
@@ -189,6 +212,16 @@ async function stateOf({ owner, namespace }: Estate): Promise<unknown> {
     icons: await rows(
       `SELECT x.* FROM server_icons x JOIN servers s ON s.id = x.server_id
          JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.server_id`,
+      namespace,
+    ),
+    releases: await rows(
+      `SELECT x.* FROM releases x JOIN servers s ON s.id = x.server_id
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.id`,
+      namespace,
+    ),
+    skills: await rows(
+      `SELECT to_jsonb(x) - 'total_activations' AS skill FROM skills x
+         JOIN namespaces n ON n.id = x.namespace_id WHERE n.name = $1 ORDER BY x.id`,
       namespace,
     ),
     connections: await rows(
@@ -303,11 +336,19 @@ describe('a request without a valid key', () => {
   });
 });
 
+/** What a route answers to the right key when the estate has nothing for it. */
+const unfit: Record<string, number> = {
+  'POST /servers/:qualifiedName/releases/:id/resume': 400,
+  'GET /servers/:qualifiedName/download': 404,
+  // It comes after an upload.
+  'POST /skills/:namespace/:slug/sync': 422,
+};
+
 describe('a valid key', () => {
   verifies('auth:bearer', 'is accepted by every route', async () => {
     const own = await createEstate();
     // What is deleted comes last, and what holds it after it.
-    const order = ['/accounts', '/connect', '/servers', '/namespaces'];
+    const order = ['/accounts', '/connect', '/skills', '/servers', '/namespaces'];
     const rank = ({ method, path }: Route) =>
       method === 'DELETE' ? order.findIndex((prefix) => path.startsWith(prefix)) : -1;
     const bySafety = guarded().toSorted((a, b) => rank(a) - rank(b) || b.path.length - a.path.length);
@@ -324,7 +365,7 @@ describe('a valid key', () => {
       const declared = declarationOf(route);
       const isOperators = declared !== 'public' && declared?.operator === true;
       const isMethodRefused = isMcp(route.path) && route.method !== 'POST';
-      const allowed = isOperators ? 403 : isMethodRefused ? 405 : 299;
+      const allowed = isOperators ? 403 : isMethodRefused ? 405 : (unfit[nameOf(route)] ?? 299);
       if (response.status > allowed || (allowed > 299 && response.status !== allowed)) {
         refused.push(`${nameOf(route)}: ${response.status} ${response.text}`);
       }

@@ -71,7 +71,6 @@ describe('every error', () => {
       [404, await app.as(other).delete(path)],
       [404, await app.as(owner).delete('/namespaces/no-such-one')],
       [404, await app.as(owner).post(path, {})],
-      [404, await app.as(owner).get('/servers')],
       [409, await app.as(other).put(`/namespaces/${namespace}`)],
       [409, await app.as(owner).delete(`/namespaces/${namespace}`)],
       [413, await raw('put', path, `{"description":"${'x'.repeat(MEBIBYTE)}"}`)],
@@ -173,7 +172,7 @@ describe('a path that no route serves', () => {
       '/Nowhere',
       '/api',
       '/api/v1/things',
-      '/servers',
+      '/api/servers',
       '/servers/a/b/c/d/e',
       '/health/more',
       '/x',
@@ -201,7 +200,8 @@ describe('a path that no route serves', () => {
   });
 
   verifies('error:unknown-path', 'is not confused by a method the path does not have', async () => {
-    for (const path of ['/namespaces', '/health', `/servers/${encodeURIComponent(server)}`]) {
+    const target = `/servers/${encodeURIComponent(server)}`;
+    for (const path of ['/namespaces', '/health', '/servers', `${target}/releases`]) {
       const response = await supertest(app.url).patch(path).set('authorization', `Bearer ${owner.key}`);
       expect([path, response.status, Object.keys(response.body as object)]).toEqual([path, 404, ['error']]);
     }

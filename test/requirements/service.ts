@@ -160,9 +160,27 @@ export const service = {
     behavior: 'The official MCP client, v1 and v2, uses a registered server through its run endpoint.',
   },
 
+  'contract:published-cli': {
+    source: 'Field',
+    behavior:
+      'The published command line tools publish URLs and bundles, follow and resume releases, search, and keep secrets, unmodified.',
+  },
+  'contract:bundle': {
+    source: 'Field',
+    behavior: 'A bundle of the public MCPB tool is published, downloaded without a key byte for byte, and runs.',
+  },
+  'contract:release-authorization': {
+    source: 'Field',
+    behavior: 'A publisher authorizes a release in a browser, at the link in its log, once per server.',
+  },
+  'connection:status:server-gone': {
+    source: 'House',
+    behavior: 'A connection to a run endpoint says in its status that the server is gone.',
+  },
   'contract:published-client': {
     source: 'Field',
-    behavior: 'The published API client, newest and 0.50, works for namespaces, servers, connections, tools and MCP.',
+    behavior:
+      'The published API client, newest and 0.50, works for namespaces, servers, releases, connections, tools and MCP.',
   },
 
   // Upstream channels

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { parseUrl } from '../../config/parse-url.js';
 import type { Egress } from '../../platform/egress/egress.js';
 import type { McpCall, McpReply } from '../channel.js';
-import { fromHttpStatus, notMcp, UpstreamAuthRequiredError, UpstreamError } from '../mcp-errors.js';
+import { endpointGone, fromHttpStatus, notMcp, UpstreamAuthRequiredError, UpstreamError } from '../mcp-errors.js';
 import { bearerChallenge, challengeHeaders } from '../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../messages.js';
 import { rpcCode } from '../protocol.js';
@@ -147,6 +147,8 @@ export class HttpWire {
     const head = text === null ? null : parseMessage(text);
     const reply = head && text !== null ? replyTo(id, text, head) : null;
     if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();
+    // Whoever answers 404 to no id of ours has not read the message: nothing is there any more to read it.
+    if (status === 404 && reply?.error && head?.id !== id) throw endpointGone(url, reply.error.message);
     if (reply && (status < 300 || reply.error)) return reply;
     if (status < 200 || status >= 300) throw fromHttpStatus(status, url, locationOf(answer.headers.location, url));
     if (text !== null || !contentType.startsWith('text/event-stream')) throw notMcp(url, contentType, text);

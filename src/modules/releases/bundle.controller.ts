@@ -1,6 +1,7 @@
 import { Controller, Get, Headers, Res } from '@nestjs/common';
-import { ApiHeader, ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
+import { ApiEtag } from '../../platform/http/api-etag.decorator.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, TargetServer } from '../servers/server.decorator.js';
@@ -16,12 +17,11 @@ export class BundleController {
   /** Download the bundle of a server. It is the one of its current release, or of the latest successful one that has one. */
   @Get()
   @Access('servers:read', { anonymous: true, signed: true })
-  @ApiHeader({ name: 'If-None-Match', required: false, description: 'The `ETag` of the copy you have.' })
+  @ApiEtag()
   @ApiOkResponse({
     description: 'The MCPB bundle, byte for byte as it was published.',
     content: { 'application/zip': { schema: { type: 'string', format: 'binary' } } },
   })
-  @ApiResponse({ status: 304, description: 'Your copy is the current one.' })
   @ApiErrors({ status: 404, message: 'Bundle not found: the server has no successful release of type stdio' })
   async download(
     @TargetServer() server: ServerRef,

@@ -101,7 +101,10 @@ export class StdioPayloadDto extends PublishPayloadDto {
 
 /** Taken for work. */
 export class PublishedDto {
-  /** The release's id. */
+  /**
+   * The release's id.
+   * @example '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11'
+   */
   deploymentId: string;
   /** @example 'QUEUED' */
   status: string;

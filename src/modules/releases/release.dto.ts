@@ -5,22 +5,38 @@ import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './relea
 
 /** One published version of a server. Spec 2.2. */
 export class ReleaseDto {
+  /** @example '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11' */
   id: string;
   /** What became of it so far. */
-  @ApiProperty({ enum: releaseStatuses })
+  @ApiProperty({ enum: releaseStatuses, example: 'SUCCESS' })
   status: ReleaseStatus;
-  /** `external_shttp`, `hosted_shttp` or `stdio`. */
+  /**
+   * `external_shttp`, `hosted_shttp` or `stdio`.
+   * @example 'external_shttp'
+   */
   type: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
-  /** The last change of status. */
+  /**
+   * The last change of status.
+   * @example '2026-11-20T10:15:04.000Z'
+   */
   updatedAt: string;
+  /** @example '8f2d1c0' */
   commit: string | null;
+  /** @example 'Forecasts for tomorrow' */
   commitMessage: string | null;
+  /** @example 'main' */
   branch: string | null;
-  /** Releases of type `external_shttp` only. */
+  /**
+   * Releases of type `external_shttp` only.
+   * @example 'http://127.0.0.1:3001/mcp'
+   */
   upstreamUrl: string | null;
-  /** The MCP address of the server, which leads to its current release. */
+  /**
+   * The MCP address of the server, which leads to its current release.
+   * @example 'http://127.0.0.1:3000/run/acme--weather'
+   */
   mcpUrl: string;
 }
 
@@ -30,11 +46,12 @@ export class ReleaseErrorDto {
 
 /** One line of what the pipeline did. */
 export class ReleaseLogDto {
-  @ApiProperty({ enum: stages })
+  @ApiProperty({ enum: stages, example: 'scan' })
   stage: Stage;
   /** `error` is the line that says why a release failed. */
-  @ApiProperty({ enum: logLevels })
+  @ApiProperty({ enum: logLevels, example: 'success' })
   level: LogLevel;
+  /** @example 'Found 13 tools, 7 resources, 2 resource templates, 4 prompts; the security check passed' */
   message: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   timestamp: string;
@@ -56,6 +73,9 @@ export class ReleaseListDto {
 export class ResumedReleaseDto {
   /** @example 'WORKING' */
   status: string;
-  /** The release's id. */
+  /**
+   * The release's id.
+   * @example '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11'
+   */
   deploymentId: string;
 }

@@ -1,6 +1,7 @@
 import { Controller, Delete, Get, Headers, Param, Put, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
+import { ApiEtag } from '../../platform/http/api-etag.decorator.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../auth/access.decorator.js';
@@ -43,12 +44,10 @@ export class ServerIconsController {
     return this.icons.upload(namespace, name, () => readUploadedIcon(request));
   }
 
-  /**
-   * Get the icon of a server. The image itself: the uploaded one, or the one the server names. 304 without a body when
-   * `If-None-Match` holds its ETag. Spec 4.12.
-   */
+  /** Get the icon of a server. The image itself: the uploaded one, or the one the server names. Spec 4.12. */
   @Get()
   @Access('servers:read', { anonymous: true, signed: true })
+  @ApiEtag()
   @ApiOkResponse({ description: 'The image.', content: Object.fromEntries(iconTypes.map((type) => [type, image])) })
   @ApiErrors(
     {

@@ -1,6 +1,7 @@
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
+import { ApiEtag } from '../../platform/http/api-etag.decorator.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import { sendBundle, sendFile } from './skill-answers.js';
@@ -18,8 +19,9 @@ const binary = { schema: { type: 'string', format: 'binary' } } as const;
 export class SkillFilesController {
   constructor(private readonly files: SkillFilesService) {}
 
-  /** Download a skill as a zip. The same skill is the same zip; with `If-None-Match` 304 says that it did not change. */
+  /** Download a skill as a zip. The same skill is the same zip. */
   @Get('download')
+  @ApiEtag()
   @ApiOkResponse({ description: 'The zip.', content: { 'application/zip': binary } })
   @Access('skills:read', { anonymous: true })
   @ApiErrors(skillNotFound)

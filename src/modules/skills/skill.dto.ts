@@ -103,11 +103,8 @@ export class SkillListDto {
 }
 
 export class SkillDto extends SkillSummaryDto {
-  /**
-   * The instructions: what stands in SKILL.md behind the front matter.
-   * @example '# Code review\n\nRead the whole change first.'
-   */
-  @ApiProperty({ type: String, nullable: false })
+  /** The instructions: what stands in SKILL.md behind the front matter. */
+  @ApiProperty({ type: String, nullable: false, example: '# Code review\n\nRead the whole change first.' })
   declare prompt: string;
   /**
    * The account that owns the namespace.

@@ -127,6 +127,12 @@ describe('readMultipart', () => {
     expect(pieces).toBeGreaterThan(20);
   });
 
+  it('takes an empty text for a file that was not chosen, as pages send it', async () => {
+    const { status, text } = await post(part('module', '') + part('note', 'n') + part('archive', '') + closing);
+    expect(status).toBe(200);
+    expect(JSON.parse(text)).toEqual({ fields: { note: 'n' }, files: {} });
+  });
+
   it('takes a file of any name where one is allowed', async () => {
     shapeNow = { fields: {}, files: ['*'] };
     const { text } = await post(part('__proto__', 'x', 'a.png') + closing);

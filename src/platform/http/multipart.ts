@@ -72,6 +72,8 @@ function collect<T>(
     return null;
   };
   form.on('field', (name, value, { valueTruncated }) => {
+    // What Swagger UI and other pages send for a file that was not chosen.
+    if (value === '' && shape.files.includes(name)) return;
     const refused = refusalOf(name, Object.hasOwn(shape.fields, name));
     if (refused) return fail(refused);
     const bytesMax = shape.fields[name] ?? 0;

@@ -113,7 +113,7 @@ const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
 };
 
 /** Of successes that say nothing of their own. */
-const successTexts: Record<string, string> = { 200: 'Done.', 201: 'Created.' };
+const successTexts: Record<string, string> = { 200: 'Done.', 201: 'Created.', 202: 'Taken for work.' };
 
 interface Parameter {
   name: string;

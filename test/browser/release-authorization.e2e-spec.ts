@@ -1,0 +1,196 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { chromium, type Browser, type BrowserContext } from 'playwright-core';
+import { startApp, type TestAccount, type TestApp } from '../support/app.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
+import { createServer } from '../support/factories.js';
+import { published, releaseIn, type ReleaseBody } from '../support/releases.js';
+import { pathOf } from '../support/server-rows.js';
+import { freePort } from '../support/upstream-net.js';
+import { startUpstream, type Upstream } from '../support/upstream.js';
+import { verifies } from '../support/verifies.js';
+
+/** A real browser on a busy machine takes its time. */
+const SLOW_MS = 120_000;
+
+const flags = [
+  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+];
+
+let app: TestApp;
+/** Another process of the same service. */
+let sibling: TestApp;
+let owner: TestAccount;
+let upstream: Upstream;
+let authorization: AuthorizationServer;
+let browser: Browser;
+let context: BrowserContext;
+
+beforeAll(async () => {
+  [upstream, authorization, browser] = await Promise.all([
+    startUpstream(),
+    startAuthorizationServer({ asks: true }),
+    chromium.launch({ executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium', args: flags }),
+  ]);
+  app = await startApp({ PORT: String(await freePort()), RELEASE_LEASE_MS: '1000' });
+  // Links lead to the first one, wherever they are made.
+  sibling = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
+  owner = await app.account();
+}, SLOW_MS);
+
+beforeEach(async () => {
+  context = await browser.newContext();
+});
+
+afterEach(() => context.close(), SLOW_MS);
+
+afterAll(async () => {
+  await browser?.close();
+  await sibling?.close();
+  await app?.close();
+  await Promise.all([upstream?.close(), authorization?.close()]);
+}, SLOW_MS);
+
+/** An event of a release's stream. */
+interface StreamEvent {
+  name: string;
+  data: { status?: string; message?: string; logs?: { message: string }[] };
+}
+
+/** Follows a release at one process, until its stream ends. */
+async function follow(at: TestApp, name: string, id: string): Promise<{ events: StreamEvent[]; ended: Promise<void> }> {
+  const headers = { authorization: `Bearer ${owner.key}` };
+  const response = await fetch(`${at.url}${pathOf(name, `/releases/${id}/stream`)}`, { headers });
+  expect(response.status).toBe(200);
+  const events: StreamEvent[] = [];
+  const read = async () => {
+    let rest = '';
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+      const texts = (rest + decoder.decode(chunk, { stream: true })).split('\n\n');
+      rest = texts.pop() ?? '';
+      for (const text of texts) {
+        const [, event] = /^event: (.+)$/m.exec(text) ?? [];
+        const [, data] = /^data: (.+)$/m.exec(text) ?? [];
+        if (event !== undefined && data !== undefined) {
+          events.push({ name: event, data: JSON.parse(data) as StreamEvent['data'] });
+        }
+      }
+    }
+  };
+  return { events, ended: read() };
+}
+
+/** The newest link in the log of a release. */
+function linkIn({ logs }: ReleaseBody): string {
+  const [, link = ''] =
+    /Authorize at (\S+) and the release goes on by itself/.exec(
+      logs.map((line) => line.message).findLast((text) => text.startsWith('Authorize at ')) ?? '',
+    ) ?? [];
+  expect(link).toMatch(new RegExp(`^${app.env.baseUrl}/setup/`));
+  return link;
+}
+
+/** What a publisher does with the link: open it, press the button, sign in, come back. */
+async function authorizeAt(link: string, label: string): Promise<void> {
+  const page = await context.newPage();
+  await page.goto(link);
+  expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Authorize ${label}`);
+  await page.getByRole('button').click();
+  expect(new URL(page.url()).origin).toBe(authorization.issuer);
+  await page.getByRole('button', { name: 'Allow' }).click();
+  await page.getByRole('heading', { name: 'Authorized' }).waitFor();
+  expect(await page.getByRole('status').innerText()).toContain(label);
+  await page.close();
+}
+
+/** The time in which somebody must authorize is over, as it is after an hour. */
+async function endTime(id: string): Promise<void> {
+  await app.database.query('UPDATE releases SET lease_until = now() WHERE id = $1', [id]);
+}
+
+async function toolsOf(name: string): Promise<string[]> {
+  const { body } = await app.as(owner).get(pathOf(name));
+  return (body as { tools: { name: string }[] }).tools.map((tool) => tool.name);
+}
+
+const external = (upstreamUrl: string) => ({ type: 'external', upstreamUrl });
+
+describe('a release of a server behind OAuth', () => {
+  verifies(
+    'contract:release-authorization',
+    'goes on by itself when its publisher has pressed the button, as everybody who follows it sees',
+    async () => {
+      const guarded = await authorization.protect(upstream.url);
+      const name = await createServer(app, owner);
+      const id = await published(app, owner, name, external(guarded.url));
+      const followed = await follow(sibling, name, id);
+      const waiting = await releaseIn(app, owner, name, id, 'AUTH_REQUIRED');
+      await authorizeAt(linkIn(waiting), name);
+      const done = await releaseIn(app, owner, name, id, 'SUCCESS');
+      expect(await toolsOf(name)).toEqual(expect.arrayContaining(['echo', 'repo.search']));
+
+      await followed.ended;
+      const { events } = followed;
+      expect(events.at(-1)).toMatchObject({ name: 'complete', data: { status: 'SUCCESS' } });
+      const statuses = events.flatMap(({ name: event, data }) => (event === 'status' ? [data.status] : []));
+      expect(statuses).toEqual(expect.arrayContaining(['AUTH_REQUIRED', 'WORKING', 'SUCCESS']));
+      const lines = events.flatMap(({ data: { logs = [], message } }) => [
+        ...logs.map((line) => line.message),
+        ...(message === undefined ? [] : [message]),
+      ]);
+      expect(lines).toEqual(done.logs.map((line) => line.message));
+
+      // The next release of this server needs nobody.
+      const asked = authorization.seen.filter(({ endpoint }) => endpoint === 'authorize').length;
+      const second = await published(app, owner, name, external(guarded.url));
+      const release = await releaseIn(app, owner, name, second, 'SUCCESS', 'AUTH_REQUIRED', 'FAILURE');
+      expect(release.status).toBe('SUCCESS');
+      expect(release.logs.map((line) => line.message)).not.toContain('auth_required');
+      expect(authorization.seen.filter(({ endpoint }) => endpoint === 'authorize')).toHaveLength(asked);
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'contract:release-authorization',
+    'of another server needs an authorization of its own, and is not lost when that comes late',
+    async () => {
+      const guarded = await authorization.protect(upstream.url);
+      const [first, other] = [await createServer(app, owner), await createServer(app, owner)];
+      const firstId = await published(app, owner, first, external(guarded.url));
+      await authorizeAt(linkIn(await releaseIn(app, owner, first, firstId, 'AUTH_REQUIRED')), first);
+      await releaseIn(app, owner, first, firstId, 'SUCCESS');
+
+      const id = await published(app, owner, other, external(guarded.url));
+      const waiting = await releaseIn(app, owner, other, id, 'AUTH_REQUIRED');
+      await endTime(id);
+      await releaseIn(app, owner, other, id, 'AUTH_TIMEOUT');
+      await authorizeAt(linkIn(waiting), other);
+      await releaseIn(app, owner, other, id, 'SUCCESS');
+      expect(await toolsOf(other)).toContain('echo');
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'contract:release-authorization',
+    'is resumed by hand when its time is over, and gets a new link',
+    async () => {
+      const guarded = await authorization.protect(upstream.url);
+      const name = await createServer(app, owner);
+      const id = await published(app, owner, name, external(guarded.url));
+      const old = linkIn(await releaseIn(app, owner, name, id, 'AUTH_REQUIRED'));
+      await endTime(id);
+      await releaseIn(app, owner, name, id, 'AUTH_TIMEOUT');
+      const resumed = await app.as(owner).post(pathOf(name, '/releases/latest/resume'));
+      expect([resumed.status, resumed.body]).toEqual([202, { status: 'WORKING', deploymentId: id }]);
+      const link = linkIn(await releaseIn(app, owner, name, id, 'AUTH_REQUIRED'));
+      expect(link).not.toBe(old);
+      await authorizeAt(link, name);
+      await releaseIn(app, owner, name, id, 'SUCCESS');
+      expect(await toolsOf(name)).toContain('echo');
+    },
+    SLOW_MS,
+  );
+});
