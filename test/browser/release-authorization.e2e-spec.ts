@@ -144,7 +144,7 @@ describe('a release of a server behind OAuth', () => {
       // The next release of this server needs nobody.
       const asked = authorization.seen.filter(({ endpoint }) => endpoint === 'authorize').length;
       const second = await published(app, owner, name, external(guarded.url));
-      const release = await releaseIn(app, owner, name, second, 'SUCCESS', 'AUTH_REQUIRED', 'FAILURE');
+      const release = await releaseIn(app, owner, name, second, ['SUCCESS', 'AUTH_REQUIRED', 'FAILURE']);
       expect(release.status).toBe('SUCCESS');
       expect(release.logs.map((line) => line.message)).not.toContain('auth_required');
       expect(authorization.seen.filter(({ endpoint }) => endpoint === 'authorize')).toHaveLength(asked);
