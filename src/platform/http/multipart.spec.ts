@@ -139,6 +139,12 @@ describe('readMultipart', () => {
     expect(text).toBe('{"fields":{},"files":{"__proto__":"__proto__ a.png x"}}');
   });
 
+  it('says so to who sends a text there', async () => {
+    shapeNow = { fields: {}, files: ['*'] };
+    const text = 'The part "icon" is not known: the form takes a file of any name';
+    expect(await post(part('icon', 'x') + closing)).toEqual({ status: 400, text });
+  });
+
   it('takes a text of just the allowed size, and no larger one', async () => {
     expect((await post(part('note', '12345') + closing)).status).toBe(200);
     expect((await post(part('payload', 'x'.repeat(20)) + part('note', 'ää') + closing)).status).toBe(200);
