@@ -5,7 +5,7 @@ import { UpstreamError } from './mcp-errors.js';
 import { rpcCode } from './protocol.js';
 
 /** What is read of one list in all; a single answer may be as large. */
-const LIST_CHARS_MAX = 16 * 1024 * 1024;
+const LIST_BYTES_MAX = 16 * 1024 * 1024;
 
 /** A list that servers give in pages. */
 export interface ListKind {
@@ -47,7 +47,7 @@ export interface ListPage {
  */
 export async function* listPages(channel: Channel, kind: ListKind, timeoutMs: number): AsyncGenerator<ListPage, void> {
   const left = deadlineIn(timeoutMs);
-  let chars = 0;
+  let bytes = 0;
   let cursor: string | undefined;
   do {
     const reply = await channel.request({
@@ -55,8 +55,8 @@ export async function* listPages(channel: Channel, kind: ListKind, timeoutMs: nu
       params: cursor === undefined ? undefined : JSON.stringify({ cursor }),
       timeoutMs: left(),
     });
-    chars += reply.text.length;
-    if (chars > LIST_CHARS_MAX) throw new UpstreamError(`The MCP server lists more than 16 MB of ${kind.noun}.`);
+    bytes += Buffer.byteLength(reply.text);
+    if (bytes > LIST_BYTES_MAX) throw new UpstreamError(`The MCP server lists more than 16 MB of ${kind.noun}.`);
     if (reply.error?.code === rpcCode.methodNotFound) {
       yield { items: [], isUnknown: true };
       return;

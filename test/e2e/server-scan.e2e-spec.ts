@@ -196,6 +196,14 @@ describe('a server that cannot be scanned', () => {
     );
     expect((await failing(server.url)).message).toBe('The MCP server lists more than 16 MB of tools.');
     expect(server.count('tools/list')).toBe(6);
+    // Three bytes each, whatever a program counts them as.
+    const wide = closing(
+      await startScripted((_, __, nth) =>
+        JSON.stringify({ tools: [{ ...tool(`t${nth}`), description: '語'.repeat(1024 * 1024) }], nextCursor: `${nth}` }),
+      ),
+    );
+    expect((await failing(wide.url)).message).toBe('The MCP server lists more than 16 MB of tools.');
+    expect(wide.count('tools/list')).toBe(6);
   });
 
   it('nests an item deeper than anybody could read', async () => {
