@@ -1,4 +1,5 @@
 import { parse } from 'yaml';
+import { STORABLE } from '../../platform/http/input-values.js';
 import { InvalidSkillMdError } from './skills.errors.js';
 
 /** What a SKILL.md says about its skill. */
@@ -22,9 +23,6 @@ const DESCRIPTION_LENGTH_MAX = 1024;
 const NAME = /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/;
 
 const FRONT_MATTER = /^---[ \t]*\r?\n([^]*?\n)?---[ \t]*(?:\r?\n|$)/;
-
-/** Postgres stores neither; YAML can spell both as escapes. */
-const STORABLE = /^[^\0\p{Cs}]*$/u;
 
 const WORD = /^[\p{L}\p{N}@][\p{L}\p{N}@/_ .-]{0,99}$/u;
 const WORDS_MAX = 20;
@@ -98,6 +96,7 @@ function requireDescription(given: unknown): string {
   if (description.length > DESCRIPTION_LENGTH_MAX) {
     throw new InvalidSkillMdError(`has a description of more than ${DESCRIPTION_LENGTH_MAX} characters: shorten it`);
   }
+  // YAML can spell both as escapes.
   if (!STORABLE.test(description)) {
     throw new InvalidSkillMdError('has a description with a NUL character or broken unicode: remove it');
   }
