@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ServerSecretsService } from '../../src/modules/servers/server-secrets.service.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../../src/modules/servers/server.types.js';
@@ -26,6 +26,11 @@ beforeAll(async () => {
   other = await app.account();
 });
 afterAll(() => app.close());
+
+/** Characters that need nine each in a URL; at random, because an index would compress a repetition. */
+function randomHan(count: number): string {
+  return Array.from({ length: count }, () => String.fromCharCode(0x4e00 + randomInt(0x5000))).join('');
+}
 
 /** Everything of a server that people can set, as the database has it. */
 async function stored(name: string): Promise<Record<string, unknown>> {
@@ -86,6 +91,8 @@ describe('PATCH /servers/{qualifiedName}', () => {
         'https://a.example/ b',
         'https://a.example/\0',
         `https://a.example/${'x'.repeat(2_048)}`,
+        // Within the limit as it is written, beyond it as it is stored.
+        `https://a.example/${randomHan(1_000)}/${randomHan(1_000)}`,
       ],
       ...[5, true, {}, []],
     ];
@@ -278,6 +285,10 @@ describe('secrets of a server', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(99);
     expect(answers.filter(({ status }) => status === 400)).toHaveLength(5);
     expect((await app.as(owner).get(path)).body).toHaveLength(100);
+    for (const none of ['a%00b', '%F0%9F%94%91', 'A.B', 'a'.repeat(129)]) {
+      const response = await app.as(owner).delete(`${path}/${none}`);
+      expect([none, response.status, response.body]).toEqual([none, 404, { error: 'Secret not found' }]);
+    }
     // Replacing one is no new one.
     expect((await app.as(owner).put(path, { name: 'a'.repeat(128), value: 'other' })).status).toBe(200);
   });

@@ -9,6 +9,7 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { Server } from './server.entity.js';
 import { ServerSecret } from './server-secret.entity.js';
 import type { SecretDto, SetSecretDto } from './server-settings.dto.js';
+import { SECRET_NAME } from './server.validators.js';
 import { SecretNotFoundError, ServerNotFoundError } from './servers.errors.js';
 import { ServersService } from './servers.service.js';
 
@@ -53,6 +54,8 @@ export class ServerSecretsService {
   /** @throws ServerNotFoundError, SecretNotFoundError */
   async remove(namespace: OwnedNamespace, serverName: string, name: string): Promise<SuccessDto> {
     const server = await this.servers.findOwn(namespace, serverName);
+    // A path can spell what Postgres refuses to look for.
+    if (!SECRET_NAME.test(name)) throw new SecretNotFoundError();
     const { affected } = await this.secrets.delete({ serverId: server.id, name });
     if (!affected) throw new SecretNotFoundError();
     this.servers.announceChange(server);

@@ -2,7 +2,7 @@ import { ApiProperty } from '@nestjs/swagger';
 import { IsText } from '../../platform/http/input-values.js';
 import { IsBoolean, IsOptional, IsString, Length, Matches, MaxLength, MinLength } from 'class-validator';
 import { ClosedBody } from '../../platform/http/input.pipe.js';
-import { IsWebUrl, Omittable } from './server.validators.js';
+import { IsWebUrl, Omittable, SECRET_NAME } from './server.validators.js';
 
 /** What to change; what is left out stays. Null clears where it is allowed. */
 export class UpdateServerDto {
@@ -180,7 +180,8 @@ export class SetSecretDto {
    * Letters, digits and underscores, no digit first; 128 at most.
    * @example 'WEATHER_API_KEY'
    */
-  @Matches(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
+  @ApiProperty({ pattern: SECRET_NAME.source })
+  @Matches(SECRET_NAME, {
     message: 'name must be 1 to 128 letters, digits and underscores, with no digit first',
   })
   name: string;

@@ -1,12 +1,18 @@
 import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
 
+/** With percent-encoding: that is how a repository's owner and name are kept, and an index holds them. */
 const URL_CHARS_MAX = 2048;
+
+/** A name that a secret can be bound under. */
+export const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
 function faultOf(value: unknown): string | null {
   const url = typeof value === 'string' ? parseUrl(value) : null;
   if (typeof value !== 'string' || !url) return 'must be a URL such as https://example.com';
-  if (value.length > URL_CHARS_MAX) return `must be at most ${URL_CHARS_MAX} characters`;
+  if (Math.max(value.length, url.href.length) > URL_CHARS_MAX) {
+    return `must be at most ${URL_CHARS_MAX} characters, with percent-encoding`;
+  }
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   if (/[\u0000-\u0020\u007f\\]/.test(value)) return 'must not hold blanks, control characters or backslashes';
   if (!value.isWellFormed()) return 'must not hold broken unicode';
@@ -14,7 +20,7 @@ function faultOf(value: unknown): string | null {
   return url.username || url.password ? 'must not hold a user name or password' : null;
 }
 
-/** A web address that pages may link to: http or https, without credentials, 2,048 characters at most. */
+/** A web address that pages may link to: http or https, without credentials, 2,048 percent-encoded characters at most. */
 export function IsWebUrl(): PropertyDecorator {
   return (target, property) => {
     registerDecorator({
