@@ -99,6 +99,8 @@ describe('an uploaded icon', () => {
     expect(url).toBe(`${app.url}${path}`);
     expect((await get(path)).body).toEqual(png);
     expect((await supertest(app.url).head(path)).status).toBe(200);
+    const lifeMs = Number(new URL(url!).searchParams.get('expires')) * 1_000 - Date.now();
+    expect(lifeMs).toBeGreaterThanOrEqual(24 * 3_600_000 - 5_000);
     // The unencoded spelling is the same path.
     expect((await get(path.replace('%2F', '/'))).status).toBe(200);
   });

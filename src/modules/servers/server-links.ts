@@ -4,8 +4,8 @@ import { SignedLinks } from '../../platform/http/signed-links.js';
 import type { IconSource } from './server-icon.entity.js';
 import { formatQualifiedName, type QualifiedName } from './qualified-name.js';
 
-/** Long enough for a page or a client that read the server this morning. */
-const LINK_SECONDS = 24 * 60 * 60;
+/** Long enough for a page or a client that read the server this morning: a link opens for half of it at least. */
+const LINK_SECONDS = 48 * 60 * 60;
 
 /** What decides where a server's icon is. */
 export interface IconOrigin {
@@ -23,7 +23,7 @@ export class ServerLinks {
     private readonly env: Env,
   ) {}
 
-  /** An uploaded icon first, then the URL its owner set, then what the server itself brought. Needs no key, for a day. */
+  /** An uploaded icon first, then the URL its owner set, then what the server itself brought. Needs no key, for a day at least. */
   icon(name: QualifiedName, { iconUrl, iconSource }: IconOrigin): string | null {
     if (iconSource === 'upload' || (iconSource !== null && iconUrl === null)) return this.uploadedIcon(name);
     return iconUrl;
@@ -33,7 +33,7 @@ export class ServerLinks {
     return this.links.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
   }
 
-  /** Where the bundle of the current stdio release is downloaded without a key, for a day. */
+  /** Where the bundle of the current stdio release is downloaded without a key, for a day at least. */
   bundle(name: QualifiedName): string {
     return this.links.sign(`${pathOf(name)}/download`, LINK_SECONDS);
   }

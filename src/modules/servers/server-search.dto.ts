@@ -103,7 +103,7 @@ export class ServerSummaryDto {
   displayName: string;
   /** @example 'Forecasts for any place.' */
   description: string;
-  /** Where its icon is; needs no key for a day. */
+  /** Where its icon is; needs no key for a day at least. */
   iconUrl: string | null;
   /** The operator vouches for it. */
   verified: boolean;

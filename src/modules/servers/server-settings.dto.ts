@@ -121,7 +121,7 @@ export class VerifyServerDto {
 
 export class UploadedIconDto {
   /**
-   * Where the icon is; needs no key for a day.
+   * Where the icon is; needs no key for a day at least.
    * @example 'http://127.0.0.1:3000/servers/acme%2Fweather/icon?expires=1795305600&signature=…'
    */
   iconUrl: string;

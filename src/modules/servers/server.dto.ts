@@ -66,7 +66,7 @@ export class StdioServerConnectionDto {
   @ApiProperty({ enum: ['stdio'] })
   type: 'stdio';
   /**
-   * Where its bundle is downloaded; needs no key for a day.
+   * Where its bundle is downloaded; needs no key for a day at least.
    * @example 'http://127.0.0.1:3000/servers/acme%2Fweather/download?expires=1795305600&signature=…'
    */
   bundleUrl: string;
@@ -121,7 +121,7 @@ export class ServerDetailDto {
   displayName: string;
   /** @example 'Forecasts for any place.' */
   description: string;
-  /** Where its icon is; needs no key for a day. */
+  /** Where its icon is; needs no key for a day at least. */
   iconUrl: string | null;
   /** True when its current release is reached over the network. */
   remote: boolean;
