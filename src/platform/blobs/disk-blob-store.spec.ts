@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -89,6 +90,23 @@ describe('a blob store on disk', () => {
     expect(await listed(90_000)).toEqual([]);
     await store.put(Readable.from([content]), 10);
     expect(await listed(30_000)).toEqual([]);
+  });
+
+  it('has content and name on the disk before it says so', async () => {
+    const handle = await open(folder);
+    const handles = Object.getPrototypeOf(handle) as FileHandle;
+    await handle.close();
+    const sync = jest.spyOn(handles, 'sync');
+    const kinds: string[] = [];
+    sync.mockImplementation(async function (this: FileHandle) {
+      kinds.push((await this.stat()).isDirectory() ? 'folder' : 'file');
+    });
+    try {
+      await store.put(Readable.from([randomBytes(10)]), 10);
+      expect(kinds).toEqual(['file', 'folder', 'folder']);
+    } finally {
+      sync.mockRestore();
+    }
   });
 
   it('takes no name that could lead elsewhere', async () => {

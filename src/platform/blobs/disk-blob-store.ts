@@ -4,6 +4,7 @@ import { access, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { syncFile, syncFolder } from '../files/sync.js';
 import { BlobTooLargeError } from './blobs.errors.js';
 import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
 
@@ -79,14 +80,16 @@ export class DiskBlobStore extends BlobStore {
     await rm(this.fileOf(hash), { force: true });
   }
 
-  /** On the disk before it is visible: a row that names it must find it, also after a power cut. */
+  /** On the disk, content and name, before `put` tells of it: a row that names it must find it, also after a power cut. */
   private async keep(file: string, hash: string): Promise<void> {
-    const handle = await open(file);
-    await handle.sync();
-    await handle.close();
+    await syncFile(file);
     const target = this.fileOf(hash);
-    await mkdir(path.dirname(target), { recursive: true });
+    const shelf = path.dirname(target);
+    await mkdir(shelf, { recursive: true });
     await rename(file, target);
+    // The folder of the shelves too: the shelf may be new.
+    await syncFolder(shelf);
+    await syncFolder(this.folder);
     const now = new Date();
     await utimes(target, now, now);
   }
