@@ -59,6 +59,11 @@ describe('an uploaded archive', () => {
       'unpacks to more than 52428800 bytes',
     ],
     [
+      'holds a file that is too large',
+      () => withSkill({ 'a/b.bin': Buffer.alloc(5 * 1024 * 1024 + 1, randomBytes(2_000)) }),
+      '"a/b.bin" is larger than 5 MB',
+    ],
+    [
       'holds too many files',
       () => withSkill(Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`${n}.txt`, '']))),
       '1000',

@@ -6,11 +6,11 @@ import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { isClientRefusal, refreshTokens } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
+import { NoSlotError, Slots } from '../../platform/limits/slots.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { away, isPast, issuerOf, settledBefore, type RefreshOutcome, type RefreshRequest } from './refresh-outcome.js';
-import { NoSlotError, Slots } from './slots.js';
 import { openTokens, storedTokens, type HeldTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 

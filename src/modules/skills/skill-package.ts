@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { openZip, type ZipArchive, type ZipLimits } from '../../platform/zip/zip-archive.js';
+import { InvalidArchiveError, openZip, type ZipArchive, type ZipLimits } from '../../platform/zip/zip-archive.js';
 import { parseSkillMd, type SkillMd } from './skill-md.js';
 import { SkillMdNotFoundError, SkillTooLargeError } from './skills.errors.js';
 
@@ -23,6 +23,9 @@ export const ARCHIVE_BYTES_MAX = 25 * MB;
 
 const FILES_MAX = 1_000;
 const FILES_BYTES_MAX = 50 * MB;
+
+/** A reader is sent a file from memory. */
+const FILE_BYTES_MAX = 5 * MB;
 
 /** What an upload may hold: a skill and nothing else. */
 export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: FILES_BYTES_MAX };
@@ -83,9 +86,13 @@ async function readFiles(zip: ZipArchive, folder: string, paths: string[]): Prom
   if (kept.reduce((sum, { entry }) => sum + (entry?.size ?? 0), 0) > FILES_BYTES_MAX) {
     throw new SkillTooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
   }
+  const large = kept.find(({ entry }) => (entry?.size ?? 0) > FILE_BYTES_MAX);
+  if (large) {
+    throw new InvalidArchiveError(`"${large.path}" is larger than ${FILE_BYTES_MAX / MB} MB, the most a file may have`);
+  }
   const files: PackagedFile[] = [];
   for (const { path, source, entry } of kept) {
-    const content = await zip.read(source, FILES_BYTES_MAX);
+    const content = await zip.read(source, FILE_BYTES_MAX);
     files.push({ path, content, isExecutable: ((entry?.mode ?? 0) & 0o100) !== 0 });
   }
   return files;

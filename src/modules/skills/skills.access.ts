@@ -36,6 +36,11 @@ const publishErrors = [
     code: 'invalid_skill_md',
     message: 'SKILL.md has no name: add one to its front matter',
   },
+  {
+    status: 503,
+    text: 'Too many skills are being published. `Retry-After` says when to try again.',
+    message: 'Too many requests of this kind are at work: try again in a few seconds',
+  },
 ];
 
 /** How publishing from an archive fails. */

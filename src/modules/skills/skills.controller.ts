@@ -38,7 +38,7 @@ export class SkillsController {
 
   /**
    * Publish a skill from a Git repository. The repository is fetched once, now; repeat the request to fetch it again. Of
-   * the repository the folder that holds SKILL.md is kept: at most 1,000 files of 50 MB together.
+   * the repository the folder that holds SKILL.md is kept: at most 1,000 files of 5 MB each and 50 MB together.
    */
   @Put(':namespace/:slug')
   @ApiParam(namespaceParam)
@@ -60,7 +60,7 @@ export class SkillsController {
   /**
    * Publish a skill from a zip. The zip holds the skill's folder or the content of it: SKILL.md with `name` and
    * `description` in its front matter, and any scripts, references and assets. At most 25 MB, and unpacked 1,000 files of
-   * 50 MB together. Hidden folders and `node_modules` are left out.
+   * 5 MB each and 50 MB together. Hidden folders and `node_modules` are left out.
    */
   @Put(':namespace/:slug/upload')
   @ApiParam(namespaceParam)

@@ -4,13 +4,20 @@ import { Repository, type EntityManager, type SelectQueryBuilder } from 'typeorm
 import { isForeignKeyViolation, isUniqueViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
+import { Slots } from '../../platform/limits/slots.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { GitArchives } from './git-archives.js';
 import { parseGitUrl, type GitSource } from './git-source.js';
 import { SkillFile } from './skill-file.entity.js';
-import { readSkillPackage, REPOSITORY_LIMITS, UPLOAD_LIMITS, type SkillPackage } from './skill-package.js';
+import {
+  readSkillPackage,
+  REPOSITORY_LIMITS,
+  UPLOAD_LIMITS,
+  type PackagedFile,
+  type SkillPackage,
+} from './skill-package.js';
 import type { SkillQueryDto } from './skill-query.dto.js';
 import { isSkillRef, requireSlug, type SkillRef } from './skill-slug.js';
 import type { CreateSkillDto, DeletedSkillDto, PublishedSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
@@ -19,8 +26,13 @@ import { toPublishedSkillDto, toSkillDto, toSkillSummaryDto } from './skill.mapp
 import { ownNamespace } from './skills.access.js';
 import { GitUrlConflictError, NoGitUrlError, SkillNotFoundError } from './skills.errors.js';
 
-/** Rows of files in one statement. */
+/** Rows of files in one statement, and their bytes: a statement is in memory as often as it is handed on. */
 const FILES_PER_INSERT = 50;
+const BYTES_PER_INSERT = 2 * 1024 * 1024;
+
+/** Publications unpacked and stored at once in this process: each may take 50 MB, several times over on its way. */
+const PUBLICATIONS_MAX = 2;
+const PUBLICATION_WAIT_MS = 30_000;
 
 /** What typos are looked for in; the migration's index `skills_typos` is on this very expression. */
 const TEXT = `(skill.slug || ' ' || skill.name || ' ' || skill.description)`;
@@ -46,6 +58,8 @@ export interface Publication {
 /** Skills: searched, read, published from a repository or an archive, deleted. */
 @Injectable()
 export class SkillsService {
+  private readonly slots = new Slots(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
+
   constructor(
     @InjectRepository(Skill) private readonly skills: Repository<Skill>,
     private readonly repositories: GitArchives,
@@ -70,14 +84,16 @@ export class SkillsService {
   /**
    * Publishes a skill from a public repository, or again.
    *
-   * @throws InvalidInputError and what {@link GitArchives.fetch}, {@link readSkillPackage} and storing it throw
+   * @throws InvalidInputError, NoSlotError and what {@link GitArchives.fetch}, {@link readSkillPackage} and storing it throw
    */
   async publishFromGit(namespace: OwnedNamespace, slug: string, gitUrl: string): Promise<Publication> {
     requireSlug(slug);
     const source = parseGitUrl(gitUrl);
     const archive = await this.repositories.fetch(source.archives);
-    const content = await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder);
-    return this.store(namespace, slug, content, source);
+    return this.slots.run(namespace.id, async () => {
+      const content = await readSkillPackage(archive, REPOSITORY_LIMITS, source.folder);
+      return this.store(namespace, slug, content, source);
+    });
   }
 
   /** {@link publishFromGit} into a namespace that the guard did not see. @throws NotSkillOwnerError besides */
@@ -90,11 +106,13 @@ export class SkillsService {
   /**
    * Publishes a skill from a zip of its folder, or again.
    *
-   * @throws InvalidInputError and what {@link readSkillPackage} and storing it throw
+   * @throws InvalidInputError, NoSlotError and what {@link readSkillPackage} and storing it throw
    */
   async publishFromArchive(namespace: OwnedNamespace, slug: string, archive: Buffer): Promise<Publication> {
     requireSlug(slug);
-    return this.store(namespace, slug, await readSkillPackage(archive, UPLOAD_LIMITS), null);
+    return this.slots.run(namespace.id, async () =>
+      this.store(namespace, slug, await readSkillPackage(archive, UPLOAD_LIMITS), null),
+    );
   }
 
   /** Fetches a skill anew from where it came from. @throws SkillNotFoundError, NoGitUrlError */
@@ -153,8 +171,7 @@ export class SkillsService {
       return await this.skills.manager.transaction(async (tx) => {
         const { created, skill } = await upsert({ namespaceId: namespace.id, slug }, content, source, tx);
         await tx.delete(SkillFile, { skillId: skill.id });
-        for (let at = 0; at < content.files.length; at += FILES_PER_INSERT) {
-          const files = content.files.slice(at, at + FILES_PER_INSERT);
+        for (const files of inBatches(content.files)) {
           await tx.insert(
             SkillFile,
             files.map((file) => ({ skillId: skill.id, ...file })),
@@ -168,6 +185,21 @@ export class SkillsService {
       throw error;
     }
   }
+}
+
+function* inBatches(files: PackagedFile[]): Generator<PackagedFile[]> {
+  let batch: PackagedFile[] = [];
+  let bytes = 0;
+  for (const file of files) {
+    bytes += file.content.length;
+    if (batch.length === FILES_PER_INSERT || (batch.length > 0 && bytes > BYTES_PER_INSERT)) {
+      yield batch;
+      batch = [];
+      bytes = file.content.length;
+    }
+    batch.push(file);
+  }
+  yield batch;
 }
 
 function filtered(query: SkillQueryDto, q: string | null, tx: EntityManager): SelectQueryBuilder<Skill> {

@@ -38,7 +38,11 @@ describe('Slots', () => {
     const slots = new Slots(1, 20);
     const { work, ends } = gauge();
     const first = slots.run('a', work('a'));
-    await expect(slots.run('a', work('a'))).rejects.toBeInstanceOf(NoSlotError);
+    await expect(slots.run('a', work('a'))).rejects.toMatchObject({
+      constructor: NoSlotError,
+      kind: 'unavailable',
+      retryAfterSeconds: 5,
+    });
     ends.shift()?.();
     await first;
     const last = slots.run('a', work('a'));

@@ -1,8 +1,18 @@
+import { DomainError } from '../errors/domain-error.js';
+
 /** More work wants to run than may, and none of it ended in time. */
-export class NoSlotError extends Error {}
+export class NoSlotError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+  override readonly retryAfterSeconds = 5;
+
+  constructor() {
+    super('Too many requests of this kind are at work: try again in a few seconds');
+  }
+}
 
 /**
- * Lets so much work run at once, and of one kind only half of it, so that one slow host does not hold up the others. What
+ * Lets so much work run at once, and of one kind only half of it, so that one slow host or busy owner does not hold up the others. What
  * must wait is started in order.
  */
 export class Slots {
