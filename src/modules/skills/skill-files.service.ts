@@ -1,14 +1,14 @@
 import { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { Repository, type SelectQueryBuilder } from 'typeorm';
 import { ZipFile } from 'yazl';
 import { SkillActivations } from './skill-activations.js';
 import { SkillFile } from './skill-file.entity.js';
 import { isSkillRef, type SkillRef } from './skill-slug.js';
 import type { SkillIndexDto } from './skill.dto.js';
 import { Skill } from './skill.entity.js';
-import { SkillFileNotFoundError, SkillNotFoundError } from './skills.errors.js';
+import { SkillFileNotFoundError, SkillNotFoundError, SkillReplacedError } from './skills.errors.js';
 
 /** The same on every machine, so that the same skill is the same zip; the format begins in 1980. */
 const ZIP_TIME = { mtime: new Date(1980, 0, 1), forceDosTimestamp: true };
@@ -18,7 +18,11 @@ export interface SkillBundle {
   /** SHA-256 of what it holds. */
   contentHash: string;
   filename: string;
-  /** Makes it, file by file, and counts the download. A skill replaced meanwhile ends the stream with an error. */
+  /**
+   * Makes it, file by file, and counts the download. A skill replaced meanwhile ends the stream with an error.
+   *
+   * @throws SkillReplacedError when it was replaced before that
+   */
   open: () => Promise<Readable>;
 }
 
@@ -56,20 +60,23 @@ export class SkillFilesService {
   /** Everything as one zip. @throws SkillNotFoundError */
   async bundle(ref: SkillRef): Promise<SkillBundle> {
     const { id, contentHash } = await this.find(ref);
-    return { contentHash, filename: `${ref.slug}.zip`, open: () => this.pack(id) };
+    return { contentHash, filename: `${ref.slug}.zip`, open: () => this.pack(id, contentHash) };
   }
 
-  private async pack(skillId: string): Promise<Readable> {
+  private async pack(skillId: string, contentHash: string): Promise<Readable> {
+    const files = await this.entries(skillId, contentHash);
+    // Every publication has a SKILL.md.
+    if (files.length === 0) throw new SkillReplacedError();
     this.activations.count(skillId);
     const zip = new ZipFile();
     const stream = zip.outputStream as Readable;
     zip.on('error', (error: Error) => stream.destroy(error));
-    for (const { path, isExecutable } of await this.entries(skillId)) {
+    for (const { path, isExecutable } of files) {
       const mode = isExecutable ? 0o100755 : 0o100644;
       // One file in memory at a time: the next is asked for when this one is written.
       zip.addReadStreamLazy(path, { ...ZIP_TIME, mode }, (done) => {
-        this.file(skillId, path).then(
-          (file) => (file ? done(null, Readable.from([file.content])) : done(new SkillFileNotFoundError(), null!)),
+        this.file(skillId, path, contentHash).then(
+          (file) => (file ? done(null, Readable.from([file.content])) : done(new SkillReplacedError(), null!)),
           (error: Error) => done(error, null!),
         );
       });
@@ -90,12 +97,23 @@ export class SkillFilesService {
     return skill;
   }
 
-  private entries(skillId: string): Promise<Pick<SkillFile, 'path' | 'isExecutable'>[]> {
-    return this.files.find({ where: { skillId }, select: { path: true, isExecutable: true }, order: { path: 'ASC' } });
+  private entries(skillId: string, contentHash?: string): Promise<Pick<SkillFile, 'path' | 'isExecutable'>[]> {
+    return this.filesOf(skillId, contentHash)
+      .select(['file.skillId', 'file.path', 'file.isExecutable'])
+      .orderBy('file.path')
+      .getMany();
   }
 
-  private async file(skillId: string, path: string): Promise<SkillFile | null> {
+  private async file(skillId: string, path: string, contentHash?: string): Promise<SkillFile | null> {
     // Postgres refuses the character, and no file has one in its name.
-    return path.includes('\0') ? null : this.files.findOneBy({ skillId, path });
+    if (path.includes('\0')) return null;
+    return this.filesOf(skillId, contentHash).andWhere('file.path = :path', { path }).getOne();
+  }
+
+  /** @param contentHash of the publication they must belong to; read with them, so that both are of one moment */
+  private filesOf(skillId: string, contentHash?: string): SelectQueryBuilder<SkillFile> {
+    const files = this.files.createQueryBuilder('file').where('file.skillId = :skillId', { skillId });
+    if (contentHash === undefined) return files;
+    return files.innerJoin('file.skill', 'skill', 'skill.contentHash = :contentHash', { contentHash });
   }
 }

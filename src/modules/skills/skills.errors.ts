@@ -19,6 +19,17 @@ export class SkillFileNotFoundError extends DomainError {
   }
 }
 
+/** The skill was published again while it was read: what was read before belongs to another version. */
+export class SkillReplacedError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+  override readonly retryAfterSeconds = 1;
+
+  constructor() {
+    super('The skill was published again meanwhile: download it anew');
+  }
+}
+
 export class NotSkillOwnerError extends DomainError {
   readonly kind = 'forbidden';
   readonly code = 'forbidden';
