@@ -1,8 +1,9 @@
+import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { Writable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ReleaseFiles } from './release-files.js';
 import { BundleNotFoundError } from './releases.errors.js';
@@ -40,14 +41,15 @@ export class BundlesService {
   }
 
   /**
-   * Writes the bundle's bytes; ends quietly when the reader leaves.
+   * Writes the bundle's bytes; ends quietly when the reader leaves, or stops reading.
    *
    * @param begin called when it is sure that there are bytes: an error is not described as a bundle
    * @throws FileLostError before that
    */
-  async send({ releaseId }: Bundle, target: Writable, begin: () => void): Promise<void> {
+  async send({ releaseId }: Bundle, target: ServerResponse, begin: () => void): Promise<void> {
     const { stream } = await this.files.open(releaseId, 'bundle');
     begin();
+    dropStalledReader(target);
     await pipeline(stream, target).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
     });

@@ -1,4 +1,5 @@
 import type { Response } from 'express';
+import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import type { KeptIcon } from './server-icons.service.js';
 
 /** A changed icon is seen after this long; the browser asks again with the hash it has. */
@@ -22,6 +23,7 @@ export function sendIcon(response: Response, { bytes, contentType, hash }: KeptI
     'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,
     'content-security-policy': POLICY,
   });
+  dropStalledReader(response);
   if (hashFromEtag(etags) === hash) response.status(304).end();
   else response.type(contentType).send(bytes);
 }

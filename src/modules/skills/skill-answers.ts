@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { readMultipart } from '../../platform/http/multipart.js';
+import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import type { SkillBundle } from './skill-files.service.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
 import type { PublishedSkillDto } from './skill.dto.js';
@@ -34,6 +35,7 @@ export function answerPublication(response: Response, { created, skill }: Public
 
 /** Sends one file of a skill. */
 export function sendFile(response: Response, file: { path: string; content: Buffer }): void {
+  dropStalledReader(response);
   response.set('content-type', typeOf(file)).set('content-security-policy', HARMLESS).end(file.content);
 }
 
@@ -57,6 +59,7 @@ export async function sendBundle(request: Request, response: Response, bundle: S
     return;
   }
   const stream = await bundle.open();
+  dropStalledReader(response);
   response.set('content-type', 'application/zip');
   response.set('content-disposition', `attachment; filename="${bundle.filename}"`);
   // Who left is told nothing; whoever stays sees the connection break.

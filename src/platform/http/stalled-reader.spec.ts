@@ -1,0 +1,57 @@
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { listen, shut } from '../../../test/support/upstream-net.js';
+import { until } from '../../../test/support/until.js';
+import { dropStalledReader } from './stalled-reader.js';
+
+const STALL_MS = 300;
+/** More than the buffers of a connection take. */
+const content = Buffer.alloc(30 * 1024 * 1024);
+
+let server: http.Server;
+let port: number;
+let answers: ServerResponse[] = [];
+
+beforeAll(async () => {
+  server = http.createServer((_request, response) => {
+    answers.push(response);
+    dropStalledReader(response, STALL_MS);
+    response.end(content);
+  });
+  port = await listen(server);
+});
+afterAll(() => shut(server));
+
+async function begin(agent?: http.Agent): Promise<IncomingMessage> {
+  answers = [];
+  const [answer] = (await once(http.get({ port, agent: agent ?? false }), 'response')) as [IncomingMessage];
+  return answer;
+}
+
+describe('a reader', () => {
+  it('that stops reading is cut off', async () => {
+    const answer = await begin();
+    answer.pause();
+    await until(() => answers[0]?.destroyed, 'the answer is cut off');
+    const broken = once(answer, 'error');
+    answer.resume();
+    expect((await broken)[0]).toMatchObject({ code: 'ECONNRESET' });
+  });
+
+  it('that is slow and goes on reading has everything, and the connection serves again', async () => {
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const started = Date.now();
+    for (const pauseMs of [2, 0]) {
+      let bytes = 0;
+      for await (const chunk of await begin(agent)) {
+        bytes += (chunk as Buffer).length;
+        if (pauseMs > 0) await wait(pauseMs);
+      }
+      expect(bytes).toBe(content.length);
+    }
+    expect(Date.now() - started).toBeGreaterThan(2 * STALL_MS);
+    agent.destroy();
+  });
+});

@@ -1,0 +1,12 @@
+import type { ServerResponse } from 'node:http';
+
+/** A reader on a bad line takes some bytes in this time; one that takes none has gone, or means to hold us up. */
+export const STALL_MS_MAX = 30_000;
+
+/**
+ * Cuts an answer off when its reader has taken nothing of it for 30 s: what waits to be sent lies in memory, or keeps a
+ * file open. For answers that are sent at once, not for those that wait for something to tell.
+ */
+export function dropStalledReader(response: ServerResponse, stallMs = STALL_MS_MAX): void {
+  response.setTimeout(stallMs, () => response.destroy());
+}
