@@ -199,7 +199,10 @@ describe('a server that cannot be scanned', () => {
     // Three bytes each, whatever a program counts them as.
     const wide = closing(
       await startScripted((_, __, nth) =>
-        JSON.stringify({ tools: [{ ...tool(`t${nth}`), description: '語'.repeat(1024 * 1024) }], nextCursor: `${nth}` }),
+        JSON.stringify({
+          tools: [{ ...tool(`t${nth}`), description: '語'.repeat(1024 * 1024) }],
+          nextCursor: `${nth}`,
+        }),
       ),
     );
     expect((await failing(wide.url)).message).toBe('The MCP server lists more than 16 MB of tools.');

@@ -138,6 +138,8 @@ function unexpected<T>(name: string, { fields, files }: MultipartShape<T>): Inva
   const shown = name.slice(0, 100);
   if (Object.hasOwn(fields, name)) return new InvalidInputError(`The part "${shown}" must be text, not a file`);
   if (files.includes(name)) return new InvalidInputError(`The part "${shown}" must be a file, not text`);
-  const known = [...Object.keys(fields), ...files.map((file) => (file === '*' ? 'a file of any name' : file))].join(', ');
+  const known = [...Object.keys(fields), ...files.map((file) => (file === '*' ? 'a file of any name' : file))].join(
+    ', ',
+  );
   return new InvalidInputError(`The part "${shown}" is not known: the form takes ${known}`);
 }
