@@ -37,12 +37,12 @@ describe('many uploads of skills at once', () => {
     const archive = await zipOf({ 'SKILL.md': skillMd(), 'a.bin': randomBytes(10_000) });
     const holder = app.database.createQueryRunner();
     await holder.startTransaction();
-    let uploads: Promise<{ status: number }>[] = [];
+    const uploads: Promise<{ status: number }>[] = [];
     try {
       await holder.query('LOCK TABLE skill_files IN EXCLUSIVE MODE');
-      uploads = namespaces
-        .flatMap((namespace) => [`/skills/${namespace}/a`, `/skills/${namespace}/b`])
-        .map(async (target) => upload(app, owner, target, archive));
+      for (const target of namespaces.flatMap((namespace) => [`/skills/${namespace}/a`, `/skills/${namespace}/b`])) {
+        uploads.push(Promise.resolve(upload(app, owner, target, archive)));
+      }
       await until(async () => (await waiting()) >= 2, 'two uploads are being stored');
       for (let n = 0; n < 20; n += 1) {
         expect((await app.as(owner).get(path)).status).toBe(200);
