@@ -107,7 +107,7 @@ describe('the address of a server', () => {
         ]);
       }
     }
-    expect(upstream.count('initialize')).toBe(1);
+    expect(upstream.count('initialize')).toBe(3);
   });
 
   verifies('run:any-key', 'is the namespace for a namespace-only server, and may have capitals', async () => {
@@ -386,6 +386,21 @@ describe('what the upstream gets', () => {
       expect(sent).toBe(`${token} /mcp?mode=${mode}`);
     }
     expect([...bySession.values()].map(({ size }) => size)).toEqual(times(6, () => 1));
+  });
+});
+
+describe('what a server remembers in its session', () => {
+  verifies('run:channels', 'is never seen by another account', async () => {
+    const upstream = await start({ sessions: true });
+    const server = await external(upstream);
+    for (const account of [owner, other, owner, other]) {
+      expect((await run(account, server, echo('x'))).status).toBe(200);
+    }
+    expect(upstream.count('initialize')).toBe(2);
+    const sessions = calls(upstream).map(({ headers }) => headers['mcp-session-id']);
+    expect(sessions[0]).toBe(sessions[2]);
+    expect(sessions[1]).toBe(sessions[3]);
+    expect(sessions[0]).not.toBe(sessions[1]);
   });
 });
 

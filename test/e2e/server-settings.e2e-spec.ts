@@ -309,6 +309,18 @@ describe('the managed domain of a server', () => {
   const rename = (account: TestAccount, name: string, subdomain: unknown, id = 'managed') =>
     app.as(account).patch(pathOf(name, `/domains/${id}`), { subdomain });
 
+  it('never begins with what another namespace’s servers are reached by', async () => {
+    const victim = await createNamespace(app, owner);
+    const name = await createServer(app, owner, { namespace: victim, server: 'pay' });
+    const lookalike = await createNamespace(app, other, `${victim}--pay`);
+    await app.as(owner).delete(pathOf(name));
+    const slugOf = async (server: string) => String((await app.as(other).get(pathOf(server, '/domains'))).body.domains[0].subdomain);
+    await createServer(app, other, { namespace: lookalike, server: '' });
+    expect(await slugOf(lookalike)).toMatch(new RegExp(`^${lookalike}-[a-z0-9]{4}$`));
+    const again = await createServer(app, owner, { namespace: victim, server: 'pay' });
+    expect((await app.as(owner).get(pathOf(again, '/domains'))).body.domains[0].subdomain).toBe(`${victim}--pay`);
+  });
+
   verifies('server:domain:managed', 'is its run endpoint, and its owner renames it', async () => {
     const namespace = await createNamespace(app, owner);
     for (const [server, slug] of [

@@ -11,6 +11,7 @@ import { loadEnv, type Env } from '../../src/config/env.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
+import { until } from './until.js';
 import { freePort } from './upstream-net.js';
 
 /** An account with one key, as tests use them. */
@@ -70,7 +71,12 @@ export async function cloneDatabase(): Promise<{ url: string; drop: () => Promis
   await run(`CREATE DATABASE ${name} TEMPLATE slipway_template`);
   const url = new URL(server);
   url.pathname = `/${name}`;
-  return { url: url.href, drop: () => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
+  const drop = async () => {
+    await run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    return true;
+  };
+  // Again, when it is being vacuumed: only a superuser may end that.
+  return { url: url.href, drop: () => until(drop, `${name} is dropped`).then(() => undefined) };
 }
 
 function clientOf(url: string, key: string | undefined): TestClient {

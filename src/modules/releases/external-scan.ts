@@ -19,7 +19,7 @@ import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { Release } from './release.entity.js';
 import { conceal, credentialTarget, type ScanTarget } from './scan-credentials.js';
-import { factsOfCard, factsOfScan, type ServerFacts } from './server-facts.js';
+import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from './stage-outcome.js';
 
 /** A card is a small file; a server that keeps us waiting for it has none. */
@@ -30,7 +30,7 @@ const USUAL_PATH = '/mcp';
 const USUAL_PATH_TIMEOUT_MS = 5_000;
 
 /** What the server offers, or what ends or pauses its release. */
-type ScanResult = { facts: ServerFacts; isLive: boolean } | { outcome: StageOutcome };
+type ScanResult = { facts: ServerFacts; source: FactsSource } | { outcome: StageOutcome };
 
 /** Asks a server that runs elsewhere what it offers. */
 @Injectable()
@@ -48,13 +48,13 @@ export class ExternalScan {
     const target = credentialTarget(new URL(upstreamUrl ?? ''), release, this.vault);
     try {
       const scan = await this.authorizedScan(target, serverId, upstreamUrl ?? '', lease);
-      return { facts: factsOfScan(scan), isLive: true };
+      return { facts: factsOfScan(scan), source: 'server' };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
       if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
       if (error instanceof UpstreamError && error.isForbidden) {
         const facts = await this.factsOfPublishedCard(release, lease);
-        if (facts) return { facts, isLive: false };
+        if (facts) return { facts, source: 'claims' };
       }
       if (error instanceof UpstreamFailure) return { outcome: await this.unreachable(target, error) };
       throw error;
@@ -118,7 +118,7 @@ export class ExternalScan {
     lease: ReleaseLease,
   ): Promise<ScanResult> {
     const facts = await this.factsOfPublishedCard(release, lease);
-    if (facts) return { facts, isLive: false };
+    if (facts) return { facts, source: 'claims' };
     try {
       return { outcome: await this.askOwner(release, refused.challenges) };
     } catch (error) {

@@ -1,14 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { ClassConstructor } from 'class-transformer';
 import { parseServerCard } from '../../mcp/server-card.js';
-import type { Blob, BlobStore } from '../../platform/blobs/blob-store.js';
+import type { Readable } from 'node:stream';
+import type { Blob } from '../../platform/blobs/blob-store.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { InputPipe } from '../../platform/http/input.pipe.js';
 import { readMultipart } from '../../platform/http/multipart.js';
 import type { ReleaseType } from '../servers/server.types.js';
 import { requireConfigSchema } from './config-schema.js';
 import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
-import { requireScanCredentials } from './scan-credentials.js';
+import { requireScanCredentials, scanOnly } from './scan-credentials.js';
 import { artifactKinds, type ArtifactKind } from './release-artifact.entity.js';
 
 const MB = 1024 * 1024;
@@ -43,17 +44,20 @@ export interface PublishForm {
 
 const input = new InputPipe();
 
+/** Stores a file of the form. */
+export type KeepFile = (content: Readable, bytesMax: number) => Promise<Blob>;
+
 /**
- * Reads a publish form: the text part `payload`, and files that stream into the blob store. Files of a form that is
- * refused stay unreferenced there, and are swept.
+ * Reads a publish form: the text part `payload`, and files, which go through `keep` as they arrive, also those of a form
+ * that is refused then.
  *
  * @throws InvalidInputError, BlobTooLargeError
  */
-export async function readPublishForm(request: IncomingMessage, blobs: BlobStore): Promise<PublishForm> {
+export async function readPublishForm(request: IncomingMessage, keep: KeepFile): Promise<PublishForm> {
   const { fields, files } = await readMultipart<Blob>(request, {
     fields: { payload: PAYLOAD_BYTES_MAX },
     files: artifactKinds,
-    take: (name, file) => blobs.put(file, artifactBytesMax[name as ArtifactKind]),
+    take: (name, file) => keep(file, artifactBytesMax[name as ArtifactKind]),
   });
   const given = parsePayload(fields.payload);
   const kind: Kind<PublishPayloadDto> = kinds[given.type];
@@ -64,12 +68,13 @@ export async function readPublishForm(request: IncomingMessage, blobs: BlobStore
   })) as PublishForm['payload'];
   if (payload.serverCard !== undefined) payload.serverCard = parseServerCard(payload.serverCard);
   const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, given.type);
-  if (payload.scanCredentials !== undefined) requireScanCredentials(payload.scanCredentials, checked?.schema ?? null);
+  const { scanCredentials = {} } = payload;
+  requireScanCredentials(scanCredentials, checked?.schema ?? null);
   return {
     type: kind.release,
     payload: { ...payload, ...(checked && { configSchema: checked.schema }) },
     artifacts: files,
-    warnings: checked?.warnings ?? [],
+    warnings: [...(checked?.warnings ?? []), ...scanOnly(scanCredentials, checked?.schema ?? null)],
   };
 }
 

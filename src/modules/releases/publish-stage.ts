@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
+import type { ReleaseType } from '../servers/server.types.js';
 import type { Release } from './release.entity.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
 import type { ReleaseStage, StageOutcome } from './stage-outcome.js';
@@ -20,12 +21,19 @@ export class PublishStage implements ReleaseStage {
     const slug = await this.servers.slugOf(serverId);
     return {
       change: { status: 'SUCCESS' },
-      lines: [{ stage: 'publish', level: 'success', message: `Published: ${this.env.baseUrl}/run/${slug}` }],
+      lines: [{ stage: 'publish', level: 'success', message: await this.whereTo(serverId, slug, snapshot.type) }],
       also: (tx) => this.servers.setCurrent(serverId, snapshot, tx),
       afterwards: () => {
         const current: ReleaseCurrent = { serverId, slug, releaseId: snapshot.releaseId };
         this.relay.publish(RELEASE_CURRENT_TOPIC, current);
       },
     };
+  }
+
+  /** Where people find it: bundles run where their clients run. */
+  private async whereTo(serverId: string, slug: string, type: ReleaseType): Promise<string> {
+    if (type !== 'stdio') return `Published: ${this.env.baseUrl}/run/${slug}`;
+    const name = encodeURIComponent(await this.servers.qualifiedNameOf(serverId));
+    return `Published: download it from ${this.env.baseUrl}/servers/${name}/download`;
   }
 }

@@ -1,7 +1,6 @@
 import { Controller, HttpCode, Put, Req } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiExtraModels, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { BlobStore } from '../../platform/blobs/blob-store.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
@@ -25,10 +24,7 @@ const ownTarget = {
 @ApiServerName()
 @Controller('servers/:qualifiedName/releases')
 export class PublishController {
-  constructor(
-    private readonly publishing: PublishService,
-    private readonly blobs: BlobStore,
-  ) {}
+  constructor(private readonly publishing: PublishService) {}
 
   /**
    * Publish a release. A form with the text part `payload`, and with the files its type needs. Follow it with
@@ -62,7 +58,7 @@ export class PublishController {
     { status: 404, text: 'The server or its namespace does not exist.', message: 'Server not found' },
     413,
   )
-  async publish(@TargetServer() server: ServerRef, @Req() request: Request): Promise<PublishedDto> {
-    return this.publishing.publish(server, await readPublishForm(request, this.blobs));
+  publish(@TargetServer() server: ServerRef, @Req() request: Request): Promise<PublishedDto> {
+    return this.publishing.publish(server, (keep) => readPublishForm(request, keep));
   }
 }

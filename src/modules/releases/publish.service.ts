@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, In, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
+import { BlobStore } from '../../platform/blobs/blob-store.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { toStorableJson } from '../../platform/database/storable.js';
 import { Egress } from '../../platform/egress/egress.js';
@@ -11,7 +12,7 @@ import { Vault } from '../../platform/vault/vault.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
-import type { PublishForm } from './publish-form.js';
+import type { KeepFile, PublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
 import { ReleaseFiles } from './release-files.js';
 import { endOfLease, leaseEnd } from './release-lease.js';
@@ -28,6 +29,7 @@ export class PublishService {
     @InjectDataSource() private readonly database: DataSource,
     private readonly servers: ServerReleasesService,
     private readonly files: ReleaseFiles,
+    private readonly blobs: BlobStore,
     private readonly queue: ReleasesQueue,
     private readonly relay: RelayService,
     private readonly egress: Egress,
@@ -38,9 +40,26 @@ export class PublishService {
   /**
    * Stores a release and asks for its pipeline. An unfinished release of the same server is cancelled: one is enough.
    *
-   * @throws EgressRefusedError for an upstream that may not be dialled; ServerNotFoundError when it went meanwhile
+   * @param readForm stores the files of the form through what it is given
+   * @throws what `readForm` throws; EgressRefusedError for an upstream that may not be dialled; ServerNotFoundError when
+   * it went meanwhile
    */
-  async publish(server: ServerRef, form: PublishForm): Promise<PublishedDto> {
+  async publish(server: ServerRef, readForm: (keep: KeepFile) => Promise<PublishForm>): Promise<PublishedDto> {
+    const kept: string[] = [];
+    try {
+      const form = await readForm(async (content, bytesMax) => {
+        const blob = await this.blobs.put(content, bytesMax);
+        kept.push(blob.hash);
+        return blob;
+      });
+      return await this.store(server, form);
+    } catch (error) {
+      await this.files.discard(kept);
+      throw error;
+    }
+  }
+
+  private async store(server: ServerRef, form: PublishForm): Promise<PublishedDto> {
     const id = randomUUID();
     const cancelled = await this.database
       .transaction(async (tx) => {

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { BlobStore, type Blob, type OpenBlob } from '../../platform/blobs/blob-store.js';
@@ -37,6 +37,8 @@ export class UploadLostError extends DomainError {
 /** The uploaded files of releases. */
 @Injectable()
 export class ReleaseFiles {
+  private readonly logger = new Logger('releases');
+
   constructor(
     @InjectRepository(ReleaseArtifact) private readonly artifacts: Repository<ReleaseArtifact>,
     private readonly blobs: BlobStore,
@@ -60,8 +62,8 @@ export class ReleaseFiles {
 
   /** What a bundle says of itself. @throws InvalidArchiveError, InvalidBundleError, FileLostError */
   async readBundle(releaseId: string): Promise<BundleFacts> {
-    const { stream, hash } = await this.open(releaseId, 'bundle');
-    stream.destroy();
+    const { hash } = await this.find(releaseId, 'bundle');
+    if (!(await this.blobs.has(hash))) throw new FileLostError('bundle');
     return this.blobs.withFile(hash, async (path) => {
       const zip = await openZip(path, BUNDLE_LIMITS);
       try {
@@ -85,6 +87,15 @@ export class ReleaseFiles {
       if (!(await this.blobs.has(hash))) throw new UploadLostError();
       await tx.insert(ReleaseArtifact, { releaseId, kind, hash, bytes });
     }
+  }
+
+  /** Lets the sweeper look at once at files of a form that was refused. Never rejects: it finds them a day later anyway. */
+  async discard(hashes: string[]): Promise<void> {
+    if (hashes.length === 0) return;
+    const note = 'INSERT INTO blob_garbage SELECT unnest($1::text[]) ON CONFLICT DO NOTHING';
+    await this.artifacts.query(note, [[...new Set(hashes)]]).catch((error: unknown) => {
+      this.logger.warn({ msg: 'files of a refused form stay for a day', err: error });
+    });
   }
 
   private async find(releaseId: string, kind: ArtifactKind): Promise<ReleaseArtifact> {

@@ -25,6 +25,10 @@ export class ReleaseLease {
   private lose: (error: LeaseLostError) => void = () => undefined;
   private readonly lost = new Promise<never>((_, reject) => (this.lose = reject));
 
+  get releaseId(): string {
+    return this.claim.releaseId;
+  }
+
   constructor(
     private readonly database: DataSource,
     private readonly claim: Claim,

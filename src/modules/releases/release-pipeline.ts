@@ -7,9 +7,10 @@ import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { SERVER_DELETED_TOPIC } from '../servers/server.types.js';
 import { ReleaseLease, leaseEnd, LeaseLostError } from './release-lease.js';
+import type { LogLine } from './release-log.js';
 import { ReleaseStages } from './release-stages.js';
 import type { StageOutcome } from './stage-outcome.js';
-import { stages, type Stage } from './release-state.js';
+import { stages, type ReleaseStatus, type Stage } from './release-state.js';
 import { Release } from './release.entity.js';
 import { ReleasesQueue } from './releases.queue.js';
 import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
@@ -109,12 +110,19 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     const { change = {}, lines = [], also } = outcome;
     if (change.status !== undefined) {
       await lease.commit(change, lines, also);
+      this.tell(lease, change.status, lines);
       outcome.afterwards?.();
       return false;
     }
     const next = stages[stages.indexOf(stage) + 1];
     await lease.commit({ ...change, stage: next }, [...lines, { stage, level: 'end', message: `${stage} done` }], also);
     return true;
+  }
+
+  /** For the operator; its publisher reads the release's own log, which may hold links that are nobody else's. */
+  private tell({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[]): void {
+    const reason = lines.find(({ level }) => level === 'error')?.message;
+    this.logger.log({ msg: `a release is ${status}`, releaseId, ...(reason === undefined ? {} : { reason }) });
   }
 
   private async fail(lease: ReleaseLease, stage: Stage, error: unknown): Promise<void> {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import {
   IllegalTransitionError,
+  isAtRest,
   isFinal,
   isResumable,
   mayBecome,
@@ -51,5 +52,9 @@ describe('the status of a release', () => {
       'INTERNAL_ERROR',
       'CANCELLED',
     ]);
+  });
+
+  it('is at rest when it is final or nobody authorized in time', () => {
+    expect(releaseStatuses.filter((status) => isAtRest(status) && !isFinal(status))).toEqual(['AUTH_TIMEOUT']);
   });
 });

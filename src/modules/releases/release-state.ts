@@ -60,7 +60,12 @@ export function isResumable(status: ReleaseStatus): boolean {
   return status === 'AUTH_REQUIRED' || status === 'AUTH_TIMEOUT';
 }
 
-/** Whether nothing happens to a release any more without somebody asking for it: a stream of it ends here. */
+/** Whether a release has ended for good. */
 export function isFinal(status: ReleaseStatus): boolean {
   return transitions[status].length === 0;
+}
+
+/** Whether nothing happens to a release any more without somebody asking for it: a stream of it ends here. */
+export function isAtRest(status: ReleaseStatus): boolean {
+  return isFinal(status) || status === 'AUTH_TIMEOUT';
 }

@@ -46,8 +46,11 @@ export class ReleaseStreamsController {
         }),
       write: (text) => response.write(text),
       end: () => response.end(),
-      // Who left while the release was looked for has been told of already.
-      onGone: (listener) => void (response.closed ? listener() : response.on('close', listener)),
+      // Who left while the release was looked for has been told of already, and HEAD wants no events.
+      onGone: (listener) => {
+        if (response.closed || response.req.method === 'HEAD') listener();
+        else response.on('close', listener);
+      },
     });
   }
 }

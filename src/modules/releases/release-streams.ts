@@ -2,7 +2,7 @@ import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit }
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { SERVER_DELETED_TOPIC, type ServerChange, type ServerRef } from '../servers/server.types.js';
 import { toReleaseLogDto } from './release.mapper.js';
-import { isFinal, type ReleaseStatus } from './release-state.js';
+import { isAtRest, type ReleaseStatus } from './release-state.js';
 import { ReleaseNotFoundError } from './releases.errors.js';
 import { ReleasesService } from './releases.service.js';
 import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
@@ -133,7 +133,7 @@ class ReleaseStream {
     else for (const line of lines) this.send('log', toReleaseLogDto(line), line.seq);
     if (!isFirst && release.status !== this.status) this.send('status', { status: release.status }, this.last);
     this.status = release.status;
-    if (!isFinal(release.status)) return false;
+    if (!isAtRest(release.status)) return false;
     this.send('complete', { status: release.status, mcpUrl: this.releases.mcpUrlOf(this.server) }, this.last);
     return true;
   }

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, Header, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
 import { McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
+import { rpcCode } from '../../mcp/protocol.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import { Direct } from '../auth/direct.decorator.js';
@@ -51,6 +52,7 @@ export class RunController {
     {
       status: 409,
       text: 'The server wants values that were not sent (-32002, `data` names them), or has no release that runs here.',
+      rpcCode: rpcCode.notRunnable,
       message: 'The server acme/weather has no successful release yet: its owner publishes one.',
     },
   )
@@ -58,7 +60,7 @@ export class RunController {
     const { grant, params } = request;
     const find = () => this.runs.find(params.slug as string);
     const path = (params.path as string[] | undefined) ?? [];
-    await this.runs.forward(find, { keyId: grant.caller.keyId, path }, request, response);
+    await this.runs.forward(find, { keyId: grant.caller.keyId, accountId: grant.caller.accountId, path }, request, response);
   }
 
   /** The same at `/mcp` below it; other paths belong to the server. */

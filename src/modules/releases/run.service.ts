@@ -25,7 +25,7 @@ import { toRunnable, type Runnable } from './runnable.js';
 const SERVER_CACHED_MS = 5_000;
 const SERVERS_CACHED_MAX = 50_000;
 
-/** Open upstream sessions at most: one for each release and each set of values its callers send. */
+/** Open upstream sessions at most: one for each release, account, and set of values its callers send. */
 const LINKS_MAX = 5_000;
 
 /** What no slug is made of is not looked for. */
@@ -34,11 +34,12 @@ const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 /** Who calls, and what they call below the server's address. */
 export interface RunCaller {
   keyId: string;
+  accountId: string;
   /** The decoded segments behind the slug. */
   path: string[];
 }
 
-/** Runs the current releases of servers: one live channel for each, shared by all callers who send the same values. */
+/** Runs the current releases of servers: one live channel for each account and set of values, shared by its callers. */
 @Injectable()
 export class RunService implements OnModuleInit, OnApplicationShutdown {
   private readonly front: HttpFront;
@@ -81,7 +82,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    */
   async forward(
     find: () => Promise<Runnable>,
-    { keyId, path }: RunCaller,
+    { keyId, accountId, path }: RunCaller,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
@@ -90,7 +91,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const record = this.observer.wantsRecords ? new InvocationRecord() : undefined;
     const open = async () => {
       runnable = await find();
-      const channel = this.channelOrRefusal(runnable, request);
+      const channel = this.channelOrRefusal(runnable, accountId, request);
       if (!(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
       return { channel, caller: `${keyId} ${runnable.serverId}` };
     };
@@ -110,15 +111,20 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * The live channel to a server's current release, for callers who send what this request carries.
+   * The live channel to a server's current release, for one account's callers who send what this request carries. Never
+   * for two accounts: a server may remember things in its session.
    *
    * @throws NotRunnableError, InputRequiredError, InputInvalidError
    */
-  channelTo({ serverId, name, release }: Runnable, request: Pick<IncomingMessage, 'headers' | 'url'>): Channel {
+  channelTo(
+    { serverId, name, release }: Runnable,
+    accountId: string,
+    request: Pick<IncomingMessage, 'headers' | 'url'>,
+  ): Channel {
     if ('reason' in release) throw new NotRunnableError(release.reason);
     const { id, upstream, config } = release;
     const values = config.fields.length === 0 ? null : valuesOf(config, request);
-    const key = values ? `${id} ${hashOf(values)}` : id;
+    const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
     const held = this.links.get(key);
     if (held) return held;
     const target = { serverId, releaseId: id, serverName: name, upstream, inputs: inputNames(config) };
@@ -131,9 +137,9 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     return this.links.close();
   }
 
-  private channelOrRefusal(runnable: Runnable, request: IncomingMessage): Channel | FrontRefusal {
+  private channelOrRefusal(runnable: Runnable, accountId: string, request: IncomingMessage): Channel | FrontRefusal {
     try {
-      return this.channelTo(runnable, request);
+      return this.channelTo(runnable, accountId, request);
     } catch (error) {
       if (error instanceof FrontRefusal) return error;
       throw error;

@@ -39,6 +39,18 @@ export function requireScanCredentials(credentials: Record<string, unknown>, con
   }
 }
 
+/** Warns of values that open the server to the scan only: callers could not pass them on. */
+export function scanOnly(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
+  const names = fieldsOf(configSchema).map(({ path }) => path.join('.'));
+  return Object.keys(credentials)
+    .filter((name) => !names.includes(name))
+    .map(
+      (name) =>
+        `scanCredentials ${quoted(name)} is no property of the configSchema: the scan uses it, but callers of the server ` +
+        'have no way to send theirs. Add a property with x-from and x-to.',
+    );
+}
+
 /**
  * The upstream of a release with its scan credentials in place: a value named like a property of the config schema goes
  * where that property goes, any other is a header.

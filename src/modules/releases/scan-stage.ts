@@ -7,10 +7,16 @@ import { ReleaseFiles } from './release-files.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { LogLine } from './release-log.js';
 import type { Release } from './release.entity.js';
-import type { ServerFacts } from './server-facts.js';
+import type { FactsSource, ServerFacts } from './server-facts.js';
 import { factsOfBundle, factsOfCard } from './server-facts.js';
-import { checkServer, type Finding } from './security-check.js';
+import { checkServer } from './security-check.js';
 import { failed, type ReleaseStage, type StageOutcome } from './stage-outcome.js';
+
+/** What the security check says, wherever it looked. */
+interface ScanFinding {
+  where: string;
+  message: string;
+}
 
 /** Finds out what a server offers, and whether it is safe to offer that to models and people. */
 @Injectable()
@@ -25,30 +31,29 @@ export class ScanStage implements ReleaseStage {
     switch (release.type) {
       case 'external_shttp': {
         const result = await this.external.run(release, lease);
-        return 'facts' in result ? this.judge(release, result.facts, result.isLive) : result.outcome;
+        return 'facts' in result ? this.judge(release, result.facts, result.source) : result.outcome;
       }
       case 'stdio':
-        return this.judge(release, factsOfBundle(await this.files.readBundle(release.id), release.serverCard));
+        return this.judge(release, factsOfBundle(await this.files.readBundle(release.id), release.serverCard), 'files');
       case 'hosted_shttp': {
-        const outcome = this.judge(release, factsOfCard(release.serverCard));
+        const outcome = this.judge(release, factsOfCard(release.serverCard), 'claims');
         if (outcome.change?.status !== undefined) return outcome;
         return { ...outcome, ...failed('FAILURE', 'scan', NOT_HOSTED) };
       }
     }
   }
 
-  /** The security check, and what the later stages need. */
-  private judge(release: Release, facts: ServerFacts, isLive = false): StageOutcome {
-    const findings = checkServer({ ...facts, requireSchemas: isLive });
-    const also: StageOutcome['also'] = (tx) => this.servers.setScan(release.serverId, findings.length === 0, tx);
-    if (findings.length > 0) {
-      return { change: { status: 'FAILURE_SCAN' }, lines: report(findings), also };
-    }
-    return {
-      change: { snapshot: toStorableJson(snapshotOf(release, facts)) as object },
-      lines: [summary(facts)],
-      also,
+  /** The security check, and what the later stages need. What a server only claims of itself is never said to have passed. */
+  private judge(release: Release, facts: ServerFacts, source: FactsSource): StageOutcome {
+    const snapshot = toStorableJson(snapshotOf(release, facts)) as object;
+    const findings = [...checkServer({ ...facts, requireSchemas: source === 'server' }), ...oversize(snapshot)];
+    const hasPassed = findings.length === 0;
+    const also: StageOutcome['also'] = async (tx) => {
+      if (!hasPassed || source !== 'claims') await this.servers.setScan(release.serverId, hasPassed, tx);
     };
+    return hasPassed
+      ? { change: { snapshot }, lines: [summary(facts, source)], also }
+      : { change: { status: 'FAILURE_SCAN' }, lines: report(findings), also };
   }
 }
 
@@ -56,8 +61,19 @@ const NOT_HOSTED =
   'Hosting is not enabled on this service, so the module cannot run. Its syntax and exports are fine, and it is stored. ' +
   'Run it elsewhere and publish its URL, or publish again when hosting is enabled.';
 
+/** A thousand tools with their schemas stay below 2 MB; whoever reads the server reads all of it. */
+const SNAPSHOT_MB_MAX = 4;
+
+function oversize(snapshot: object): ScanFinding[] {
+  if (Buffer.byteLength(JSON.stringify(snapshot)) <= SNAPSHOT_MB_MAX * 1024 * 1024) return [];
+  const message =
+    `what it offers takes more than ${SNAPSHOT_MB_MAX} MB as JSON, which every client would load: ` +
+    'offer fewer tools, or shorten their descriptions and schemas.';
+  return [{ where: 'server', message }];
+}
+
 /** The first line is what published tools show as the reason. */
-function report(findings: Finding[]): LogLine[] {
+function report(findings: ScanFinding[]): LogLine[] {
   const [first] = findings;
   const more = findings.length === 1 ? '' : ` ${findings.length - 1} more below.`;
   const message = `The security check found ${findings.length === 1 ? 'a problem' : `${findings.length} problems`}: ${first.where}: ${first.message}${more}`;
@@ -69,11 +85,12 @@ function report(findings: Finding[]): LogLine[] {
   ];
 }
 
-function summary({ tools, resources, resourceTemplates, prompts }: ServerFacts): LogLine {
+function summary({ tools, resources, resourceTemplates, prompts }: ServerFacts, source: FactsSource): LogLine {
   const counts = Object.entries({ tools, resources, 'resource templates': resourceTemplates, prompts })
     .map(([name, items]) => `${items === null ? 'unknown' : items.length} ${name}`)
     .join(', ');
-  return { stage: 'scan', level: 'success', message: `Found ${counts}; the security check passed` };
+  const verdict = source === 'claims' ? 'no problem in what it claims, which nobody could compare' : 'the security check passed';
+  return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 
 function snapshotOf(release: Release, facts: ServerFacts): ServerSnapshot {

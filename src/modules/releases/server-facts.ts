@@ -5,6 +5,9 @@ import type { BundleFacts } from './bundle-manifest.js';
 
 type Item = Record<string, unknown>;
 
+/** Where facts come from: the live server, the published files, or only what its author or its card claims. */
+export type FactsSource = 'server' | 'files' | 'claims';
+
 /** What is known of a server, wherever it comes from. Lists are null when nobody said anything about them. */
 export interface ServerFacts {
   serverInfo: Item | null;

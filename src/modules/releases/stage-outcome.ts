@@ -15,7 +15,10 @@ export interface StageOutcome {
   afterwards?: () => void;
 }
 
-/** One step of the pipeline. It may run again after a crash, so it changes nothing but through its outcome. */
+/**
+ * One step of the pipeline. It may run again after a crash, so it changes nothing but through its outcome; the icon of the
+ * metadata stage is the exception, since adopting it twice is the same as once.
+ */
 export interface ReleaseStage {
   run(release: Release, lease: ReleaseLease): Promise<StageOutcome>;
 }

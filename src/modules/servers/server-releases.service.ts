@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
+import { toStorableText } from '../../platform/database/storable.js';
 import { formatQualifiedName } from './qualified-name.js';
 import { Server } from './server.entity.js';
 import type { ServerSnapshot } from './server.types.js';
@@ -8,10 +9,12 @@ import { ServerNotFoundError } from './servers.errors.js';
 
 /** What a server says of itself that its owner may have left empty. */
 export interface FilledFields {
+  displayName?: string;
   description?: string;
 }
 
 const DESCRIPTION_CHARS_MAX = 2_000;
+const TITLE_CHARS_MAX = 255;
 
 /** What publishing changes of a server's record. */
 @Injectable()
@@ -40,16 +43,19 @@ export class ServerReleasesService {
 
   /** What of `info` would fill a field that the owner left empty. @throws ServerNotFoundError */
   async emptyFields(id: string, info: Record<string, unknown>): Promise<FilledFields> {
-    const row = await this.servers.findOne({ where: { id }, select: { id: true, description: true } });
+    const row = await this.servers.findOne({ where: { id }, relations: { namespace: true } });
     if (!row) throw new ServerNotFoundError();
-    const { description } = info;
-    if (row.description !== '' || typeof description !== 'string' || description.trim() === '') return {};
-    return { description: description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed() };
+    const displayName = row.displayName === defaultName(row) ? textOf(info.title, TITLE_CHARS_MAX) : undefined;
+    const description = row.description === '' ? textOf(info.description, DESCRIPTION_CHARS_MAX) : undefined;
+    return { ...(displayName && { displayName }), ...(description && { description }) };
   }
 
   /** Fills fields that are still empty. */
-  async fillIn(id: string, { description }: FilledFields, tx: EntityManager): Promise<void> {
+  async fillIn(id: string, { displayName, description }: FilledFields, tx: EntityManager): Promise<void> {
     if (description !== undefined) await tx.update(Server, { id, description: '' }, { description });
+    if (displayName === undefined) return;
+    const row = await tx.findOne(Server, { where: { id }, relations: { namespace: true } });
+    if (row && row.displayName === defaultName(row)) await tx.update(Server, { id }, { displayName });
   }
 
   /** Makes a release the one that is run: part of the transaction that publishes or promotes it. */
@@ -68,4 +74,13 @@ export class ServerReleasesService {
   async setScan(serverId: string, scanPassed: boolean, tx: EntityManager): Promise<void> {
     await tx.update(Server, { id: serverId }, { scanPassed });
   }
+}
+
+/** What a server is called until somebody gives it a name for people. */
+function defaultName({ name, namespace }: Server): string {
+  return name || namespace.name;
+}
+
+function textOf(value: unknown, charsMax: number): string | undefined {
+  return typeof value === 'string' && value.trim() !== '' ? toStorableText(value.trim().slice(0, charsMax)) : undefined;
 }

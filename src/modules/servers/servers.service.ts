@@ -23,6 +23,10 @@ import { ServerNotFoundError } from './servers.errors.js';
 /** Leaves room for a suffix in the 83 characters of the longest slug. */
 const SLUG_BASE_MAX = 78;
 
+function withTail(slug: string): string {
+  return `${slug.slice(0, SLUG_BASE_MAX)}-${generateTail(4)}`;
+}
+
 /** The registry's records, and what other modules do with them. */
 @Injectable()
 export class ServersService {
@@ -48,7 +52,9 @@ export class ServersService {
       displayName: body.displayName ?? (name || namespace.name),
       description: body.description ?? '',
     };
-    let slug = name === '' ? namespace.name : `${namespace.name}--${name}`;
+    const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
+    // `acme--pay` alone would be reached where "pay" of `acme` is: such a namespace never gets a slug without a tail.
+    let slug = namespace.name.includes('--') ? withTail(plain) : plain;
     for (;;) {
       try {
         await this.servers
@@ -64,7 +70,7 @@ export class ServersService {
       const server = await this.servers.findOneBy({ namespaceId: namespace.id, name });
       if (server) return toServerDto(namespace.name, server);
       // It was deleted in between, and its name is free again; or its slug is another server's.
-      slug = `${slug.slice(0, SLUG_BASE_MAX)}-${generateTail(4)}`;
+      slug = withTail(plain);
     }
   }
 
@@ -90,15 +96,16 @@ export class ServersService {
 
   /** The server behind a run endpoint; null when there is none. */
   async findRunnable(slug: string): Promise<RunnableServer | null> {
-    const server = await this.servers
-      .createQueryBuilder('server')
-      .innerJoinAndSelect('server.namespace', 'namespace')
-      .addSelect('server.snapshot')
-      .where('server.slug = :slug', { slug })
-      .getOne();
-    if (!server) return null;
-    const { id, namespaceId, name, snapshot } = server;
-    return { id, namespaceId, namespace: server.namespace.name, name, slug, current: snapshot };
+    // Only these members: the whole snapshot of a large server has megabytes.
+    const [server] = await this.servers.query<RunnableServer[]>(
+      `SELECT s.id, s.namespace_id AS "namespaceId", n.name AS namespace, s.name, s.slug,
+              CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
+                'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
+                'upstreamUrl', s.snapshot -> 'upstreamUrl', 'configSchema', s.snapshot -> 'configSchema') END AS current
+         FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE s.slug = $1`,
+      [slug],
+    );
+    return server ?? null;
   }
 
   /** Counts connections made to a server and calls through it. Never waits: safe on the path of a call. */

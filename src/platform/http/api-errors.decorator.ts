@@ -3,8 +3,8 @@ import { ApiExtension } from '@nestjs/swagger';
 /** Where a route's failures stand in the document until `openapi.ts` turns them into responses. */
 export const API_ERRORS = 'x-errors';
 
-/** A status a route fails with; what it means there and the body's code and text, where the usual words do not do. */
-export type ApiError = number | { status: number; text?: string; code?: string; message?: string };
+/** A status a route fails with; what it means there and the body's code (on MCP endpoints `rpcCode`) and text, where the usual words do not do. */
+export type ApiError = number | { status: number; text?: string; code?: string; rpcCode?: number; message?: string };
 
 /**
  * Documents the statuses a route fails with; `openapi.ts` gives each the body of its path's family, and adds 401 to
