@@ -7,6 +7,7 @@ import { bundleOf, manifest, zipOf } from '../support/bundles.js';
 import { createServer } from '../support/factories.js';
 import { startGuarded } from '../support/guarded-upstream.js';
 import { errorOf, published, publishExternal, releaseIn, serverRow, type ReleaseBody } from '../support/releases.js';
+import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
 const stdio = { type: 'stdio', runtime: 'node' };
@@ -68,6 +69,30 @@ describe('a module', () => {
     expect(messagesOf(release)).toContain('Module of the form "factory" with the exports stateful, default');
     expect(release.logs.at(-1)).toMatchObject({ stage: 'scan', level: 'error' });
     expect(errorOf(release)).toMatch(/^Hosting is not enabled on this service/);
+  });
+
+  it('of 10 MB is checked while the service goes on as before', async () => {
+    const line = 'all.push(function f(a, b) { if (a > 1) return b.map((x) => x * 2); return "text"; });\n';
+    const [start, size] = ['export default () => {}; const all = [];\n', 10 * 1024 * 1024];
+    const module = Buffer.from(start + line.repeat((size - start.length) / line.length));
+    const id = await published(app, owner, await createServer(app, owner), { type: 'hosted' }, { module });
+    const stepOf = async (level: string) => {
+      const sql = `SELECT 1 FROM release_logs WHERE release_id = $1 AND stage = 'deploy' AND level = $2`;
+      return (await app.database.query<unknown[]>(sql, [id, level])).length > 0;
+    };
+    await until(() => stepOf('start'), 'the check starts');
+    const from = performance.now();
+    let [last, longest] = [from, 0];
+    const beat = setInterval(() => {
+      const now = performance.now();
+      [longest, last] = [Math.max(longest, now - last), now];
+    }, 5);
+    await until(() => stepOf('end'), 'the check ends', 30_000);
+    clearInterval(beat);
+    const took = performance.now() - from;
+    // Read in this process it would be one single pause, almost as long as the check.
+    expect(took).toBeGreaterThan(300);
+    expect(longest / took).toBeLessThan(0.5);
   });
 
   it('is checked by what its publisher claims first', async () => {

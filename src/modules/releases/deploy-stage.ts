@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { Egress } from '../../platform/egress/egress.js';
-import { checkModule } from './hosted-module.js';
+import { ModuleChecks } from './module-checks.js';
 import { ReleaseFiles } from './release-files.js';
+import type { ReleaseLease } from './release-lease.js';
 import type { LogLine } from './release-log.js';
 import type { Release } from './release.entity.js';
 import { failed, type ReleaseStage, type StageOutcome } from './stage-outcome.js';
@@ -13,18 +14,19 @@ export class DeployStage implements ReleaseStage {
   constructor(
     private readonly files: ReleaseFiles,
     private readonly egress: Egress,
+    private readonly modules: ModuleChecks,
   ) {}
 
-  async run(release: Release): Promise<StageOutcome> {
+  async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
     try {
-      return { lines: await this.check(release) };
+      return { lines: await this.check(release, lease) };
     } catch (error) {
       if (error instanceof DomainError) return failed('FAILURE', 'deploy', error.message);
       throw error;
     }
   }
 
-  private async check(release: Release): Promise<LogLine[]> {
+  private async check(release: Release, lease: ReleaseLease): Promise<LogLine[]> {
     switch (release.type) {
       case 'external_shttp': {
         const { origin, pathname } = this.egress.check(release.upstreamUrl ?? '');
@@ -33,7 +35,7 @@ export class DeployStage implements ReleaseStage {
       case 'stdio':
         return this.checkBundle(release);
       case 'hosted_shttp':
-        return this.checkModule(release);
+        return this.checkModule(release, lease);
     }
   }
 
@@ -45,9 +47,16 @@ export class DeployStage implements ReleaseStage {
     return [...lines, { stage: 'deploy', level: 'warning', message }];
   }
 
-  private async checkModule({ id }: Release): Promise<LogLine[]> {
-    const { form, exports } = checkModule(await this.files.readText(id, 'module'));
-    return [info(`Module of the form "${form}" with the exports ${exports.join(', ')}`)];
+  private async checkModule({ id }: Release, lease: ReleaseLease): Promise<LogLine[]> {
+    const leaving = new AbortController();
+    try {
+      const check = this.files.withFile(id, 'module', (path) => this.modules.check(path, leaving.signal));
+      const { form, exports } = await lease.whileHeld(check);
+      return [info(`Module of the form "${form}" with the exports ${exports.join(', ')}`)];
+    } finally {
+      // A lease that is lost ends the check, not only the wait for it.
+      leaving.abort();
+    }
   }
 }
 

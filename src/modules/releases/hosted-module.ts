@@ -32,8 +32,8 @@ const STACK_FAULT = 'Not enough stack space to parse input';
 const SHOWN_IMPORTS_MAX = 5;
 
 /**
- * Looks at the ES module of a hosted release without running it. A module of 10 MB takes about a
- * second of CPU; one made to be slow six, and 900 MB of memory.
+ * Looks at the ES module of a hosted release without running it. A module of 10 MB takes seconds of CPU and up to a
+ * gigabyte of memory, which is why `ModuleChecks` calls it in a process of its own.
  *
  * @throws InvalidModuleError when it does not parse, exports no usable default, or imports what is not there when it runs
  */

@@ -52,19 +52,16 @@ export class ReleaseFiles {
     return { ...blob, hash };
   }
 
-  /** The text of a module. @throws FileLostError */
-  async readText(releaseId: string, kind: ArtifactKind): Promise<string> {
-    const { stream } = await this.open(releaseId, kind);
-    const chunks: Buffer[] = [];
-    for await (const chunk of stream) chunks.push(chunk as Buffer);
-    return Buffer.concat(chunks).toString('utf8');
+  /** Runs `read` with the path of a local file that holds it. @throws FileLostError */
+  async withFile<T>(releaseId: string, kind: ArtifactKind, read: (path: string) => Promise<T>): Promise<T> {
+    const { hash } = await this.find(releaseId, kind);
+    if (!(await this.blobs.has(hash))) throw new FileLostError(kind);
+    return this.blobs.withFile(hash, read);
   }
 
   /** What a bundle says of itself. @throws InvalidArchiveError, InvalidBundleError, FileLostError */
   async readBundle(releaseId: string): Promise<BundleFacts> {
-    const { hash } = await this.find(releaseId, 'bundle');
-    if (!(await this.blobs.has(hash))) throw new FileLostError('bundle');
-    return this.blobs.withFile(hash, async (path) => {
+    return this.withFile(releaseId, 'bundle', async (path) => {
       const zip = await openZip(path, BUNDLE_LIMITS);
       try {
         return await readBundle(zip);

@@ -4,6 +4,7 @@ import { BlobSweeper } from './blob-sweeper.js';
 import { DeployStage } from './deploy-stage.js';
 import { ExternalScan } from './external-scan.js';
 import { MetadataStage } from './metadata-stage.js';
+import { ModuleChecks } from './module-checks.js';
 import { PublishStage } from './publish-stage.js';
 import { ReleasePipeline } from './release-pipeline.js';
 import { ReleaseStages } from './release-stages.js';
@@ -17,6 +18,7 @@ import { ScanStage } from './scan-stage.js';
   imports: [ReleasesCoreModule, CredentialsCoreModule],
   providers: [
     DeployStage,
+    ModuleChecks,
     ExternalScan,
     ScanStage,
     MetadataStage,
