@@ -14,7 +14,7 @@ import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { PublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
 import { ReleaseFiles } from './release-files.js';
-import { endOfLease, leaseEnd } from './release-lease.js';
+import { endOfLease, patienceEnd } from './release-lease.js';
 import { writeLines } from './release-log.js';
 import { statusesBefore } from './release-state.js';
 import { Release } from './release.entity.js';
@@ -86,7 +86,7 @@ export class PublishService {
         type,
         status: 'QUEUED',
         // Until then a worker is expected to take it; afterwards the sweeper asks again.
-        leaseUntil: () => leaseEnd(this.env.releaseLeaseMs),
+        leaseUntil: () => patienceEnd(this.env.releaseLeaseMs),
         commit: source?.commit ?? null,
         commitMessage: source?.commitMessage ?? null,
         branch: source?.branch ?? null,
