@@ -67,6 +67,8 @@ describe('a release that is worked on', () => {
     const name = await createServer(idle, account);
     const id = await published(idle, account, name, external(upstream.url));
     expect(await readRelease(idle, account, name, id)).toMatchObject({ status: 'QUEUED', logs: [] });
+    // A busy queue is no reason to start anew: the sweeper gives it longer than a lease of 15 s.
+    expect(Number((await releaseRow(idle, id)).lease_until) - Date.now()).toBeGreaterThan(50_000);
     const worker = await idle.sibling({ ROLES: 'worker' });
     await until(() => upstream.held() > 0, 'a worker scans');
     const working = await readRelease(idle, account, name, id);

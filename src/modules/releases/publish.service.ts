@@ -15,7 +15,7 @@ import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { KeepFile, PublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
 import { ReleaseFiles } from './release-files.js';
-import { endOfLease, leaseEnd } from './release-lease.js';
+import { endOfLease, patienceEnd } from './release-lease.js';
 import { writeLines } from './release-log.js';
 import { statusesBefore } from './release-state.js';
 import { Release } from './release.entity.js';
@@ -105,7 +105,7 @@ export class PublishService {
         type,
         status: 'QUEUED',
         // Until then a worker is expected to take it; afterwards the sweeper asks again.
-        leaseUntil: () => leaseEnd(this.env.releaseLeaseMs),
+        leaseUntil: () => patienceEnd(this.env.releaseLeaseMs),
         commit: source?.commit ?? null,
         commitMessage: source?.commitMessage ?? null,
         branch: source?.branch ?? null,

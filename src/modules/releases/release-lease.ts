@@ -90,7 +90,7 @@ export class ReleaseLease {
     const attempt = this.claim.attempt + 1;
     try {
       await this.update(
-        { attempt, leaseHolder: null, leaseUntil: () => leaseEnd(this.leaseMs) },
+        { attempt, leaseHolder: null, leaseUntil: () => patienceEnd(this.leaseMs) },
         this.database.manager,
       );
       return attempt;
@@ -134,4 +134,9 @@ export function endOfLease(status: ReleaseStatus): QueryDeepPartialEntity<Releas
 /** When a lease taken now ends, in SQL: by the database's clock, the one all workers share. */
 export function leaseEnd(leaseMs: number): string {
   return `now() + interval '${Math.round(leaseMs)} milliseconds'`;
+}
+
+/** How long a release waits in the queue before somebody asks again: longer than a lease, since a queue may be busy. */
+export function patienceEnd(leaseMs: number): string {
+  return leaseEnd(4 * leaseMs);
 }

@@ -6,8 +6,9 @@ import { Env } from '../../config/env.js';
 import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { SERVER_DELETED_TOPIC } from '../servers/server.types.js';
-import { ReleaseLease, leaseEnd, LeaseLostError } from './release-lease.js';
+import { LeaseLostError, ReleaseLease, type Claim } from './release-lease.js';
 import type { LogLine } from './release-log.js';
+import { ReleaseSlots } from './release-slots.js';
 import { ReleaseStages } from './release-stages.js';
 import type { StageOutcome } from './stage-outcome.js';
 import { stages, type ReleaseStatus, type Stage } from './release-state.js';
@@ -31,6 +32,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     private readonly stages: ReleaseStages,
+    private readonly slots: ReleaseSlots,
     private readonly queue: ReleasesQueue,
     private readonly relay: RelayService,
     private readonly env: Env,
@@ -54,13 +56,15 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   /**
-   * Runs what remains of a release; does nothing when another worker holds it or it is over.
+   * Runs what remains of a release; does nothing when another worker holds it, it is over, or its account is busy enough.
    *
    * @throws when the database is away, for the queue to try again
    */
   async run(releaseId: string, attempt: number): Promise<void> {
-    const lease = await this.take(releaseId, attempt);
-    if (!lease) return;
+    const holder = randomUUID();
+    const accountId = await this.slots.take(releaseId, attempt, holder);
+    if (accountId === null) return;
+    const lease = this.hold({ releaseId, attempt, holder });
     this.held.set(releaseId, lease);
     let stage: Stage = 'deploy';
     try {
@@ -75,24 +79,22 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     } finally {
       lease.end();
       this.held.delete(releaseId);
+      await this.goOn(accountId);
     }
   }
 
-  private async take(releaseId: string, attempt: number): Promise<ReleaseLease | null> {
-    const holder = randomUUID();
-    const { releaseLeaseMs } = this.env;
-    const [rows] = await this.database.query<[unknown[]]>(
-      `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseEnd(releaseLeaseMs)},
-              updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
-        WHERE id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
-          AND (lease_holder IS NULL OR lease_until < now())
-        RETURNING id`,
-      [releaseId, attempt, holder],
-    );
-    if (rows.length === 0) return null;
-    const announce = () => this.relay.publish(RELEASE_CHANGED_TOPIC, { id: releaseId });
+  private hold(claim: Claim): ReleaseLease {
+    const announce = () => this.relay.publish(RELEASE_CHANGED_TOPIC, { id: claim.releaseId });
     announce();
-    return new ReleaseLease(this.database, { releaseId, attempt, holder }, releaseLeaseMs, announce);
+    return new ReleaseLease(this.database, claim, this.env.releaseLeaseMs, announce);
+  }
+
+  /** What was handed back keeps its slot; whatever else is not asked for here, the sweeper asks for. */
+  private async goOn(accountId: string): Promise<void> {
+    if (this.isStopping) return;
+    await this.slots.next(accountId).catch((error: unknown) => {
+      this.logger.debug({ msg: 'waiting releases were not asked for', err: error });
+    });
   }
 
   private async load(id: string): Promise<Release> {

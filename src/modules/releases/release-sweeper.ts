@@ -4,8 +4,9 @@ import { DataSource } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
-import { leaseEnd } from './release-lease.js';
+import { patienceEnd } from './release-lease.js';
 import { writeLines } from './release-log.js';
+import { ReleaseSlots } from './release-slots.js';
 import type { Stage } from './release-state.js';
 import { ReleasesQueue } from './releases.queue.js';
 import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
@@ -36,6 +37,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
+    private readonly slots: ReleaseSlots,
     private readonly queue: ReleasesQueue,
     private readonly relay: RelayService,
     private readonly env: Env,
@@ -56,6 +58,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
     try {
       await this.giveUp();
       await this.recover();
+      await this.slots.nextOfAll();
       await this.timeOut();
     } catch (error) {
       const level = isDatabaseAway(error) ? 'debug' : 'error';
@@ -63,16 +66,22 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
     }
   }
 
-  /** Starts the pipeline anew where a worker died or a job was lost; it goes on with the stage it was in. */
+  /**
+   * Starts the pipeline anew where a worker died or a job was lost; it goes on with the stage it was in. Those that nobody
+   * holds may only be waiting in a busy queue, which is nothing to warn about.
+   */
   private async recover(): Promise<void> {
-    const [rows] = await this.database.query<[Swept[]]>(
-      `UPDATE releases SET attempt = attempt + 1, lease_holder = NULL, lease_until = ${leaseEnd(this.env.releaseLeaseMs)},
-              recoveries = recoveries + CASE WHEN lease_holder IS NULL THEN 0 ELSE 1 END
-        WHERE ${leftBehind("status IN ('QUEUED', 'WORKING')")}
-        RETURNING id, attempt, stage`,
+    const [rows] = await this.database.query<[(Swept & { wasHeld: boolean })[]]>(
+      `UPDATE releases SET attempt = attempt + 1, lease_holder = NULL, lease_until = ${patienceEnd(this.env.releaseLeaseMs)},
+              recoveries = recoveries + CASE WHEN left_behind.held THEN 1 ELSE 0 END
+         FROM (SELECT id AS left_id, lease_holder IS NOT NULL AS held FROM releases
+                WHERE status IN ('QUEUED', 'WORKING') AND lease_until < now() FOR UPDATE SKIP LOCKED) left_behind
+        WHERE id = left_id
+        RETURNING id, attempt, stage, held AS "wasHeld"`,
     );
     for (const { id, attempt } of rows) this.queue.enqueue({ releaseId: id, attempt });
-    if (rows.length > 0) this.logger.warn(`${rows.length} releases were left behind and start anew`);
+    const died = rows.filter(({ wasHeld }) => wasHeld).length;
+    if (died > 0) this.logger.warn(`${died} releases lost their worker and start anew`);
   }
 
   private async giveUp(): Promise<void> {

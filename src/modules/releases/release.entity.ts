@@ -55,7 +55,10 @@ export class Release {
   @Column('uuid', { name: 'lease_holder', nullable: true })
   leaseHolder: string | null;
 
-  /** Until when the worker may hold it, or until when the person may authorize. */
+  /**
+   * Until when the worker may hold it, a job is awaited, or the person may authorize. `infinity` (not a `Date`) while it
+   * waits for a slot of its account.
+   */
   @Column({ type: 'timestamptz', name: 'lease_until', precision: 3, nullable: true })
   leaseUntil: Date | null;
 

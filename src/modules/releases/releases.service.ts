@@ -8,7 +8,7 @@ import { RelayService } from '../../platform/queue/relay.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
-import { leaseEnd } from './release-lease.js';
+import { patienceEnd } from './release-lease.js';
 import { ReleaseLog } from './release-log.entity.js';
 import { toReleaseDto, toReleaseLogDto } from './release.mapper.js';
 import { isResumable, statusesBefore } from './release-state.js';
@@ -122,7 +122,7 @@ export class ReleasesService {
         attempt: () => 'attempt + 1',
         recoveries: 0,
         leaseHolder: null,
-        leaseUntil: () => leaseEnd(this.env.releaseLeaseMs),
+        leaseUntil: () => patienceEnd(this.env.releaseLeaseMs),
         updatedAt: () => 'now()',
       })
       .where({ id: releaseId, status: In(statusesBefore('WORKING').filter(isResumable)) })

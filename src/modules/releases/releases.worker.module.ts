@@ -7,6 +7,7 @@ import { MetadataStage } from './metadata-stage.js';
 import { ModuleChecks } from './module-checks.js';
 import { PublishStage } from './publish-stage.js';
 import { ReleasePipeline } from './release-pipeline.js';
+import { ReleaseSlots } from './release-slots.js';
 import { ReleaseStages } from './release-stages.js';
 import { ReleaseSweeper } from './release-sweeper.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
@@ -23,6 +24,7 @@ import { ScanStage } from './scan-stage.js';
     ScanStage,
     MetadataStage,
     PublishStage,
+    ReleaseSlots,
     ReleaseStages,
     ReleasePipeline,
     ReleaseSweeper,
