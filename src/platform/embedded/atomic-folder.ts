@@ -1,6 +1,5 @@
-import { mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { syncFolder } from '../files/sync.js';
 
 /** Filling a folder takes seconds: an unfinished one as old as this was left by a process that was killed. */
 const abandonedAfterMs = 10 * 60_000;
@@ -26,8 +25,7 @@ export async function buildFolder(
     if (await stat(join(target, proof)).catch(() => undefined)) return false;
     throw error;
   }
-  // The new name must reach the disk before the first commit does, or a power cut takes both.
-  await syncFolder(dirname(target));
+  if (process.platform !== 'win32') await syncFolder(dirname(target));
   return true;
 }
 
@@ -40,4 +38,10 @@ export async function removeAbandonedDrafts(target: string): Promise<void> {
     if (!found || Date.now() - found.mtimeMs < abandonedAfterMs) continue;
     await rm(join(parent, name), { recursive: true, force: true });
   }
+}
+
+/** The new name must reach the disk before the first commit does, or a power cut takes both. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path);
+  await folder.sync().finally(() => folder.close());
 }
