@@ -63,6 +63,8 @@ export class ReleaseLease {
     if (status !== undefined) requireTransition('WORKING', status);
     const end = status === undefined ? {} : endOfLease(status);
     await this.database.transaction(async (tx) => {
+      // A worker that freezes right here would keep others from taking the release over.
+      await tx.query(`SET LOCAL idle_in_transaction_session_timeout = ${Math.round(this.leaseMs)}`);
       // First, since it locks the server's row: whoever publishes locks that before any release's, and so must we.
       await also?.(tx);
       await this.update({ ...end, ...change }, tx);

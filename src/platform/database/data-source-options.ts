@@ -17,7 +17,13 @@ export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSou
     // A connection attempt that hangs must not hang a request; a database that is up answers in milliseconds.
     connectTimeoutMS: 5_000,
     // The second bound is ours: a database behind a dead network cannot keep the first.
-    extra: { idleTimeoutMillis: 30_000, statement_timeout: 30_000, query_timeout: 35_000 },
+    extra: {
+      idleTimeoutMillis: 30_000,
+      statement_timeout: 30_000,
+      query_timeout: 35_000,
+      // A process that freezes inside a transaction must not hold its locks for ever. A token refresh waits for 10 s in one.
+      idle_in_transaction_session_timeout: 30_000,
+    },
   };
 }
 
