@@ -51,7 +51,8 @@ const steps = {
     '.',
     '--cache',
     '--cache-strategy=content',
-    `--cache-location=${join(cache, 'prettier')}`,
+    // Not at "prettier", which must be a folder for Prettier itself.
+    `--cache-location=${join(cache, 'format')}`,
   ),
   // No cache here: the rules read types, so a file can become wrong while its own text stays the same.
   lint: node('lint', bin('eslint/bin/eslint.js'), '.', '--max-warnings=0'),

@@ -69,7 +69,10 @@ describe('deleting a server', () => {
     );
     // Within seconds, without anybody asking.
     await until(async () => !(await isStored(bundle)) && !(await isStored(module)), 'the files are gone');
-    await until(async () => (await app.database.query('SELECT 1 FROM blob_garbage')).length === 0, 'nothing is left to do');
+    await until(
+      async () => (await app.database.query('SELECT 1 FROM blob_garbage')).length === 0,
+      'nothing is left to do',
+    );
   });
 
   it('leaves a file that another server has as well, until that is deleted too', async () => {

@@ -314,7 +314,8 @@ describe('the managed domain of a server', () => {
     const name = await createServer(app, owner, { namespace: victim, server: 'pay' });
     const lookalike = await createNamespace(app, other, `${victim}--pay`);
     await app.as(owner).delete(pathOf(name));
-    const slugOf = async (server: string) => String((await app.as(other).get(pathOf(server, '/domains'))).body.domains[0].subdomain);
+    const slugOf = async (server: string) =>
+      String((await app.as(other).get(pathOf(server, '/domains'))).body.domains[0].subdomain);
     await createServer(app, other, { namespace: lookalike, server: '' });
     expect(await slugOf(lookalike)).toMatch(new RegExp(`^${lookalike}-[a-z0-9]{4}$`));
     const again = await createServer(app, owner, { namespace: victim, server: 'pay' });

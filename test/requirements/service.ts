@@ -126,7 +126,8 @@ export const service = {
   },
   'run:channels': {
     source: 'House',
-    behavior: 'Callers of one account who send the same values share one upstream session; others have one of their own.',
+    behavior:
+      'Callers of one account who send the same values share one upstream session; others have one of their own.',
   },
   'run:renamed': {
     source: 'House',

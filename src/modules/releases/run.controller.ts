@@ -60,7 +60,12 @@ export class RunController {
     const { grant, params } = request;
     const find = () => this.runs.find(params.slug as string);
     const path = (params.path as string[] | undefined) ?? [];
-    await this.runs.forward(find, { keyId: grant.caller.keyId, accountId: grant.caller.accountId, path }, request, response);
+    await this.runs.forward(
+      find,
+      { keyId: grant.caller.keyId, accountId: grant.caller.accountId, path },
+      request,
+      response,
+    );
   }
 
   /** The same at `/mcp` below it; other paths belong to the server. */

@@ -89,7 +89,8 @@ function summary({ tools, resources, resourceTemplates, prompts }: ServerFacts, 
   const counts = Object.entries({ tools, resources, 'resource templates': resourceTemplates, prompts })
     .map(([name, items]) => `${items === null ? 'unknown' : items.length} ${name}`)
     .join(', ');
-  const verdict = source === 'claims' ? 'no problem in what it claims, which nobody could compare' : 'the security check passed';
+  const verdict =
+    source === 'claims' ? 'no problem in what it claims, which nobody could compare' : 'the security check passed';
   return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 

@@ -45,7 +45,11 @@ const usualTexts: Record<number, string> = {
 };
 
 /** An example body of each family; code and text are those of the status unless given. */
-function exampleBody(family: ErrorFamily, status: number, given: { code?: string; rpcCode?: number; message?: string }): object {
+function exampleBody(
+  family: ErrorFamily,
+  status: number,
+  given: { code?: string; rpcCode?: number; message?: string },
+): object {
   const codes: Record<number, string> = {
     400: 'validation_error',
     401: 'unauthorized',
@@ -59,7 +63,8 @@ function exampleBody(family: ErrorFamily, status: number, given: { code?: string
   };
   const message =
     given.message ?? (status === 404 ? 'Resource not found' : (usualTexts[status] ?? 'What happened, and what to do.'));
-  if (family === 'json-rpc') return { jsonrpc: '2.0', id: null, error: { code: given.rpcCode ?? rpcCodeOf(status), message } };
+  if (family === 'json-rpc')
+    return { jsonrpc: '2.0', id: null, error: { code: given.rpcCode ?? rpcCodeOf(status), message } };
   if (family === 'publishing') {
     const code = given.code ?? codes[status] ?? 'internal_error';
     return { error: status === 401 ? 'Unauthorized' : message, code: code.toUpperCase() };
