@@ -227,7 +227,7 @@ for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)
           '2',
         );
         expect(table).toMatchObject({ code: 0, output: expect.stringContaining(namespace) });
-        const none = await cli.run('mcp', 'search', uniqueName('nothing'));
+        const none = await cli.run('mcp', 'search', uniqueName('zkwv'));
         expect(none).toMatchObject({ code: 0 });
         expect(none.output).not.toContain(namespace);
       },

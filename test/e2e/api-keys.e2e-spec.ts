@@ -1,3 +1,4 @@
+// Also run with the queue on Redis: jobs, and messages between processes.
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';

@@ -1,3 +1,4 @@
+// Also run with the queue on Redis: jobs, and messages between processes.
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { startEverything, type EverythingServer } from '../support/everything.js';

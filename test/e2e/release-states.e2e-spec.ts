@@ -1,3 +1,4 @@
+// Also run with the queue on Redis: jobs, and messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReleasePipeline } from '../../src/modules/releases/release-pipeline.js';
 import { mayBecome, releaseStatuses } from '../../src/modules/releases/release-state.js';

@@ -1,3 +1,4 @@
+// Also run with the queue on Redis: jobs, and messages between processes.
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ServerSecretsService } from '../../src/modules/servers/server-secrets.service.js';
