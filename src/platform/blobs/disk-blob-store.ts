@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { access, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -90,8 +90,8 @@ export class DiskBlobStore extends BlobStore {
     // The folder of the shelves too: the shelf may be new.
     await syncFolder(shelf);
     await syncFolder(this.folder);
-    const now = new Date();
-    await utimes(target, now, now);
+    // Its age counts from the upload, also when the same content was there before: a rename keeps the new file's time. A
+    // sweep may have taken it again by now; whoever names it in a row looks whether it is there.
   }
 
   private fileOf(hash: string): string {
