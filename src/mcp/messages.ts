@@ -1,3 +1,4 @@
+import { isObject } from '../platform/text/json-object.js';
 import type { McpReply, RpcError } from './channel.js';
 import { members, slice, splice } from './json-text.js';
 import { CLIENT_INFO, envelope } from './protocol.js';
@@ -15,7 +16,7 @@ export interface RpcHead {
 export function parseMessage(text: string): RpcHead | null {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+    return isObject(value) ? value : null;
   } catch {
     return null;
   }

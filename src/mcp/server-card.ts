@@ -1,8 +1,9 @@
-import type { Dispatcher } from 'undici';
 import { storableFault } from '../platform/database/storable.js';
 import type { Egress } from '../platform/egress/egress.js';
+import { discard, follow, readWithin } from '../platform/egress/follow.js';
 import { InvalidInputError } from '../platform/errors/domain-error.js';
 import type { ServerInfo } from './protocol.js';
+import { isObject } from '../platform/text/json-object.js';
 
 /** Where servers publish their card, at their origin. */
 const CARD_PATH = '/.well-known/mcp/server-card.json';
@@ -58,34 +59,16 @@ export async function fetchServerCard(
   }
 }
 
-async function fetchText(egress: Egress, first: URL, signal: AbortSignal): Promise<string | null> {
-  let url = first;
-  for (let hop = 0; hop <= REDIRECTS_MAX; hop += 1) {
-    const headers = { accept: 'application/json', 'accept-encoding': 'identity' };
-    const answer = await egress.request(url, { method: 'GET', headers, signal });
-    if (answer.statusCode === 200) return readText(answer.body);
-    answer.body.destroy().on('error', () => undefined);
-    const { location } = answer.headers;
-    if (answer.statusCode < 300 || answer.statusCode >= 400 || typeof location !== 'string') return null;
-    url = egress.check(new URL(location, url));
-    if (url.origin !== first.origin) return null;
+async function fetchText(egress: Egress, start: URL, signal: AbortSignal): Promise<string | null> {
+  const headers = { accept: 'application/json', 'accept-encoding': 'identity' };
+  const options = { headers, signal, redirectsMax: REDIRECTS_MAX, sameOrigin: true };
+  const { answer } = await follow(egress, start, options);
+  if (answer.statusCode === 200) {
+    const bytes = await readWithin(answer.body, CARD_BYTES_MAX);
+    return bytes && bytes.toString('utf8').replace(/^\uFEFF/, '');
   }
+  discard(answer.body);
   return null;
-}
-
-/** The body as text; null when it is larger than a card may be. */
-async function readText(body: Dispatcher.ResponseData['body']): Promise<string | null> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  // Leaving the loop early destroys the body, and with it the socket.
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > CARD_BYTES_MAX) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks)
-    .toString('utf8')
-    .replace(/^\uFEFF/, '');
 }
 
 /**
@@ -159,8 +142,4 @@ function requireOptional(value: unknown, type: 'string' | 'object', path: string
   if (value === undefined || value === null) return;
   if (type === 'string' ? typeof value === 'string' : isObject(value)) return;
   throw new InvalidInputError(`${path} must be ${type === 'string' ? 'a string' : 'an object'}`);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

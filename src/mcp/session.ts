@@ -1,3 +1,4 @@
+import { isObject } from '../platform/text/json-object.js';
 import { UpstreamError } from './mcp-errors.js';
 import { CLIENT_INFO, LEGACY_VERSIONS, MODERN_VERSION, type ServerHello, type ServerInfo } from './protocol.js';
 
@@ -9,7 +10,7 @@ export const initializeParams = JSON.stringify({
 });
 
 function record(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+  return isObject(value) ? value : {};
 }
 
 function serverInfo(value: unknown): ServerInfo {

@@ -1,7 +1,7 @@
 import type { FetchLike } from '@modelcontextprotocol/client';
-import { parseUrl } from '../../config/parse-url.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import type { Egress } from '../../platform/egress/egress.js';
+import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { OAuthFetchError } from './oauth-errors.js';
 
 /** The largest document that is taken: real ones have a few kilobytes. */
@@ -23,47 +23,32 @@ export function createOAuthFetch(egress: Egress, signal?: AbortSignal): FetchLik
   return async (input, init = {}) => {
     const deadline = AbortSignal.timeout(FETCH_MS_MAX);
     const signals = AbortSignal.any([deadline, ...(signal ? [signal] : []), ...(init.signal ? [init.signal] : [])]);
-    let url = new URL(input);
+    const start = new URL(input);
     try {
-      for (let followed = 0; ; followed += 1) {
-        const response = await send(egress, url, init, signals);
-        const target = redirectTarget(response, url);
-        if (target === null) return response;
-        if (isGet(init) && followed < REDIRECTS_MAX && !(url.protocol === 'https:' && target.protocol === 'http:')) {
-          url = target;
-        } else {
-          throw new OAuthFetchError(`${url.host} redirects ${placeOf(url)} to ${placeOf(target)}: not followed.`);
-        }
-      }
+      return await send(egress, start, init, signals);
     } catch (error) {
-      throw asFetchError(error, url);
+      throw asFetchError(error, start);
     }
   };
 }
 
-async function send(egress: Egress, target: URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
-  const url = egress.check(target);
-  const { statusCode, headers, body } = await egress.request(url, {
+async function send(egress: Egress, start: URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
+  const { url, answer } = await follow(egress, start, {
     method: isGet(init) ? 'GET' : 'POST',
     headers: Object.fromEntries(new Headers(init.headers)),
     body: init.body === undefined || init.body === null ? undefined : textOf(init.body),
     signal,
+    redirectsMax: isGet(init) ? REDIRECTS_MAX : 0,
   });
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > DOCUMENT_BYTES_MAX) {
-      throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with more than 1 MB.`);
-    }
-    chunks.push(chunk);
-  }
-  const answer = new Headers();
+  const { statusCode: status, headers, body } = answer;
+  const bytes = await readWithin(body, DOCUMENT_BYTES_MAX);
+  if (bytes === null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with more than 1 MB.`);
+  const told = new Headers();
   for (const [name, value] of Object.entries(headers)) {
-    for (const one of ([] as string[]).concat(value ?? [])) answer.append(name, one);
+    for (const one of ([] as string[]).concat(value ?? [])) told.append(name, one);
   }
-  const isEmpty = statusCode === 204 || statusCode === 205 || statusCode === 304;
-  return new Response(isEmpty ? null : Buffer.concat(chunks), { status: statusCode, headers: answer });
+  const isEmpty = status === 204 || status === 205 || status === 304;
+  return new Response(isEmpty ? null : bytes, { status, headers: told });
 }
 
 function isGet(init: RequestInit): boolean {
@@ -77,12 +62,6 @@ function textOf(body: NonNullable<RequestInit['body']>): string {
   throw new TypeError('Only text and forms are sent');
 }
 
-function redirectTarget(response: Response, base: URL): URL | null {
-  if (response.status < 300 || response.status >= 400) return null;
-  const location = response.headers.get('location');
-  return location === null ? null : parseUrl(location, base);
-}
-
 /** Without the query, which may hold something secret. */
 function placeOf(url: URL): string {
   return `${url.origin}${url.pathname}`.slice(0, 200);
@@ -91,6 +70,10 @@ function placeOf(url: URL): string {
 function asFetchError(error: unknown, url: URL): OAuthFetchError {
   if (error instanceof OAuthFetchError) return error;
   if (error instanceof DomainError) return new OAuthFetchError(error.message);
+  if (error instanceof RedirectRefusedError) {
+    const { from, to } = error;
+    return new OAuthFetchError(`${from.host} redirects ${placeOf(from)} to ${placeOf(to)}: not followed.`);
+  }
   const { name = '', code = '' } = error as { name?: string; code?: string };
   if (name === 'TimeoutError' || name === 'AbortError')
     return new OAuthFetchError(`${url.host} did not answer in time.`);

@@ -2,6 +2,7 @@ import { Transform } from 'class-transformer';
 import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
 import { storableFault } from '../../platform/database/storable.js';
+import { isObject } from '../../platform/text/json-object.js';
 
 const URL_CHARS_MAX = 2048;
 const METADATA_BYTES_MAX = 16 * 1024;
@@ -35,10 +36,6 @@ function Checked(name: string, faultOf: (value: unknown) => Fault): () => Proper
   };
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function urlFault(value: unknown): Fault {
   const url = typeof value === 'string' ? parseUrl(value) : null;
   if (typeof value !== 'string' || !url) return 'must be a URL such as https://example.com/mcp';
@@ -53,7 +50,7 @@ function urlFault(value: unknown): Fault {
 }
 
 function metadataFault(value: unknown): Fault {
-  if (!isRecord(value)) return 'must be an object';
+  if (!isObject(value)) return 'must be an object';
   const fault = storableFault(value);
   if (fault !== null) return fault;
   const bytes = Buffer.byteLength(JSON.stringify(value));
@@ -61,7 +58,7 @@ function metadataFault(value: unknown): Fault {
 }
 
 function headersFault(value: unknown): Fault {
-  if (!isRecord(value)) return 'must be an object of texts';
+  if (!isObject(value)) return 'must be an object of texts';
   const entries = Object.entries(value);
   if (entries.length > HEADER_COUNT_MAX) return `must hold at most ${HEADER_COUNT_MAX} headers`;
   const seen = new Set<string>();

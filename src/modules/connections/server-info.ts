@@ -1,10 +1,11 @@
 import type { ServerInfo } from '../../mcp/protocol.js';
+import { isObject } from '../../platform/text/json-object.js';
 import { toStorableText } from '../../platform/database/storable.js';
 
 type Icon = NonNullable<ServerInfo['icons']>[number];
 
 function record(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  return isObject(value) ? value : {};
 }
 
 /** What is kept of it at most; an answer may be 16 MB, and lists return this a hundred times. */

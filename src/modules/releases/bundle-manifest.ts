@@ -6,6 +6,7 @@ import type { ZipArchive } from '../../platform/zip/zip-archive.js';
 import type { BundleRuntime } from '../servers/server.types.js';
 import { userConfigSchema } from './bundle-config.js';
 import type { ConfigSchema } from './config-fields.js';
+import { isObject } from '../../platform/text/json-object.js';
 
 /** An MCPB bundle nobody could install; the message says what is wrong and what to do. */
 export class InvalidBundleError extends DomainError {
@@ -140,8 +141,4 @@ function requireText(value: unknown, path: string): void {
 
 function fault(text: string): InvalidBundleError {
   return new InvalidBundleError(`manifest.json: ${text}. \`mcpb validate\` checks a manifest before it is packed.`);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,5 @@
+import { isObject } from '../../platform/text/json-object.js';
+
 /** How a release is run, which decides how its configuration reaches it: headers and query, the worker's URL, a prompt. */
 export type ConfigKind = 'external' | 'hosted' | 'stdio';
 
@@ -113,8 +115,4 @@ function placeOf(value: unknown): ConfigPlace | null {
   if (!isObject(value)) return null;
   if (typeof value.header === 'string') return { place: 'header', name: value.header };
   return typeof value.query === 'string' ? { place: 'query', name: value.query } : null;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -2,6 +2,7 @@ import { storableFault } from '../../platform/database/storable.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { quoted } from '../../platform/text/quoted.js';
 import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
+import { isObject } from '../../platform/text/json-object.js';
 
 /** The limits the format documents. Published clients check neither and send more, so going beyond is only warned of. */
 const PROPERTIES_DOCUMENTED = 20;
@@ -152,8 +153,4 @@ function requireDistinctTargets(fields: ConfigField[], kind: ConfigKind): void {
 /** Plain names stay plain; others are quoted, so that the sentence shows what they hide. */
 function quotedPath(path: string[]): string {
   return path.map((name) => (/^[\w-]{1,64}$/.test(name) ? name : quoted(name))).join('.');
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -3,6 +3,7 @@ import { Ajv } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { quoted, visible } from '../../platform/text/quoted.js';
+import { isObject } from '../../platform/text/json-object.js';
 
 /** The whole schema as JSON. Every client puts it into its model's context, so larger ones are a mistake or an attack. */
 const SCHEMA_BYTES_MAX = 256 * 1024;
@@ -227,8 +228,4 @@ function invalid(text: string): SchemaFault {
 
 function placeOf(pointer: string): string {
   return pointer === '' ? 'its root' : quoted(pointer.slice(1).replaceAll('/', '.'), 120);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

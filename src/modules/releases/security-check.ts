@@ -4,6 +4,7 @@ import { quoted } from '../../platform/text/quoted.js';
 import { foldedName } from './folded-name.js';
 import { hiddenCharacters } from './hidden-characters.js';
 import { schemaFaults } from './schema-faults.js';
+import { isObject } from '../../platform/text/json-object.js';
 
 /** One reason not to release a server. */
 export interface Finding {
@@ -266,8 +267,4 @@ function subjectOf({ path, depth, isMemberName }: FoundText): string {
 function shownPath(path: string[]): string {
   const joined = path.join('.');
   return /^[\w.-]{1,120}$/.test(joined) ? joined : quoted(joined, 120);
-}
-
-function isObject(value: unknown): value is Part {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

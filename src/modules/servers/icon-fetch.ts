@@ -1,6 +1,5 @@
-import type { Dispatcher } from 'undici';
-import { parseUrl } from '../../config/parse-url.js';
 import type { Egress } from '../../platform/egress/egress.js';
+import { discard, follow, readWithin } from '../../platform/egress/follow.js';
 import { iconTypeOf, type IconType } from './icon-type.js';
 
 /** Spec 4.12: the size limit of an icon. */
@@ -57,37 +56,10 @@ function readDataUrl(src: string): Buffer | 'too_large' | null {
   return bytes.length > ICON_BYTES_MAX ? 'too_large' : bytes;
 }
 
-/** Each address is checked anew: the first one's host decides where the next one leads. */
 async function readUrl(egress: Egress, src: string, signal: AbortSignal): Promise<Buffer | 'too_large' | null> {
-  let url = egress.check(src);
-  for (let hop = 0; hop <= REDIRECTS_MAX; hop += 1) {
-    const answer = await egress.request(url, { method: 'GET', headers: { accept: 'image/*' }, signal });
-    const { location } = answer.headers;
-    if (answer.statusCode >= 300 && answer.statusCode < 400 && typeof location === 'string') {
-      answer.body.on('error', () => undefined).destroy();
-      const next = parseUrl(location, url);
-      if (!next) return null;
-      url = egress.check(next);
-      continue;
-    }
-    if (answer.statusCode === 200) return readBody(answer);
-    answer.body.on('error', () => undefined).destroy();
-    return null;
-  }
+  const options = { headers: { accept: 'image/*' }, signal, redirectsMax: REDIRECTS_MAX };
+  const { answer } = await follow(egress, egress.check(src), options);
+  if (answer.statusCode === 200) return (await readWithin(answer.body, ICON_BYTES_MAX)) ?? 'too_large';
+  discard(answer.body);
   return null;
-}
-
-async function readBody({ headers, body }: Dispatcher.ResponseData): Promise<Buffer | 'too_large'> {
-  const chunks: Buffer[] = [];
-  let bytes = Number(headers['content-length'] ?? 0) > ICON_BYTES_MAX ? Infinity : 0;
-  if (bytes === 0) {
-    for await (const chunk of body) {
-      bytes += (chunk as Buffer).length;
-      if (bytes > ICON_BYTES_MAX) break;
-      chunks.push(chunk as Buffer);
-    }
-  }
-  if (bytes <= ICON_BYTES_MAX) return Buffer.concat(chunks);
-  body.on('error', () => undefined).destroy();
-  return 'too_large';
 }

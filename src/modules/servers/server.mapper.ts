@@ -14,6 +14,7 @@ import type { ServerSummaryDto } from './server-search.dto.js';
 import type { ServerDomainDto } from './server-settings.dto.js';
 import type { IconOrigin, ServerLinks } from './server-links.js';
 import type { ReleaseType, ServerSnapshot } from './server.types.js';
+import { isObject } from '../../platform/text/json-object.js';
 
 type Item = Record<string, unknown>;
 
@@ -68,10 +69,6 @@ function summaries<T>(items: Item[] | null | undefined, toSummary: (item: Item) 
   return items ? items.map(toSummary).filter((item) => item !== null) : null;
 }
 
-function isItem(value: unknown): value is Item {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** The members of these names that are texts. */
 function texts<Name extends string>(item: Item, ...names: Name[]): Partial<Record<Name, string>> {
   const found = names.filter((name) => typeof item[name] === 'string').map((name) => [name, item[name]]);
@@ -86,8 +83,8 @@ function toTool(item: Item): ToolSummaryDto | null {
   return {
     name,
     description,
-    inputSchema: { properties: {}, ...(isItem(inputSchema) && inputSchema), type: 'object' },
-    ...(isItem(outputSchema) && { outputSchema: { ...outputSchema, type: 'object' } }),
+    inputSchema: { properties: {}, ...(isObject(inputSchema) && inputSchema), type: 'object' },
+    ...(isObject(outputSchema) && { outputSchema: { ...outputSchema, type: 'object' } }),
   };
 }
 
@@ -104,7 +101,7 @@ function toPrompt(item: Item): PromptSummaryDto | null {
 }
 
 function toArgument(item: unknown): PromptArgumentDto[] {
-  if (!isItem(item)) return [];
+  if (!isObject(item)) return [];
   const { name, ...rest } = texts(item, 'name', 'description');
   if (name === undefined) return [];
   return [{ name, ...rest, ...(typeof item.required === 'boolean' && { required: item.required }) }];

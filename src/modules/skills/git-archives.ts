@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import type { Dispatcher } from 'undici';
 import { Egress } from '../../platform/egress/egress.js';
+import { discard, follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
 import { RepositoryNotFoundError, RepositoryUnavailableError, SkillTooLargeError } from './skills.errors.js';
@@ -37,42 +39,20 @@ export class GitArchives {
     throw missing ?? new Error('No address to fetch from');
   }
 
-  /** Follows redirects by hand: each address is checked anew, and none may leave TLS. */
   private async fetchOne(start: URL, signal: AbortSignal): Promise<Buffer> {
-    let url = this.egress.check(start);
-    for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects += 1) {
-      const answer = await this.egress.request(url, {
-        method: 'GET',
-        headers: { 'user-agent': 'slipway', accept: 'application/zip, */*', 'accept-encoding': 'identity' },
-        signal,
-      });
-      const { statusCode: status, headers, body } = answer;
-      if (status === 200) return await readZip(body, url.host);
-      body.on('error', () => undefined).destroy();
-      const { location } = headers;
-      if (status < 300 || status > 399 || typeof location !== 'string') throw refusal(url.host, status);
-      const next = this.egress.check(new URL(location, url));
-      if (url.protocol === 'https:' && next.protocol === 'http:') {
-        throw new RepositoryUnavailableError(`${url.host} leads to an address without TLS, which is not followed`);
-      }
-      url = next;
-    }
-    throw new RepositoryUnavailableError(`${start.host} redirects more than ${REDIRECTS_MAX} times`);
+    const headers = { 'user-agent': 'slipway', accept: 'application/zip, */*', 'accept-encoding': 'identity' };
+    const { url, answer } = await follow(this.egress, start, { headers, signal, redirectsMax: REDIRECTS_MAX });
+    if (answer.statusCode === 200) return readZip(answer.body, url.host);
+    discard(answer.body);
+    throw refusal(url.host, answer.statusCode);
   }
 }
 
-async function readZip(body: AsyncIterable<Buffer>, host: string): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  // Leaving the loop destroys the body and its socket: what is too large is not read on.
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > ARCHIVE_BYTES_MAX) {
-      throw new SkillTooLargeError(`The repository is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB as a zip`);
-    }
-    chunks.push(chunk);
+async function readZip(body: Dispatcher.ResponseData['body'], host: string): Promise<Buffer> {
+  const archive = await readWithin(body, ARCHIVE_BYTES_MAX);
+  if (archive === null) {
+    throw new SkillTooLargeError(`The repository is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB as a zip`);
   }
-  const archive = Buffer.concat(chunks);
   if (ZIP_STARTS.includes(archive.toString('latin1', 0, 4))) return archive;
   throw new RepositoryUnavailableError(
     `${host} answered with something that is no zip: check the URL, and that the repository is public`,
@@ -88,6 +68,13 @@ function refusal(host: string, status: number): DomainError {
 /** Failures of sockets, DNS and TLS in a sentence; what is a sentence already stays. */
 function asFailure(error: unknown, host: string): DomainError {
   if (error instanceof DomainError) return error;
+  if (error instanceof RedirectRefusedError) {
+    return new RepositoryUnavailableError(
+      error.reason === 'too many'
+        ? `${host} redirects more than ${REDIRECTS_MAX} times`
+        : `${error.from.host} leads to an address without TLS, which is not followed`,
+    );
+  }
   const { name, code } = error as NodeJS.ErrnoException;
   const reason = name === 'TimeoutError' ? `no whole answer within ${FETCH_MS_MAX / 1000} s` : (code ?? name);
   return new RepositoryUnavailableError(`The repository could not be fetched from ${host}: ${reason}`, error);

@@ -1,6 +1,7 @@
 import { parse } from 'yaml';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { InvalidSkillMdError } from './skills.errors.js';
+import { isObject } from '../../platform/text/json-object.js';
 
 /** What a SKILL.md says about its skill. */
 export interface SkillMd {
@@ -42,7 +43,7 @@ export function parseSkillMd(content: Buffer): SkillMd {
     );
   }
   const fields = readFields(yaml);
-  const metadata = isRecord(fields.metadata) ? fields.metadata : {};
+  const metadata = isObject(fields.metadata) ? fields.metadata : {};
   return {
     name: requireName(fields.name),
     description: requireDescription(fields.description),
@@ -74,7 +75,7 @@ function readFields(yaml: string): Record<string, unknown> {
     const [problem] = (error as Error).message.split('\n');
     throw new InvalidSkillMdError(`has a front matter that is no valid YAML: ${problem}`);
   }
-  if (!isRecord(fields)) throw new InvalidSkillMdError('has a front matter without fields: add name and description');
+  if (!isObject(fields)) throw new InvalidSkillMdError('has a front matter without fields: add name and description');
   return fields;
 }
 
@@ -108,8 +109,4 @@ function words(given: unknown): string[] {
   const list: unknown[] = typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [];
   const texts = list.map((item) => (typeof item === 'string' ? item.trim() : '')).filter((item) => WORD.test(item));
   return [...new Set(texts)].slice(0, WORDS_MAX);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,0 +1,77 @@
+import type { Dispatcher } from 'undici';
+import { parseUrl } from '../../config/parse-url.js';
+import type { Egress, EgressRequestOptions } from './egress.js';
+
+/** A redirect that leads where it is not followed. */
+export class RedirectRefusedError extends Error {
+  constructor(
+    readonly reason: 'too many' | 'without TLS' | 'another origin',
+    readonly from: URL,
+    readonly to: URL,
+  ) {
+    super(`${from.host} redirects to ${to.host}: not followed (${reason})`);
+  }
+}
+
+/** What is asked for, and how far it is followed. */
+export interface FollowOptions extends Pick<EgressRequestOptions, 'headers' | 'body'> {
+  /** Default `GET`. Give anything else `redirectsMax: 0`: a body goes nowhere but where it was sent. */
+  method?: Dispatcher.HttpMethod;
+  /** For everything together. */
+  signal: AbortSignal;
+  redirectsMax: number;
+  /** Stay within the origin of the first address. Default false. */
+  sameOrigin?: boolean;
+}
+
+/** The answer at the end of a chain of redirects, and who gave it. */
+export interface Followed {
+  url: URL;
+  answer: Dispatcher.ResponseData;
+}
+
+/**
+ * Asks, and follows redirects by hand: each address passes {@link Egress.check} anew, and none leaves TLS. A redirect to
+ * nowhere is an answer like any other.
+ *
+ * @throws RedirectRefusedError, EgressRefusedError, and what {@link Egress.request} rejects with
+ */
+export async function follow(egress: Egress, start: URL, options: FollowOptions): Promise<Followed> {
+  const { method = 'GET', redirectsMax, sameOrigin = false, ...request } = options;
+  let url = egress.check(start);
+  for (let followed = 0; ; followed += 1) {
+    const answer = await egress.request(url, { ...request, method });
+    const target = targetOf(answer, url);
+    if (target === null) return { url, answer };
+    discard(answer.body);
+    if (url.protocol === 'https:' && target.protocol === 'http:') {
+      throw new RedirectRefusedError('without TLS', url, target);
+    }
+    if (sameOrigin && target.origin !== start.origin) throw new RedirectRefusedError('another origin', url, target);
+    if (followed >= redirectsMax) throw new RedirectRefusedError('too many', url, target);
+    url = egress.check(target);
+  }
+}
+
+function targetOf({ statusCode, headers: { location } }: Dispatcher.ResponseData, base: URL): URL | null {
+  if (statusCode < 300 || statusCode >= 400 || typeof location !== 'string') return null;
+  return parseUrl(location, base);
+}
+
+/** A whole body; null when it is larger than `bytesMax`, of which no more is read then. */
+export async function readWithin(body: Dispatcher.ResponseData['body'], bytesMax: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // Leaving the loop destroys the body, and with it its socket.
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Ends a body that nobody reads. */
+export function discard(body: Dispatcher.ResponseData['body']): void {
+  body.on('error', () => undefined).destroy();
+}
