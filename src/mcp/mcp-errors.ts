@@ -25,10 +25,8 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
-    /** Something answers, but no MCP server: the path of the URL may be wrong. */
-    readonly isWrongPath = false,
-    /** It answered 403 and named no way in. */
-    readonly isForbidden = false,
+    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. */
+    readonly hint: 'wrong path' | 'forbidden' | null = null,
   ) {
     super(message, detail);
   }
@@ -143,16 +141,16 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
       `${where} answered 404: is the path right? MCP servers often answer at ${triedPath(url)}.`,
       undefined,
       false,
-      true,
+      'wrong path',
     );
   }
   if (status === 403) {
     const message = `${where} answered 403: the headers it was sent do not give access.`;
-    return new UpstreamError(message, undefined, false, false, true);
+    return new UpstreamError(message, undefined, false, 'forbidden');
   }
   if (status === 405 || status === 501) {
     const message = `${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`;
-    return new UpstreamError(message, undefined, false, true);
+    return new UpstreamError(message, undefined, false, 'wrong path');
   }
   if (status === 429) {
     return new UpstreamError(`${where} answered 429: it receives too many requests. Try again later.`);
@@ -187,7 +185,7 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
       `${where} is a web page, not an MCP endpoint: is the path right? MCP servers often answer at ${triedPath(url)}.`,
       undefined,
       false,
-      true,
+      'wrong path',
     );
   }
   if (!text?.trim()) {

@@ -52,7 +52,7 @@ export class ExternalScan {
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
       if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
-      if (error instanceof UpstreamError && error.isForbidden) {
+      if (error instanceof UpstreamError && error.hint === 'forbidden') {
         const facts = await this.factsOfPublishedCard(release, lease);
         if (facts) return { facts, source: 'claims' };
       }
@@ -153,7 +153,7 @@ export class ExternalScan {
   }
 
   private async unreachable(target: ScanTarget, failure: UpstreamFailure): Promise<StageOutcome> {
-    const isWrongPath = failure instanceof UpstreamError && failure.isWrongPath;
+    const isWrongPath = failure instanceof UpstreamError && failure.hint === 'wrong path';
     const hint = isWrongPath ? await this.triedUsualPath(target) : '';
     return failed('FAILURE', 'scan', `${conceal(failure.message, target)}${hint}`);
   }

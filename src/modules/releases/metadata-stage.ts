@@ -4,7 +4,7 @@ import { ServerIconsService } from '../servers/server-icons.service.js';
 import type { Release } from './release.entity.js';
 import type { ReleaseStage, StageOutcome } from './stage-outcome.js';
 
-/** Fills in what the server's owner left empty: description, home page and icon, from what the server says of itself. */
+/** Fills in what the server's owner left empty: name for people, description and icon, from what the server says. */
 @Injectable()
 export class MetadataStage implements ReleaseStage {
   constructor(

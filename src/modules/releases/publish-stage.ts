@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
+import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ReleaseType } from '../servers/server.types.js';
 import type { Release } from './release.entity.js';
@@ -13,6 +14,7 @@ export class PublishStage implements ReleaseStage {
   constructor(
     private readonly servers: ServerReleasesService,
     private readonly relay: RelayService,
+    private readonly links: ServerLinksService,
     private readonly env: Env,
   ) {}
 
@@ -32,7 +34,7 @@ export class PublishStage implements ReleaseStage {
 
   /** Where people find it: bundles run where their clients run. */
   private async whereTo(serverId: string, slug: string, type: ReleaseType): Promise<string> {
-    if (type !== 'stdio') return `Published: ${this.env.baseUrl}/run/${slug}`;
+    if (type !== 'stdio') return `Published: ${this.links.run(slug)}`;
     const name = encodeURIComponent(await this.servers.qualifiedNameOf(serverId));
     return `Published: download it from ${this.env.baseUrl}/servers/${name}/download`;
   }

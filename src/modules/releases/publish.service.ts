@@ -11,6 +11,7 @@ import { RelayService } from '../../platform/queue/relay.service.js';
 import { Vault } from '../../platform/vault/vault.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
+import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { KeepFile, PublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
@@ -34,6 +35,7 @@ export class PublishService {
     private readonly relay: RelayService,
     private readonly egress: Egress,
     private readonly vault: Vault,
+    private readonly links: ServerLinksService,
     private readonly env: Env,
   ) {}
 
@@ -74,7 +76,7 @@ export class PublishService {
     for (const older of cancelled) this.relay.publish(RELEASE_CHANGED_TOPIC, { id: older });
     this.queue.enqueue({ releaseId: id, attempt: 1 });
     const { warnings } = form;
-    const mcpUrl = `${this.env.baseUrl}/run/${server.slug}`;
+    const mcpUrl = this.links.run(server.slug);
     return { deploymentId: id, status: 'QUEUED', mcpUrl, ...(warnings.length === 0 ? {} : { warnings }) };
   }
 

@@ -2,37 +2,16 @@ import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { BlobStore, type Blob, type OpenBlob } from '../../platform/blobs/blob-store.js';
-import { DomainError } from '../../platform/errors/domain-error.js';
 import { openZip } from '../../platform/zip/zip-archive.js';
 import { lockBlob } from './blob-sweeper.js';
 import { readBundle, type BundleFacts } from './bundle-manifest.js';
 import { ReleaseArtifact, type ArtifactKind } from './release-artifact.entity.js';
+import { FileLostError, UploadLostError } from './releases.errors.js';
 
 const MB = 1024 * 1024;
 
 /** A bundle of 25 MB with all its node_modules has some thousand files and unpacks to a few times its size. */
 const BUNDLE_LIMITS = { entriesMax: 20_000, totalBytesMax: 500 * MB };
-
-/** The release names a file that is not in the store. */
-export class FileLostError extends DomainError {
-  readonly kind = 'internal';
-  readonly code = 'internal_error';
-
-  constructor(kind: ArtifactKind) {
-    super(`The ${kind} of this release is not in storage any more: publish it again.`);
-  }
-}
-
-/** A file went while its release was being stored: the same bytes were garbage of another one until then. */
-export class UploadLostError extends DomainError {
-  readonly kind = 'unavailable';
-  readonly code = 'unavailable';
-  override readonly retryAfterSeconds = 1;
-
-  constructor() {
-    super('An uploaded file was removed at the same moment: publish again.');
-  }
-}
 
 /** The uploaded files of releases. */
 @Injectable()

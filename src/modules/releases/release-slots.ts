@@ -13,9 +13,11 @@ const WAITS = `'infinity'`;
 
 const WITH_ACCOUNT = `releases r JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id`;
 
-/** How many slots the account `$1` has left. A worker that died holds its slot until its lease is over. */
-const FREE_SLOTS = `(SELECT GREATEST(0, ${ACCOUNT_SLOTS} - count(*)) FROM ${WITH_ACCOUNT}
-   WHERE n.account_id = $1 AND r.status = 'WORKING' AND r.lease_holder IS NOT NULL AND r.lease_until >= now())`;
+/** How many slots an account has left. A worker that died holds its slot until its lease is over. */
+function freeSlots(accountId: string): string {
+  return `(SELECT GREATEST(0, ${ACCOUNT_SLOTS} - count(*)) FROM ${WITH_ACCOUNT}
+    WHERE n.account_id = ${accountId} AND r.status = 'WORKING' AND r.lease_holder IS NOT NULL AND r.lease_until >= now())`;
+}
 
 /**
  * Shares the workers among accounts: upstreams that never answer keep a few slots busy, and not everybody waiting.
@@ -37,24 +39,22 @@ export class ReleaseSlots {
    * @returns the account, whose next release is due when this one ends; null when it was not taken
    */
   async take(releaseId: string, attempt: number, holder: string): Promise<string | null> {
-    const isFree = `id = $2 AND attempt = $3 AND status IN ('QUEUED', 'WORKING')
+    const isFree = `id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
           AND (lease_holder IS NULL OR lease_until < now())`;
     return this.database.transaction(async (tx) => {
       const accountId = await accountOf(releaseId, tx);
       if (accountId === null) return null;
       await lock(accountId, tx);
       const [taken] = await tx.query<[unknown[]]>(
-        `UPDATE releases SET status = 'WORKING', lease_holder = $4, lease_until = ${leaseEnd(this.env.releaseLeaseMs)},
+        `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseEnd(this.env.releaseLeaseMs)},
                 updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
-          WHERE ${isFree} AND ${FREE_SLOTS} > 0
+          WHERE ${isFree} AND ${freeSlots('$4')} > 0
           RETURNING id`,
-        [accountId, releaseId, attempt, holder],
+        [releaseId, attempt, holder, accountId],
       );
       if (taken.length > 0) return accountId;
-      await tx.query(
-        `UPDATE releases SET lease_holder = NULL, lease_until = ${WAITS} WHERE $1::uuid IS NOT NULL AND ${isFree}`,
-        [accountId, releaseId, attempt],
-      );
+      const waits = `UPDATE releases SET lease_holder = NULL, lease_until = ${WAITS} WHERE ${isFree}`;
+      await tx.query(waits, [releaseId, attempt]);
       return null;
     });
   }
@@ -67,8 +67,8 @@ export class ReleaseSlots {
         `UPDATE releases SET attempt = attempt + 1, lease_until = ${patienceEnd(this.env.releaseLeaseMs)}
           WHERE id IN (SELECT r.id FROM ${WITH_ACCOUNT}
                         WHERE n.account_id = $1 AND r.status IN ('QUEUED', 'WORKING') AND r.lease_until = ${WAITS}
-                        ORDER BY r.seq LIMIT ${FREE_SLOTS} FOR UPDATE OF r SKIP LOCKED)
-          RETURNING id, attempt, seq`,
+                        ORDER BY r.seq LIMIT ${freeSlots('$1')} FOR UPDATE OF r SKIP LOCKED)
+          RETURNING id, attempt`,
         [accountId],
       );
       return rows;

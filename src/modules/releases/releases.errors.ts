@@ -1,4 +1,5 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
+import type { ArtifactKind } from './release-artifact.entity.js';
 import type { ReleaseStatus } from './release-state.js';
 
 /** The server has no release with this id, or none at all. */
@@ -40,5 +41,26 @@ export class BundleNotFoundError extends DomainError {
 
   constructor() {
     super('Bundle not found: the server has no successful release of type stdio');
+  }
+}
+
+/** The release names a file that is not in the store. */
+export class FileLostError extends DomainError {
+  readonly kind = 'internal';
+  readonly code = 'internal_error';
+
+  constructor(kind: ArtifactKind) {
+    super(`The ${kind} of this release is not in storage any more: publish it again.`);
+  }
+}
+
+/** A file went while its release was being stored: the same bytes were garbage of another one until then. */
+export class UploadLostError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+  override readonly retryAfterSeconds = 1;
+
+  constructor() {
+    super('An uploaded file was removed at the same moment: publish again.');
   }
 }

@@ -2,6 +2,7 @@ import { Module, type OnModuleInit } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
 import { CredentialsModule } from '../credentials/credentials.module.js';
 import { CredentialsService } from '../credentials/credentials.service.js';
+import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { InvocationObserver, NoInvocations } from './invocation.types.js';
 import { RunController } from './run.controller.js';
@@ -34,10 +35,12 @@ export class ReleasesModule implements OnModuleInit {
   constructor(
     private readonly credentials: CredentialsService,
     private readonly releases: ReleasesService,
+    private readonly servers: ServersService,
   ) {}
 
-  /** Whoever authorizes need not resume by hand. */
+  /** Whoever authorizes need not resume by hand; and what was granted to a server ends with it. */
   onModuleInit(): void {
+    this.servers.onDeleting(({ id }) => this.credentials.remove({ kind: 'server', id }));
     this.credentials.onAuthorized('server', (serverId) => this.releases.resumeNewest(serverId));
   }
 }

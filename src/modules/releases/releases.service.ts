@@ -6,6 +6,7 @@ import { Env } from '../../config/env.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import type { ServerRef } from '../servers/server.types.js';
+import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
 import { patienceEnd } from './release-lease.js';
@@ -27,6 +28,7 @@ export class ReleasesService {
     private readonly servers: ServerReleasesService,
     private readonly queue: ReleasesQueue,
     private readonly relay: RelayService,
+    private readonly links: ServerLinksService,
     private readonly env: Env,
   ) {}
 
@@ -137,7 +139,7 @@ export class ReleasesService {
 
   /** The MCP address of a server. */
   mcpUrlOf({ slug }: ServerRef): string {
-    return `${this.env.baseUrl}/run/${slug}`;
+    return this.links.run(slug);
   }
 
   private toDto(release: Release, server: ServerRef): ReleaseDto {

@@ -12,6 +12,7 @@ import { Egress } from '../../platform/egress/egress.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
+import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationRecord } from './invocation-record.js';
 import { InvocationObserver } from './invocation.types.js';
@@ -51,6 +52,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     private readonly registry: ServersService,
+    private readonly addresses: ServerLinksService,
     private readonly observer: InvocationObserver,
     private readonly relay: RelayService,
     private readonly egress: Egress,
@@ -96,7 +98,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       return { channel, caller: `${keyId} ${runnable.serverId}` };
     };
     try {
-      if (!isMcp(path)) throw new RunPathNotFoundError(runnable.name, this.urlOf(runnable));
+      if (!isMcp(path)) throw new RunPathNotFoundError(runnable.name, this.addresses.run(runnable.slug));
       await this.front.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
@@ -104,7 +106,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     } finally {
       if (record) {
         const { serverId, release } = runnable;
-        const url = [this.urlOf(runnable), ...path.map(encodeURIComponent)].join('/');
+        const url = [this.addresses.run(runnable.slug), ...path.map(encodeURIComponent)].join('/');
         this.observer.finished(record.finish({ serverId, releaseId: release.id }, request, url, response));
       }
     }
@@ -170,10 +172,6 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   private drop(id: string, current: string | null): void {
     this.forget(id);
     this.links.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current);
-  }
-
-  private urlOf({ slug }: Runnable): string {
-    return `${this.env.baseUrl}/run/${slug}`;
   }
 }
 

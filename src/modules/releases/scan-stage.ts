@@ -7,8 +7,7 @@ import { ReleaseFiles } from './release-files.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { LogLine } from './release-log.js';
 import type { Release } from './release.entity.js';
-import type { FactsSource, ServerFacts } from './server-facts.js';
-import { factsOfBundle, factsOfCard } from './server-facts.js';
+import { factsOfBundle, factsOfCard, type FactsSource, type ServerFacts } from './server-facts.js';
 import { checkServer } from './security-check.js';
 import { failed, type ReleaseStage, type StageOutcome } from './stage-outcome.js';
 

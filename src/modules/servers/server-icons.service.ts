@@ -9,7 +9,7 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { fetchIcon, type FoundIcon } from './icon-fetch.js';
 import type { QualifiedName } from './qualified-name.js';
 import { ServerIcon } from './server-icon.entity.js';
-import { ServerLinks } from './server-links.js';
+import { ServerLinksService } from './server-links.service.js';
 import type { UploadedIconDto } from './server-settings.dto.js';
 import { IconNotFoundError, IconTooLargeError, ServerNotFoundError } from './servers.errors.js';
 
@@ -26,7 +26,7 @@ export class ServerIconsService {
   constructor(
     @InjectRepository(ServerIcon) private readonly icons: Repository<ServerIcon>,
     private readonly egress: Egress,
-    private readonly links: ServerLinks,
+    private readonly links: ServerLinksService,
   ) {}
 
   /**

@@ -5,7 +5,7 @@ import { project } from '../../platform/http/input-values.js';
 import type { Caller } from '../auth/access.types.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { conditionsOf, scopeOf, SqlValues, type ServerScope } from './server-filters.js';
-import { ServerLinks } from './server-links.js';
+import { ServerLinksService } from './server-links.service.js';
 import { toServerSummaryDto, type ListedRow } from './server.mapper.js';
 import { fromMark, keyOf, MARK_EVERY, ServerOutlines } from './server-outline.js';
 import { rankingOf, searchedFor, type Searched } from './server-ranking.js';
@@ -38,7 +38,7 @@ export class ServerSearchService {
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
     private readonly namespaces: NamespacesService,
-    private readonly links: ServerLinks,
+    private readonly links: ServerLinksService,
   ) {
     this.outlines = new ServerOutlines(servers);
   }

@@ -12,7 +12,7 @@ import type {
 import type { Server } from './server.entity.js';
 import type { ServerSummaryDto } from './server-search.dto.js';
 import type { ServerDomainDto } from './server-settings.dto.js';
-import type { IconOrigin, ServerLinks } from './server-links.js';
+import type { IconOrigin, ServerLinksService } from './server-links.service.js';
 import type { ReleaseType, ServerSnapshot } from './server.types.js';
 import { isObject } from '../../platform/text/json-object.js';
 
@@ -32,7 +32,7 @@ export function toServerDto(namespace: string, server: Server): ServerDto {
 export type DetailRow = Pick<Server, 'displayName' | 'description' | 'slug' | 'snapshot' | 'scanPassed'> & IconOrigin;
 
 /** Without a release, everything a release brings is absent in the way the contract says absence. */
-export function toServerDetailDto(name: QualifiedName, row: DetailRow, links: ServerLinks): ServerDetailDto {
+export function toServerDetailDto(name: QualifiedName, row: DetailRow, links: ServerLinksService): ServerDetailDto {
   const { snapshot, scanPassed } = row;
   const remote = snapshot !== null && isRemote(snapshot.type);
   return {
@@ -58,7 +58,7 @@ function toConnection(
   name: QualifiedName,
   slug: string,
   { type, runtime, configSchema }: ServerSnapshot,
-  links: ServerLinks,
+  links: ServerLinksService,
 ): HttpServerConnectionDto | StdioServerConnectionDto {
   if (isRemote(type)) return { type: 'http', deploymentUrl: links.run(slug), configSchema };
   return { type: 'stdio', bundleUrl: links.bundle(name), runtime: runtime ?? 'node', configSchema };
@@ -123,7 +123,7 @@ export interface ListedRow extends IconOrigin {
 }
 
 /** @param score how well it fits the search; null without one */
-export function toServerSummaryDto(row: ListedRow, score: number | null, links: ServerLinks): ServerSummaryDto {
+export function toServerSummaryDto(row: ListedRow, score: number | null, links: ServerLinksService): ServerSummaryDto {
   return {
     id: row.id,
     qualifiedName: formatQualifiedName(row),
@@ -144,7 +144,7 @@ export function toServerSummaryDto(row: ListedRow, score: number | null, links: 
   };
 }
 
-export function toDomainDto(server: Server, links: ServerLinks): ServerDomainDto {
+export function toDomainDto(server: Server, links: ServerLinksService): ServerDomainDto {
   return {
     id: 'managed',
     type: 'managed',

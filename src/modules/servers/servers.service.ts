@@ -30,7 +30,7 @@ function withTail(slug: string): string {
 /** The registry's records, and what other modules do with them. */
 @Injectable()
 export class ServersService {
-  private readonly deletedListeners: ((server: ServerRef) => void)[] = [];
+  private readonly deletingListeners: ((server: ServerRef) => Promise<void>)[] = [];
 
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
@@ -113,14 +113,14 @@ export class ServersService {
     this.uses.count(serverId, uses);
   }
 
-  /** Tells every process that a server's slug, current release or secrets are others now. */
+  /** Tells every process that a server's slug or secrets are others now; a new current release is told by who publishes. */
   announceChange({ id, slug }: ServerChange): void {
     this.relay.publish(SERVER_CHANGED_TOPIC, { id, slug });
   }
 
-  /** Calls `listener` in this process for every server that is deleted through it, after it is gone. Must not throw. */
-  onDeleted(listener: (server: ServerRef) => void): void {
-    this.deletedListeners.push(listener);
+  /** Calls `listener` before a server is deleted through this process: what must be told while its rows are there. */
+  onDeleting(listener: (server: ServerRef) => Promise<void>): void {
+    this.deletingListeners.push(listener);
   }
 
   /**
@@ -130,6 +130,8 @@ export class ServersService {
    * @throws ServerNotFoundError
    */
   async remove(namespace: OwnedNamespace, name: string): Promise<DeletedServerDto> {
+    const server = await this.findOwn(namespace, name);
+    for (const listener of this.deletingListeners) await listener(server);
     const { raw } = (await this.servers
       .createQueryBuilder()
       .delete()
@@ -138,8 +140,6 @@ export class ServersService {
       .execute()) as { raw: ServerChange[] };
     const [row] = raw;
     if (!row) throw new ServerNotFoundError();
-    const server = { ...row, namespaceId: namespace.id, namespace: namespace.name, name };
-    for (const listener of this.deletedListeners) listener(server);
     this.relay.publish(SERVER_DELETED_TOPIC, row);
     return { success: true, namespace: namespace.name, server: name };
   }

@@ -29,12 +29,15 @@ export class DiskBlobStore extends BlobStore {
         done(bytes > bytesMax ? new BlobTooLargeError(bytesMax) : null, chunk);
       },
     });
+    const sink = createWriteStream(file, { flags: 'wx', mode: 0o600 });
     try {
-      await pipeline(content, measure, createWriteStream(file, { flags: 'wx', mode: 0o600 }));
+      await pipeline(content, measure, sink);
       const name = hash.digest('hex');
       await this.keep(file, name);
       return { hash: name, bytes };
     } catch (error) {
+      // A pipeline can fail while the file is still being opened, which would create it after its removal.
+      if (!sink.closed) await new Promise<void>((closed) => sink.once('close', closed));
       await rm(file, { force: true });
       throw error;
     }

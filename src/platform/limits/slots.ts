@@ -12,8 +12,8 @@ export class NoSlotError extends DomainError {
 }
 
 /**
- * Lets so much work run at once, and of one kind only half of it, so that one slow host or busy owner does not hold up the others. What
- * must wait is started in order.
+ * Lets so much work run at once, and of one kind only half of it, so that one slow host or busy owner does not hold up the
+ * others. What must wait is started in order.
  */
 export class Slots {
   private running = 0;

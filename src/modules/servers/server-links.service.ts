@@ -17,7 +17,7 @@ export interface IconOrigin {
 
 /** The absolute URLs we hand out for a server. */
 @Injectable()
-export class ServerLinks {
+export class ServerLinksService {
   constructor(
     private readonly links: SignedLinks,
     private readonly env: Env,
