@@ -12,9 +12,15 @@ class HeldChannel implements Channel {
     throw new Error('not used');
   }
 
+  listen(): never {
+    throw new Error('not used');
+  }
+
+  async release(): Promise<void> {}
+
   request(): Promise<McpReply> {
     return new Promise((resolve) => {
-      this.answer = () => resolve({ text: '{}', id: null, result: null, error: null });
+      this.answer = () => resolve({ text: '{}', id: null, result: null, error: null, era: 'legacy' });
     });
   }
 

@@ -1,4 +1,4 @@
-import type { Channel, McpCall, McpReply } from './channel.js';
+import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from './channel.js';
 import type { ServerHello } from './protocol.js';
 import { ToolCatalog } from './tool-catalog.js';
 
@@ -20,6 +20,14 @@ export abstract class Link implements Channel {
 
   request(call: McpCall): Promise<McpReply> {
     return this.watched(call.method, this.channel.request(call));
+  }
+
+  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+    return this.watched('subscriptions/listen', this.channel.listen(filter, listener, timeoutMs));
+  }
+
+  release(profileKey: string): Promise<void> {
+    return this.channel.release(profileKey);
   }
 
   close(): Promise<void> {

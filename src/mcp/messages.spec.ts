@@ -106,7 +106,7 @@ describe('parseMessage', () => {
 });
 
 describe('replyTo', () => {
-  const reply = (text: string) => replyTo(7, text, parseMessage(text) ?? {});
+  const reply = (text: string) => replyTo(7, text, parseMessage(text) ?? {}, 'legacy');
 
   it('takes the result of its id only', () => {
     expect(reply('{"id":7,"result":null}')).toMatchObject({ id: [6, 7], result: [17, 21], error: null });

@@ -1,7 +1,7 @@
 import { isObject } from '../platform/text/json-object.js';
 import type { McpReply, RpcError } from './channel.js';
 import { members, slice, splice } from './json-text.js';
-import { CLIENT_INFO, envelope } from './protocol.js';
+import { CLIENT_INFO, envelope, type Era } from './protocol.js';
 
 /** A JSON-RPC message as far as routing it needs. */
 export interface RpcHead {
@@ -33,14 +33,14 @@ export function requestText(id: number | null, method: string, params: string | 
  * The answer in `text` if it is one to request `id`. An error without an id counts too: servers answer so when they
  * could not read the request, and the HTTP exchange it came on says whose it is.
  */
-export function replyTo(id: number, text: string, head: RpcHead): McpReply | null {
+export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpReply | null {
   if ('method' in head) return null;
   if ('result' in head && head.id === id) {
     const parts = members(text);
-    return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null };
+    return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null, era };
   }
   if (isRpcError(head.error) && (head.id === id || head.id === null || head.id === undefined)) {
-    return { text, id: members(text).get('id') ?? null, result: null, error: toRpcError(head.error) };
+    return { text, id: members(text).get('id') ?? null, result: null, error: toRpcError(head.error), era };
   }
   return null;
 }

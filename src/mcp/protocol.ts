@@ -52,9 +52,12 @@ export interface ServerInfo {
   icons?: { src: string; mimeType?: string; sizes?: string[] }[];
 }
 
+/** `legacy`: revisions that begin with `initialize`; `modern`: stateless, 2026-07-28 and later. */
+export type Era = 'legacy' | 'modern';
+
 /** What a handshake told us. */
 export interface ServerHello {
-  era: 'legacy' | 'modern';
+  era: Era;
   protocolVersion: string;
   capabilities: Record<string, unknown>;
   serverInfo: ServerInfo;

@@ -187,10 +187,10 @@ describe('finding values in JSON text', () => {
           const all: [string, string][] = [...more, ['id', String(id)], ['result', result]];
           const shuffled = all.map((one) => ({ one, by: order.next().value })).sort((a, b) => a.by - b.by);
           const json = `{${shuffled.map(({ one: [name, json] }) => ` "${name}" :${json}`).join(',')}}`;
-          const reply = replyTo(id, json, JSON.parse(json) as object);
+          const reply = replyTo(id, json, JSON.parse(json) as object, 'legacy');
           expect(reply?.result && slice(json, reply.result)).toBe(result);
           expect(reply?.id && slice(json, reply.id)).toBe(String(id));
-          expect(replyTo(id + 1, json, JSON.parse(json) as object)).toBeNull();
+          expect(replyTo(id + 1, json, JSON.parse(json) as object, 'legacy')).toBeNull();
         },
       ),
       { numRuns: 1_000 },

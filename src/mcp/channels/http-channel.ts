@@ -1,6 +1,6 @@
 import type { Egress } from '../../platform/egress/egress.js';
 import type { Cancellation } from '../cancellation.js';
-import type { Channel, McpCall, McpReply } from '../channel.js';
+import type { Channel, Listening, McpCall, McpReply } from '../channel.js';
 import { deadlineIn, withinDeadline } from '../deadline.js';
 import { CallerLeftError, UpstreamError, UpstreamFailure, UpstreamTimeoutError } from '../mcp-errors.js';
 import { headerValue, namedBy, requestText, resultOf, withEnvelope } from '../messages.js';
@@ -50,6 +50,12 @@ export class HttpChannel implements Channel {
     }
   }
 
+  async listen(): Promise<Listening> {
+    return { honoured: {}, close: async () => undefined };
+  }
+
+  async release(): Promise<void> {}
+
   async close(): Promise<void> {
     this.isClosed = true;
     const { session, opening } = this;
@@ -91,6 +97,7 @@ export class HttpChannel implements Channel {
     try {
       const { reply } = await this.wire.ask({
         ...call,
+        era: session.hello.era,
         ...(isLegacy ? { headers: session.headers } : modernForm(session, call)),
         timeoutMs,
         mayLoseSession: session.id !== null && !isRepeat,

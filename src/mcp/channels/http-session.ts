@@ -31,6 +31,7 @@ export async function openSession(wire: HttpWire): Promise<HttpSession> {
   const base = { ...own, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const { reply, headers } = await wire.ask({
     method: 'initialize',
+    era: 'legacy',
     params: initializeParams,
     headers: base,
     timeoutMs,
@@ -64,6 +65,7 @@ async function discover(wire: HttpWire, base: Record<string, string>, refused: s
   const headers = { ...base, 'mcp-protocol-version': MODERN_VERSION };
   const { reply } = await wire.ask({
     method: 'server/discover',
+    era: 'modern',
     params: withEnvelope(undefined, MODERN_VERSION),
     headers: { ...headers, 'mcp-method': 'server/discover' },
     timeoutMs,

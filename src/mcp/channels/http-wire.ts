@@ -6,7 +6,7 @@ import type { McpCall, McpReply } from '../channel.js';
 import { endpointGone, fromHttpStatus, notMcp, UpstreamAuthRequiredError, UpstreamError } from '../mcp-errors.js';
 import { bearerChallenge, challengeHeaders } from '../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../messages.js';
-import { rpcCode } from '../protocol.js';
+import { rpcCode, type Era } from '../protocol.js';
 import { exchange, type ExchangeAnswer } from './http-exchange.js';
 
 /** For messages whose answer nobody waits for. */
@@ -25,6 +25,11 @@ export interface HttpTarget {
   url: URL;
   /** The connection's own headers; lower-case names. */
   headers: Headers;
+  /**
+   * The token sent as bearer, asked for before every request; null for none. `rejected` is the token the upstream has just
+   * answered 401 to.
+   */
+  bearer?: (rejected?: string) => Promise<string | null>;
   /** How long a handshake may take. */
   connectTimeoutMs: number;
 }
@@ -32,6 +37,8 @@ export interface HttpTarget {
 /** One request as it goes over the wire, in a session or to open one. */
 export interface WireRequest extends McpCall {
   headers: Headers;
+  /** How the upstream's results are to be read. */
+  era: Era;
   /** Answers that mean the session is gone reject with {@link SessionLostError}. */
   mayLoseSession?: boolean;
 }
@@ -116,12 +123,12 @@ export class HttpWire {
   private onEvent(
     id: number,
     data: string,
-    { headers, onNotification }: WireRequest,
+    { headers, onNotification, era }: WireRequest,
     countQuestion: () => number,
   ): McpReply | null {
     const head = parseMessage(data);
     if (!head) throw notMcp(this.target.url, '', data);
-    if (typeof head.method !== 'string') return replyTo(id, data, head);
+    if (typeof head.method !== 'string') return replyTo(id, data, head, era);
     if (head.id === undefined) onNotification?.(data, head.method);
     else if (countQuestion() <= QUESTIONS_MAX) this.aside(headers, answerToServer(head.id, head.method));
     else
@@ -140,12 +147,12 @@ export class HttpWire {
     throw new UpstreamAuthRequiredError(Object.keys(this.target.headers).length > 0, challenges, wantsMore);
   }
 
-  private replyIn(answer: ExchangeAnswer, id: number, { mayLoseSession }: WireRequest): McpReply {
+  private replyIn(answer: ExchangeAnswer, id: number, { mayLoseSession, era }: WireRequest): McpReply {
     const { url } = this.target;
     const { status, contentType, text } = answer;
     this.requireAuthorized(status, answer.headers);
     const head = text === null ? null : parseMessage(text);
-    const reply = head && text !== null ? replyTo(id, text, head) : null;
+    const reply = head && text !== null ? replyTo(id, text, head, era) : null;
     if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();
     // Whoever answers 404 to no id of ours has not read the message: nothing is there any more to read it.
     if (status === 404 && reply?.error && head?.id !== id) throw endpointGone(url, reply.error.message);

@@ -182,6 +182,8 @@ function cancelledWith(cancellation: Cancellation, channel: Channel): Channel {
   return {
     open: (timeoutMs) => channel.open(timeoutMs),
     request: (call) => channel.request({ ...call, cancellation }),
+    listen: (...args) => channel.listen(...args),
+    release: (key) => channel.release(key),
     close: () => channel.close(),
   };
 }
