@@ -34,10 +34,7 @@ export interface Envelope {
 }
 
 /** Which rules a message goes by. `envelope` is null for notifications, which need none. */
-export type Classified =
-  | { era: 'legacy' }
-  | { era: 'modern'; envelope: Envelope | null }
-  | { era: null; fault: Fault };
+export type Classified = { era: 'legacy' } | { era: 'modern'; envelope: Envelope | null } | { era: null; fault: Fault };
 
 /** Which member of a method's params `Mcp-Name` repeats (MCP 2026-07-28, tasks extension). */
 const namedBy: ReadonlyMap<string, string> = new Map([

@@ -25,10 +25,24 @@ export function askableOf(declared: unknown, version: string): Askable {
   const { elicitation, sampling, roots } = isObject(declared) ? declared : {};
   const bits = (value: unknown, names: readonly (readonly [string, number])[]) =>
     isObject(value) ? names.reduce((sum, [name, bit]) => sum + (isObject(value[name]) ? bit : 0), PRESENT) : 0;
-  const modes = version >= PAGES_SINCE ? ([['form', FORM], ['url', URL_MODE]] as const) : [];
+  const modes =
+    version >= PAGES_SINCE
+      ? ([
+          ['form', FORM],
+          ['url', URL_MODE],
+        ] as const)
+      : [];
   return {
     elicitation: version >= ELICITATION_SINCE ? bits(elicitation, modes) : 0,
-    sampling: bits(sampling, version >= PAGES_SINCE ? [['tools', TOOLS], ['context', CONTEXT]] : []),
+    sampling: bits(
+      sampling,
+      version >= PAGES_SINCE
+        ? [
+            ['tools', TOOLS],
+            ['context', CONTEXT],
+          ]
+        : [],
+    ),
     roots: bits(roots, []),
   };
 }
@@ -38,8 +52,22 @@ export function capabilitiesOf({ elicitation, sampling, roots }: Askable): Recor
   const named = (bits: number, names: readonly (readonly [string, number])[]) =>
     Object.fromEntries(names.filter(([, bit]) => bits & bit).map(([name]) => [name, {}]));
   const capabilities = {
-    ...(elicitation ? { elicitation: named(elicitation, [['form', FORM], ['url', URL_MODE]]) } : {}),
-    ...(sampling ? { sampling: named(sampling, [['tools', TOOLS], ['context', CONTEXT]]) } : {}),
+    ...(elicitation
+      ? {
+          elicitation: named(elicitation, [
+            ['form', FORM],
+            ['url', URL_MODE],
+          ]),
+        }
+      : {}),
+    ...(sampling
+      ? {
+          sampling: named(sampling, [
+            ['tools', TOOLS],
+            ['context', CONTEXT],
+          ]),
+        }
+      : {}),
     ...(roots ? { roots: {} } : {}),
   };
   return Object.keys(capabilities).length === 0 ? null : capabilities;

@@ -52,7 +52,8 @@ export class SessionIds {
   open(id: string | undefined, caller: string): ClientSession | null | undefined {
     if (!isOurs(id)) return undefined;
     const [payload = '', signature = '', ...more] = id.slice(MARK.length).split('.');
-    if (more.length > 0 || !this.secrets.some((secret) => isSame(signature, sign(secret, payload, caller)))) return null;
+    if (more.length > 0 || !this.secrets.some((secret) => isSame(signature, sign(secret, payload, caller))))
+      return null;
     const [key = '', expires, version = '', ...bits] = Buffer.from(payload, 'base64url').toString().split(' ');
     const [elicitation = 0, sampling = 0, roots = 0] = bits.map(Number);
     const expiresAt = Number(expires) * 1000;

@@ -43,7 +43,6 @@ export interface RunCaller {
 /** Runs the current releases of servers: one live channel for each account and set of values, shared by its callers. */
 @Injectable()
 export class RunService implements OnModuleInit, OnApplicationShutdown {
-  private readonly front: HttpFront;
   private readonly links = new LinkPool<RunLink>('run', LINKS_MAX);
   private readonly servers = new RowCache<Runnable>((slug) => this.load(slug), {
     max: SERVERS_CACHED_MAX,
@@ -57,9 +56,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly relay: RelayService,
     private readonly egress: Egress,
     private readonly env: Env,
-  ) {
-    this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
-  }
+    private readonly front: HttpFront,
+  ) {}
 
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string }>(SERVER_CHANGED_TOPIC, ({ id }) => this.forget(id));
@@ -77,7 +75,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Answers one POST to a server's address. Failures of the server, and values that lack, become JSON-RPC answers.
+   * Answers one POST, GET or DELETE to a server's address; only POSTs are recorded. Failures of the server, and values that lack, become JSON-RPC answers.
    *
    * @param find which server; asked again when the body is there, so that a slow upload meets the release of its end
    * @throws RunPathNotFoundError, what `find` and the front throw
@@ -89,13 +87,14 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     response: ServerResponse,
   ): Promise<void> {
     let runnable = await find();
-    this.observer.started(runnable.serverId);
-    const record = this.observer.wantsRecords ? new InvocationRecord() : undefined;
+    const isPost = request.method === 'POST';
+    if (isPost) this.observer.started(runnable.serverId);
+    const record = isPost && this.observer.wantsRecords ? new InvocationRecord() : undefined;
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
       if (!(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
-      return { channel, caller: `${keyId} ${runnable.serverId}` };
+      return { channel, principal: keyId, target: runnable.serverId };
     };
     try {
       if (!isMcp(path)) throw new RunPathNotFoundError(runnable.name, this.addresses.run(runnable.slug));

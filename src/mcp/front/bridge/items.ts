@@ -2,11 +2,7 @@ import { rewriteMembers } from '../../json-edit.js';
 import { elements, slice } from '../../json-text.js';
 
 /** A list result with each of its items as `rewrite` gives it, which gets it as JSON text; null drops the item. */
-export function rewriteItems(
-  result: string,
-  member: string,
-  rewrite: (item: string) => string | null,
-): string {
+export function rewriteItems(result: string, member: string, rewrite: (item: string) => string | null): string {
   return rewriteMembers(result, (name, value) => (name === member ? rewriteList(value, rewrite) : value));
 }
 

@@ -47,12 +47,18 @@ export function modernError(method: string, error: RpcError, params: unknown): R
 /** A resource that does not exist, up to 2025-11-25. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/**
- * Whether a notification may stand in a modern answer's stream: its progress, and log messages the client wants. Everything
- * else is told on subscriptions only.
- */
+/** What legacy servers may say on any stream, and this revision tells its subscribers alone. */
+const ofSubscriptions: ReadonlySet<string> = new Set([
+  'notifications/tools/list_changed',
+  'notifications/prompts/list_changed',
+  'notifications/resources/list_changed',
+  'notifications/resources/updated',
+  'notifications/elicitation/complete',
+]);
+
+/** Whether a notification may stand in the stream of a modern answer. */
 export function isOfRequest(method: string): boolean {
-  return method === 'notifications/progress' || method === 'notifications/message';
+  return !ofSubscriptions.has(method);
 }
 
 /** Tools without `execution`, which the revision does not have, and without those whose header annotations are invalid. */
