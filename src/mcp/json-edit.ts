@@ -16,11 +16,13 @@ export function rewriteMembers(object: string, rewrite: (name: string, value: st
     const [start, end] = span;
     const value = slice(object, span);
     const next = rewrite(name, value);
-    if (next !== null) kept.push(next === value ? object.slice(at, end) : object.slice(at, start) + next);
+    // Behind a value stand blanks, and a comma unless it is the last one.
+    const comma = object.indexOf(',', end);
+    const rest = span === found.at(-1)?.[1] ? '' : object.slice(end, comma);
+    if (next !== null) kept.push(object.slice(at, start) + next + rest);
     isSame &&= next === value;
     behind = end;
-    // Behind a value stand blanks, and a comma unless it is the last one.
-    at = object.indexOf(',', end) + 1;
+    at = comma + 1;
   }
   return isSame ? object : `{${kept.join(',')}${object.slice(behind)}`;
 }

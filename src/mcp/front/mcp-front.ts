@@ -67,7 +67,7 @@ export class McpFront {
     const fault = shapeFault(message);
     if (fault) return refuse(sink, fault);
     const classified = classify(message, request.headers);
-    if (classified.era === null) return refuse(sink, classified.fault);
+    if (classified.era === null) return refuse(sink, classified.fault, idIn(request.text));
     const { method } = message;
     request.watch?.asked(method as string, message.params);
     if (typeof method !== 'string') {
@@ -115,6 +115,12 @@ export class McpFront {
   }
 }
 
-function refuse(sink: FrontSink, { status, code, message, data }: Fault): void {
-  sink.reply(status, errorText('null', code, message, data));
+function refuse(sink: FrontSink, { status, code, message, data }: Fault, id = 'null'): void {
+  sink.reply(status, errorText(id, code, message, data));
+}
+
+/** The id of a message whose shape is sound, as JSON text. */
+function idIn(text: string): string {
+  const span = members(text).get('id');
+  return span ? slice(text, span) : 'null';
 }
