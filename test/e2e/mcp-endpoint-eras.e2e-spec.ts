@@ -310,7 +310,7 @@ describe('a client of 2025-11-25 and older', () => {
   /** Asks both questions, then answers what it was told. */
   const asking = () =>
     modernOf(({ params }) => {
-      const { inputResponses, requestState } = JSON.parse(params ?? '{}') as Json;
+      const { inputResponses, requestState } = JSON.parse(params ?? '{}');
       if (requestState !== 'é"1') {
         return `{"resultType":"input_required","inputRequests":${JSON.stringify(question)},"requestState":"\\u00e9\\"1"}`;
       }
@@ -323,7 +323,7 @@ describe('a client of 2025-11-25 and older', () => {
     const session = await initialize(url, { elicitation: {}, roots: { listChanged: true } });
     const stream = messagesOf(await post(url, call(1), session));
     for (const [result] of [[{ action: 'accept', content: { n: 'x' } }], [{ roots: [] }]]) {
-      const asked = (await stream.next()).value as Json;
+      const asked = (await stream.next()).value;
       expect([asked.method, asked.params]).toEqual(
         asked.method === 'roots/list' ? ['roots/list', undefined] : ['elicitation/create', question.a.params],
       );
@@ -334,7 +334,7 @@ describe('a client of 2025-11-25 and older', () => {
       );
       expect([answered.status, answered.text]).toEqual([202, '']);
     }
-    const answer = (await stream.next()).value as Json;
+    const answer = (await stream.next()).value;
     expect(JSON.parse(answer.result.content[0].text)).toEqual({
       a: { action: 'accept', content: { n: 'x' } },
       b: { roots: [] },
@@ -356,11 +356,11 @@ describe('a client of 2025-11-25 and older', () => {
       const unable = await initialize(url, { elicitation: {} });
       const cases = [{}, { ...able, accept: 'application/json' }, unable];
       for (const headers of cases) {
-        const { status, body } = await ask(url, call(1), headers as Record<string, string>);
+        const { status, body } = await ask(url, call(1), headers);
         expect([status, body.result.isError]).toEqual([200, true]);
         expect(body.result.content[0].text).toContain('roots');
         const other = { jsonrpc: '2.0', id: 1, method: 'prompts/get', params: { name: 'x' } };
-        expect((await ask(url, other, headers as Record<string, string>)).body.error.code).toBe(-32603);
+        expect((await ask(url, other, headers)).body.error.code).toBe(-32603);
       }
     },
   );
@@ -390,10 +390,10 @@ describe('a client of 2025-11-25 and older', () => {
 
     const session = await initialize(url, capabilities);
     const stream = messagesOf(await post(url, call(1), session));
-    const asked = (await stream.next()).value as Json;
+    const asked = (await stream.next()).value;
     expect(asked.params).toEqual({ ...page.params, elicitationId: expect.stringMatching(/^[\w-]{36}$/) });
     await ask(url, { jsonrpc: '2.0', id: asked.id, result: { action: 'accept' } }, session);
-    expect(((await stream.next()).value as Json).result).toEqual(text('done'));
+    expect((await stream.next()).value.result).toEqual(text('done'));
   });
 
   verifies(
@@ -409,10 +409,10 @@ describe('a client of 2025-11-25 and older', () => {
       const { url } = await startFront(channel);
       const session = await initialize(url, { sampling: {} });
       const stream = messagesOf(await post(url, call(1), session));
-      const asked = (await stream.next()).value as Json;
+      const asked = (await stream.next()).value;
       const result = '{"role":"assistant", "n":9007199254740993}';
       await ask(url, `{"jsonrpc":"2.0","id":"${asked.id}","result":${result}}`, session);
-      expect(((await stream.next()).value as Json).result).toEqual(text('done'));
+      expect((await stream.next()).value.result).toEqual(text('done'));
       expect(answers).toEqual([{ result }, { error: expect.objectContaining({ code: -32601 }) }]);
       expect(channel.calls[0]?.profile).toEqual({
         key: expect.stringMatching(/^[\w-]{22}$/),
@@ -430,7 +430,7 @@ describe('a client of 2025-11-25 and older', () => {
     const leaving = new AbortController();
     const session = await initialize(url, { roots: {} });
     const response = await post(url, call(1), session, leaving.signal);
-    const asked = (await messagesOf(response).next()).value as Json;
+    const asked = (await messagesOf(response).next()).value;
     leaving.abort();
     await until(() => channel.running === 0, 'the call is over');
     const late = await ask(url, { jsonrpc: '2.0', id: asked.id, result: { roots: [] } }, session);
@@ -549,7 +549,7 @@ describe('log messages', () => {
       expect((await ask(url, call(1), session)).events).toHaveLength(3);
       expect((await set('warning')).body.result).toEqual({});
       expect((await ask(url, call(1), session)).events).toHaveLength(2);
-      const meta = (JSON.parse(channel.calls.at(-1)?.params ?? '') as Json)._meta;
+      const meta = JSON.parse(channel.calls.at(-1)?.params ?? '')._meta;
       expect(meta).toEqual(era === 'modern' ? { [`${prefix}logLevel`]: 'warning' } : undefined);
       expect((await set('loud')).body.error.code).toBe(-32602);
       expect((await set('info', {})).body.error.code).toBe(-32601);

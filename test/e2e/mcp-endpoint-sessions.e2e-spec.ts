@@ -105,7 +105,7 @@ describe('a session', () => {
     const session = await initialize(one.url, { roots: {} });
     const other = await initialize(one.url, { roots: {} });
     const stream = messagesOf(await post(one.url, call, session));
-    const { id } = (await stream.next()).value as Json;
+    const { id } = (await stream.next()).value;
     const answer = (roots: string) => `{"jsonrpc":"2.0","id":"${id}","result":{"roots":["${roots}"]}}`;
     // Neither another session's answer, nor one from nowhere, nor one to another question is taken for it.
     for (const { url } of [one, two]) {
@@ -114,7 +114,7 @@ describe('a session', () => {
       expect((await ask(url, answer('guess').replace(id, `${id.slice(0, -1)}~`), session)).status).toBe(202);
     }
     expect((await ask(two.url, answer('own'), session)).status).toBe(202);
-    expect(((await stream.next()).value as Json).result).toEqual({ roots: ['own'] });
+    expect((await stream.next()).value.result).toEqual({ roots: ['own'] });
   });
 
   verifies(['mcp:session', 'mcp:vanish'], 'has its questions given up when the process ends', async () => {
@@ -125,7 +125,7 @@ describe('a session', () => {
     const stream = messagesOf(await post(url, call, await initialize(url, { roots: {} })));
     await stream.next();
     front.beforeApplicationShutdown();
-    expect(((await stream.next()).value as Json).result.a.error.message).toContain('restarted');
+    expect((await stream.next()).value.result.a.error.message).toContain('restarted');
   });
 });
 
@@ -155,7 +155,7 @@ describe('the stream of a session', () => {
     channel.tell('notifications/message', { level: 'error', data: 1 });
     channel.tell('notifications/resources/updated', { uri: 'a://late' });
     channel.tell('notifications/tools/list_changed');
-    const [first, second] = [await stream.next(), await stream.next()].map(({ value }) => value as Json);
+    const [first, second] = [await stream.next(), await stream.next()].map(({ value }) => value);
     expect(first).toEqual({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: 'a://late' } });
     expect(second.method).toBe('notifications/tools/list_changed');
   });
@@ -176,7 +176,7 @@ describe('the stream of a session', () => {
     const channel = answering();
     const { url } = await startFront(channel);
     const session = await initialize(url);
-    for (const _ of [1, 2]) {
+    for (let round = 0; round < 2; round += 1) {
       const leaving = new AbortController();
       await open(url, session, leaving.signal);
       await until(() => channel.listeners.size === 1, 'it is listened to');
@@ -195,7 +195,7 @@ describe('the stream of a session', () => {
     before?.listener.onEnd(null);
     await until(() => channel.listeners.size === 1, 'it is listened to again');
     channel.tell('notifications/prompts/list_changed');
-    expect(((await stream.next()).value as Json).method).toBe('notifications/prompts/list_changed');
+    expect((await stream.next()).value.method).toBe('notifications/prompts/list_changed');
   });
 
   verifies('mcp:session-stream', 'ends with the process', async () => {

@@ -68,7 +68,7 @@ export function askModern(url: string, ...given: Parameters<typeof modern>): Pro
 export async function read(response: Response): Promise<FrontAnswer> {
   const text = await response.text();
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-  const messages = isStream ? eventsOf(text).map((event) => JSON.parse(event) as Json) : [];
+  const messages = isStream ? eventsOf(text).map((event) => JSON.parse(event)) : [];
   const body: unknown = isStream ? messages.pop() : text === '' ? undefined : JSON.parse(text);
   return { status: response.status, headers: response.headers, text, body, events: messages };
 }
@@ -94,7 +94,7 @@ export async function* messagesOf(response: Response): AsyncGenerator<Json, void
     text += part.value;
     const whole = text.lastIndexOf('\n\n') + 2;
     if (whole < 2) continue;
-    for (const event of eventsOf(text.slice(0, whole))) yield JSON.parse(event) as Json;
+    for (const event of eventsOf(text.slice(0, whole))) yield JSON.parse(event);
     text = text.slice(whole);
   }
 }

@@ -4,7 +4,7 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nest
 import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
 import { HttpChannel } from '../../mcp/channels/http-channel.js';
-import { FrontRefusal } from '../../mcp/front/front.errors.js';
+import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -78,7 +78,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * Answers one POST, GET or DELETE to a server's address; only POSTs are recorded. Failures of the server, and values that lack, become JSON-RPC answers.
    *
    * @param find which server; asked again when the body is there, so that a slow upload meets the release of its end
-   * @throws RunPathNotFoundError, what `find` and the front throw
+   * @throws RunPathNotFoundError, McpMethodNotAllowedError, what `find` and the front throw
    */
   async forward(
     find: () => Promise<Runnable>,
@@ -97,7 +97,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       return { channel, principal: keyId, target: runnable.serverId };
     };
     try {
-      if (!isMcp(path)) throw new RunPathNotFoundError(runnable.name, this.addresses.run(runnable.slug));
+      if (!isMcp(path)) this.refusePath(runnable, isPost, response);
       await this.front.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
@@ -136,6 +136,13 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
 
   onApplicationShutdown(): Promise<void> {
     return this.links.close();
+  }
+
+  /** @throws RunPathNotFoundError, McpMethodNotAllowedError */
+  private refusePath({ name, slug }: Runnable, isPost: boolean, response: ServerResponse): never {
+    if (isPost) throw new RunPathNotFoundError(name, this.addresses.run(slug));
+    response.setHeader('allow', 'POST');
+    throw new McpMethodNotAllowedError();
   }
 
   private channelOrRefusal(runnable: Runnable, accountId: string, request: IncomingMessage): Channel | FrontRefusal {
