@@ -20,7 +20,9 @@ export abstract class Link implements Channel {
   }
 
   request(call: McpCall): Promise<McpReply> {
-    return this.watched(call.method, this.channel.request(call));
+    const { onNotification } = call;
+    const heeded = onNotification ? { ...call, onNotification: this.heeding(onNotification) } : call;
+    return this.watched(call.method, this.channel.request(heeded));
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
@@ -31,7 +33,7 @@ export abstract class Link implements Channel {
     };
     this.listeners += 1;
     const watched: UpstreamListener = {
-      onNotification: (text, method) => listener.onNotification(text, method),
+      onNotification: this.heeding((text, method) => listener.onNotification(text, method)),
       onEnd: (reason) => {
         leave();
         listener.onEnd(reason);
@@ -85,6 +87,14 @@ export abstract class Link implements Channel {
   /** A request failed. @returns what its caller gets to hear */
   protected failed(_method: string, error: Error): Error {
     return error;
+  }
+
+  /** Whoever hears that the tools changed: the catalog hears it first. */
+  private heeding(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
+    return (text, method) => {
+      if (method === 'notifications/tools/list_changed') this.catalog.forget();
+      onNotification(text, method);
+    };
   }
 
   private async watched<T>(method: string, work: Promise<T>): Promise<T> {

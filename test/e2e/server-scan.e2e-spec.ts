@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer, type RequestListener } from 'node:http';
-import { HttpChannel } from '../../src/mcp/channels/http-channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamTimeoutError } from '../../src/mcp/mcp-errors.js';
 import { fetchServerCard } from '../../src/mcp/server-card.js';
 import { scanServer, type ServerScan } from '../../src/mcp/server-scan.js';
@@ -8,6 +7,7 @@ import { checkServer } from '../../src/modules/releases/security-check.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress } from '../../src/platform/egress/egress.js';
 import { times } from '../support/calls.js';
+import { channelTo } from '../support/channels.js';
 import { startEverything } from '../support/everything.js';
 import { deadHost, refusedPort, startFaulty } from '../support/faulty-upstreams.js';
 import { sendJson, startScripted, type Script } from '../support/scripted-upstream.js';
@@ -34,7 +34,7 @@ interface Told {
 
 /** Scans the server at `url` and gives what it was told on the way. */
 async function scanAt(url: string, { timeoutMs = 10_000, headers = {} } = {}): Promise<Told> {
-  const channel = closing(new HttpChannel(egress, { url: new URL(url), headers, connectTimeoutMs: 5_000 }));
+  const channel = closing(channelTo(egress, url, { headers }));
   const told: string[] = [];
   const scan = await scanServer(channel, { timeoutMs, onProgress: (message) => told.push(message) });
   return { scan, told };

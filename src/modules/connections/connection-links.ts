@@ -2,10 +2,9 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nest
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../config/env.js';
-import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { Egress } from '../../platform/egress/egress.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { Vault } from '../../platform/vault/vault.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
@@ -50,7 +49,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly statuses: StatusRecorder,
     private readonly relay: RelayService,
-    private readonly egress: Egress,
+    private readonly channels: HttpChannels,
     private readonly vault: Vault,
     private readonly env: Env,
   ) {}
@@ -101,7 +100,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     if (held && held.revision >= target.revision) return held;
     const link = new ConnectionLink(
       target,
-      new HttpChannel(this.egress, {
+      this.channels.channelTo({
         url: new URL(target.mcpUrl),
         headers: target.headers,
         connectTimeoutMs: this.env.upstreamConnectTimeoutMs,

@@ -3,12 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
-import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { Egress } from '../../platform/egress/egress.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
@@ -54,7 +53,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly addresses: ServerLinksService,
     private readonly observer: InvocationObserver,
     private readonly relay: RelayService,
-    private readonly egress: Egress,
+    private readonly channels: HttpChannels,
     private readonly env: Env,
     private readonly front: HttpFront,
   ) {}
@@ -157,7 +156,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   private channel(upstream: URL, values: RunValues | null): Channel {
     const url = new URL(upstream);
     for (const [name, value] of values?.query ?? []) url.searchParams.append(name, value);
-    return new HttpChannel(this.egress, {
+    return this.channels.channelTo({
       url,
       headers: values?.headers ?? {},
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
