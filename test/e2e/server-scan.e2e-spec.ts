@@ -91,7 +91,7 @@ describe('scanning a server', () => {
       await startSdkV2({ legacy: 'reject' }),
     ].map(closing);
     const scans = await Promise.all(servers.map(({ url }) => scanAt(url)));
-    expect(scans.map(({ scan }) => scan.era)).toEqual(['legacy', 'legacy', 'legacy', 'modern']);
+    expect(scans.map(({ scan }) => scan.era)).toEqual(['legacy', 'legacy', 'modern', 'modern']);
     for (const { scan } of scans) {
       expect(scan.tools).toEqual([expect.objectContaining({ name: 'echo', inputSchema: expect.anything() })]);
       expect([scan.resources, scan.resourceTemplates, scan.prompts]).toEqual([null, null, null]);
@@ -121,7 +121,7 @@ describe('scanning a server', () => {
     const { scan } = await scanAt(server.url);
     expect(scan).toMatchObject({ tools: null, resources: null, resourceTemplates: null, prompts: [] });
     expect(scan).toMatchObject({ instructions: 'Be kind.', serverInfo: { vendor: 'x' } });
-    expect(server.seen).toEqual(['initialize', 'notifications/initialized', 'prompts/list']);
+    expect(server.seen).toEqual(['server/discover', 'initialize', 'notifications/initialized', 'prompts/list']);
   });
 
   it('takes a declared list the server does not know as empty, and says so', async () => {
