@@ -1,7 +1,7 @@
 import type { Channel, McpReply } from '../channel.js';
 import { memberText } from '../json-edit.js';
 import { elements, slice } from '../json-text.js';
-import { headerParams, type HeaderParam } from './bridge/header-params.js';
+import { headerParamsOf, type HeaderParam } from './bridge/header-params.js';
 import { isWrapped } from './bridge/to-legacy.js';
 
 /** What is remembered of the tools of one upstream, at most. */
@@ -48,7 +48,7 @@ function note(tool: string, notes: Map<string, ToolNote>): void {
   const name = memberText(tool, 'name');
   if (!name?.startsWith('"')) return;
   const key = JSON.parse(name) as string;
-  const params = tool.includes('"x-mcp-header"') ? (headerParams(tool) ?? []) : [];
+  const params = headerParamsOf(tool) ?? [];
   const wraps = isWrapped(tool);
   if (params.length === 0 && !wraps) notes.delete(key);
   else if (notes.size < TOOLS_MAX || notes.has(key)) notes.set(key, { headerParams: params, isWrapped: wraps });

@@ -4,7 +4,7 @@ import { withFirst, withoutMembers } from '../../json-edit.js';
 import { members } from '../../json-text.js';
 import { rpcCode } from '../../protocol.js';
 import { rewriteItems } from './items.js';
-import { headerParams } from './header-params.js';
+import { headerParamsOf } from './header-params.js';
 
 /** What a legacy upstream answers, as a client of 2026-07-28 reads it. Pure functions over JSON text. */
 
@@ -66,7 +66,7 @@ function modernTools(result: string): string {
   if (!result.includes('"execution"') && !result.includes('"x-mcp-header"')) return result;
   return rewriteItems(result, 'tools', (tool) => {
     if (!tool.startsWith('{')) return tool;
-    if (tool.includes('"x-mcp-header"') && headerParams(tool) === null) return null;
+    if (headerParamsOf(tool) === null) return null;
     return withoutMembers(tool, (name) => name === 'execution');
   });
 }
