@@ -138,11 +138,11 @@ describe('a session at two processes', () => {
       const elsewhere = url.replace(app.url, second.url);
       const session = await initialize(elsewhere, { elicitation: {} }, '2025-11-25', `Bearer ${owner.key}`);
       const stream = messagesOf(await post(url, asking, session));
-      const { id, method } = (await stream.next()).value as Json;
+      const { id, method } = (await stream.next()).value;
       expect(method).toBe('elicitation/create');
       const answer = { jsonrpc: '2.0', id, result: { action: 'accept', content: { name: 'Nina' } } };
       expect((await ask(elsewhere, answer, session)).status).toBe(202);
-      expect(textOf(((await stream.next()).value as Json).result)).toBe('Hello Nina');
+      expect(textOf(((await stream.next()).value).result)).toBe('Hello Nina');
     });
   }
 
