@@ -75,6 +75,12 @@ export class InputNeededError extends UpstreamFailure {
   }
 }
 
+/** That the upstream took too long, in a sentence. */
+export function tooSlow({ host }: URL, timeoutMs: number): string {
+  const seconds = Number((timeoutMs / 1000).toPrecision(2));
+  return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded.`;
+}
+
 /** The upstream did not answer in time. */
 export class UpstreamTimeoutError extends UpstreamFailure {
   readonly kind = 'timeout';
