@@ -42,11 +42,13 @@ export class UpstreamAuthRequiredError extends UpstreamFailure {
   /**
    * @param challenges the values of its `WWW-Authenticate` headers, 8 KB at most: where its authorization server is
    * @param wantsMore it knows who we are, and what we may do is not enough
+   * @param setupUrl the page of ours where a person gives the authorization, if there is one
    */
   constructor(
     hasHeaders: boolean,
     readonly challenges: string[] = [],
     readonly wantsMore = false,
+    readonly setupUrl?: string,
   ) {
     super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
   }
