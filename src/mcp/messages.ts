@@ -1,6 +1,6 @@
 import { isObject } from '../platform/text/json-object.js';
 import type { McpReply, RpcError } from './channel.js';
-import { members, slice, splice } from './json-text.js';
+import { members, slice, splice, type Span } from './json-text.js';
 import { CLIENT_INFO, envelope, type Era } from './protocol.js';
 
 /** A JSON-RPC message as far as routing it needs. */
@@ -75,6 +75,14 @@ export function withEnvelope(params: string | undefined, protocolVersion: string
   }
   if (meta) return splice(params, meta, `{${own}}`);
   return `{"_meta":{${own}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
+}
+
+/** Where the progress token stands in a request's params; null when they have none. */
+export function progressTokenIn(params: string): Span | null {
+  if (!params.includes('progressToken')) return null;
+  const meta = members(params).get('_meta');
+  if (!meta || params[meta[0]] !== '{') return null;
+  return members(params, meta[0]).get('progressToken') ?? null;
 }
 
 /** The value of an `Mcp-Name` header: plain where HTTP allows it, else the base64 form of MCP 2026-07-28. */

@@ -3,7 +3,7 @@ import type { Cancellation } from '../cancellation.js';
 import type { Channel, McpReply } from '../channel.js';
 import { DuplicateMemberError, members, slice, splice, type Span } from '../json-text.js';
 import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../mcp-errors.js';
-import { parseMessage, type RpcHead } from '../messages.js';
+import { parseMessage, progressTokenIn, type RpcHead } from '../messages.js';
 import { envelope, LEGACY_VERSIONS, rpcCode, type ServerHello } from '../protocol.js';
 import { FrontRefusal } from './front.errors.js';
 import { InFlight } from './in-flight.js';
@@ -113,7 +113,7 @@ export class McpFront {
     }
     const span = parts.get('params');
     const own = span && slice(request.text, span);
-    const token = own && request.acceptsStream ? progressTokenOf(own) : null;
+    const token = own && request.acceptsStream ? progressTokenIn(own) : null;
     const ours = `"slipway-${(this.lastToken += 1)}"`;
     const relayed = (text: string, name: string) => relay(text, name, ours, token && slice(own ?? '', token), sink);
     const end = this.inFlight.begin(request.caller, id, request.cancellation);
@@ -192,14 +192,6 @@ function faultOf(head: RpcHead, { protocolVersion }: FrontRequest): Fault | null
     message: 'Unsupported protocol version',
     data: { supported: LEGACY_VERSIONS, requested },
   };
-}
-
-/** Where the client's progress token stands in its params, if it sent one. */
-function progressTokenOf(params: string): Span | null {
-  if (!params.includes('progressToken')) return null;
-  const meta = members(params).get('_meta');
-  if (!meta || params[meta[0]] !== '{') return null;
-  return members(params, meta[0]).get('progressToken') ?? null;
 }
 
 /** Passes a notification on, progress under the client's own token; progress of anybody else is dropped. */
