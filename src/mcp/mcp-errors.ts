@@ -44,7 +44,7 @@ export class UpstreamAuthRequiredError extends UpstreamFailure {
   constructor(
     hasHeaders: boolean,
     readonly challenges: string[] = [],
-    wantsMore = false,
+    readonly wantsMore = false,
   ) {
     super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
   }
