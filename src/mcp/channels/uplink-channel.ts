@@ -1,5 +1,13 @@
 import { Logger } from '@nestjs/common';
-import type { Channel, ClientAnswer, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../channel.js';
+import type {
+  Channel,
+  ClientAnswer,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../channel.js';
 import { deadlineIn, withinDeadline } from '../deadline.js';
 import { members, slice } from '../json-text.js';
 import { UplinkDisconnectedError, UpstreamError, UpstreamFailure } from '../mcp-errors.js';

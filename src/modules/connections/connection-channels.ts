@@ -6,13 +6,15 @@ import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
-import { ServerGoneError, SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { ServerGoneError, SourceNotRunnableError } from './connections.errors.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
 @Injectable()
 export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
+    private readonly uplinks: UplinkChannels,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
@@ -33,7 +35,7 @@ export class ConnectionChannels {
       case 'source':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'uplink':
-        return new RefusingChannel(() => new UplinkDisconnectedError());
+        return this.uplinks.channelTo(target);
     }
   }
 }

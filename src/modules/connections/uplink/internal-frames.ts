@@ -52,4 +52,3 @@ export function fromWire({ is, message, outcomeUnknown }: WiredFailure): Upstrea
       return new UpstreamError(message, undefined, outcomeUnknown);
   }
 }
-

@@ -53,7 +53,8 @@ export class RemoteUplinkChannel implements Channel {
       return value;
     } catch (error) {
       if (cancellation?.isCancelled) throw new CallerLeftError();
-      const isLost = error instanceof UplinkDisconnectedError && error.message === new UplinkDisconnectedError(true).message;
+      const isLost =
+        error instanceof UplinkDisconnectedError && error.message === new UplinkDisconnectedError(true).message;
       throw isLost && method === 'tools/call' ? error.ofCall() : error;
     } finally {
       cancellation?.forget(onLeft);

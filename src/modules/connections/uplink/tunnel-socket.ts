@@ -7,6 +7,9 @@ import { UNREAD_BYTES_MAX } from '../../../mcp/channels/uplink-calls.js';
 /** Close codes of RFC 6455 section 7.4.1 that we send. */
 export type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;
 
+/** A peer that was told the end has this long to agree. */
+const CLOSE_MS = 2_000;
+
 /** A WebSocket to one local server, with the channel that speaks over it. */
 export class TunnelSocket implements FramePort {
   readonly channel: UplinkChannel;
@@ -50,7 +53,10 @@ export class TunnelSocket implements FramePort {
   /** Ends the tunnel: calls under way fail now, whatever the peer does with the news. */
   shut(code: CloseCode, reason: string): void {
     this.end();
+    if (this.socket.readyState !== this.socket.OPEN) return;
     this.socket.close(code, reason);
+    const timer = setTimeout(() => this.socket.terminate(), CLOSE_MS);
+    this.socket.once('close', () => clearTimeout(timer));
   }
 
   /** Asks for a sign of life. A peer that gave none to the last two requests is dropped. */

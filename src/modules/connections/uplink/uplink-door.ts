@@ -1,25 +1,19 @@
 import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Injectable, Logger } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { errorAnswer } from '../../../platform/errors/error-body.js';
 import { logFailure } from '../../../platform/errors/error.filter.js';
 import { AccessService } from '../../auth/access.service.js';
-import type { AccessRule } from '../../auth/access.types.js';
-import { isConnectionId } from '../connection-target.js';
-import { Connection } from '../connection.entity.js';
+import type { AccessRule, OwnedNamespace } from '../../auth/access.types.js';
 import { ownConnections } from '../connections.access.js';
 import { ResourceNotFoundError } from '../connections.errors.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { BadHandshakeError } from './uplink.errors.js';
+import { UplinksService } from './uplinks.service.js';
 
 /** The largest frame taken from a local server. */
 const FRAME_BYTES_MAX = 16 * 1024 * 1024;
-
-/** A peer that was told the end has this long to agree. */
-const CLOSE_MS = 2_000;
 
 /** `/connect/{namespace}/{connectionId}`, and the form with `/uplink` behind it that older clients use. */
 const UPLINK_PATH = /^\/connect\/([^/]+)\/([^/]+?)(?:\/uplink)?$/;
@@ -40,11 +34,10 @@ export class UplinkDoor {
     perMessageDeflate: false,
     autoPong: false,
     maxPayload: FRAME_BYTES_MAX,
-    closeTimeout: CLOSE_MS,
   });
 
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly uplinks: UplinksService,
     private readonly access: AccessService,
     private readonly tunnels: UplinkTunnels,
   ) {}
@@ -70,15 +63,11 @@ export class UplinkDoor {
     const caller = await this.access.authenticate(authorization);
     const [namespace, connectionId] = placeOf(pathname);
     const grant = await this.access.authorize(caller, rule, { owner: namespace });
-    const namespaceId = grant.namespace?.id ?? '';
-    const connection = await this.connections.findOne({
-      where: { namespaceId, connectionId, targetKind: 'uplink' },
-      select: { id: true },
-    });
-    if (!connection) throw new ResourceNotFoundError();
+    const owned = grant.namespace as OwnedNamespace;
+    const id = await this.uplinks.find(owned, connectionId);
     requireHandshake(request);
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
-    await this.tunnels.pair({ connectionId: connection.id, namespaceId, authorization, force }, accept);
+    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, authorization, force }, accept);
   }
 
   /** @returns null when the other end is gone */
@@ -92,7 +81,7 @@ export class UplinkDoor {
 /** @throws ResourceNotFoundError when no connection can be there */
 function placeOf(pathname: string): [namespace: string, connectionId: string] {
   const [, namespace, connectionId] = (UPLINK_PATH.exec(pathname) ?? []).map(decoded);
-  if (namespace === undefined || connectionId === undefined || !isConnectionId(connectionId)) {
+  if (namespace === undefined || connectionId === undefined) {
     throw new ResourceNotFoundError();
   }
   return [namespace, connectionId];

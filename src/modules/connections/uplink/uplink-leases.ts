@@ -51,9 +51,10 @@ export class UplinkLeases {
        ON CONFLICT (id) DO UPDATE SET lease_until = EXCLUDED.lease_until`,
       [this.processId, this.env.internalUrl, this.env.uplinkLeaseMs],
     );
-    const rows = (await this.tunnels.query('SELECT tunnel FROM uplink_tunnels WHERE process_id = $1', [
-      this.processId,
-    ])) as { tunnel: string }[];
+    const rows = await this.tunnels.query<{ tunnel: string }[]>(
+      'SELECT tunnel FROM uplink_tunnels WHERE process_id = $1',
+      [this.processId],
+    );
     return new Set(rows.map(({ tunnel }) => tunnel));
   }
 
@@ -77,26 +78,27 @@ export class UplinkLeases {
 
   /** The live tunnel of a connection; null when there is none. */
   async owner(connectionId: string): Promise<TunnelOwner | null> {
-    const [row] = (await this.tunnels.query(
+    const [row] = await this.tunnels.query<TunnelOwner[]>(
       `SELECT t.tunnel, t.process_id AS "processId", p.url
          FROM uplink_tunnels t JOIN uplink_processes p ON p.id = t.process_id
         WHERE t.connection_id = $1 AND p.lease_until > now()`,
       [connectionId],
-    )) as TunnelOwner[];
+    );
     return row ?? null;
   }
 
   /** Writes that the local server behind a tunnel is there. @returns null when the tunnel was replaced meanwhile */
   async opened({ connectionId, tunnel }: TunnelName, serverInfo: ServerInfo): Promise<ChangedConnection | null> {
-    const [[row]] = (await this.tunnels.query(
+    const [[row]] = await this.tunnels.query<[ChangedConnection[]]>(
       `UPDATE connections c
-          SET status_state = 'connected', status_message = NULL, status_since = now(), last_ok_at = now(),
+          SET status_state = 'connected', status_reason = 'ok', status_message = NULL, status_inputs = NULL,
+              status_since = now(), last_ok_at = now(),
               server_info = $3, revision = c.revision + 1
          FROM uplink_tunnels t
         WHERE c.id = $1 AND t.connection_id = c.id AND t.tunnel = $2
         RETURNING ${changed}`,
       [connectionId, tunnel, JSON.stringify(serverInfo)],
-    )) as [ChangedConnection[]];
+    );
     return row ?? null;
   }
 
@@ -106,31 +108,32 @@ export class UplinkLeases {
    *
    * @returns the connections that were changed
    */
-  async release(names: TunnelName[], { state, message }: ConnectionStatus): Promise<ChangedConnection[]> {
+  async release(names: TunnelName[], { state, reason, message }: ConnectionStatus): Promise<ChangedConnection[]> {
     if (names.length === 0) return [];
     // The connection before its tunnel, as its deletion locks them: the published client closes and deletes at once.
-    const [rows] = (await this.tunnels.query(
+    const [rows] = await this.tunnels.query<[ChangedConnection[]]>(
       `WITH given AS (SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS given(id, tunnel)),
             locked AS (SELECT id FROM connections WHERE id IN (SELECT id FROM given) ORDER BY id FOR UPDATE),
             gone AS (DELETE FROM uplink_tunnels t USING given, locked
                       WHERE t.connection_id = locked.id AND t.connection_id = given.id AND t.tunnel = given.tunnel
                   RETURNING t.connection_id)
        UPDATE connections c
-          SET status_state = $3, status_message = $4, status_since = now(), server_info = NULL, revision = c.revision + 1
+          SET status_state = $3, status_reason = $4, status_message = $5, status_inputs = NULL, status_since = now(),
+              server_info = NULL, revision = c.revision + 1
          FROM gone WHERE c.id = gone.connection_id
        RETURNING ${changed}`,
-      [names.map(({ connectionId }) => connectionId), names.map(({ tunnel }) => tunnel), state, message],
-    )) as [ChangedConnection[]];
+      [names.map(({ connectionId }) => connectionId), names.map(({ tunnel }) => tunnel), state, reason, message],
+    );
     return rows;
   }
 
   /** The tunnels of processes that gave no sign of life for longer than their lease. */
   async abandoned(): Promise<TunnelName[]> {
-    return (await this.tunnels.query(
+    return this.tunnels.query<TunnelName[]>(
       `SELECT t.connection_id AS "connectionId", t.tunnel
          FROM uplink_tunnels t JOIN uplink_processes p ON p.id = t.process_id
         WHERE p.lease_until <= now()`,
-    )) as TunnelName[];
+    );
   }
 
   /** Forgets dead processes that hold nothing, and with `own` this one. */
@@ -144,14 +147,14 @@ export class UplinkLeases {
   }
 
   private async insert(connectionId: string, force: boolean): Promise<string | null> {
-    const [row] = (await this.tunnels.query(
+    const [row] = await this.tunnels.query<{ tunnel: string }[]>(
       `INSERT INTO uplink_tunnels AS held (connection_id, process_id) VALUES ($1, $2)
        ON CONFLICT (connection_id) DO UPDATE
           SET process_id = EXCLUDED.process_id, tunnel = DEFAULT, created_at = now()
         WHERE $3 OR NOT EXISTS (SELECT 1 FROM uplink_processes p WHERE p.id = held.process_id AND p.lease_until > now())
        RETURNING tunnel`,
       [connectionId, this.processId, force],
-    )) as { tunnel: string }[];
+    );
     return row?.tunnel ?? null;
   }
 }
