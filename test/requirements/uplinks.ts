@@ -126,6 +126,16 @@ export const uplinks = {
     source: 'Field',
     behavior: 'A `ping` of the local server is answered; anything else that nobody can answer gets -32601.',
   },
+  'uplink:server-requests:asked': {
+    source: 'House',
+    behavior:
+      'A question of the local server reaches the caller begun last that can be asked, and its answer goes back.',
+  },
+  'uplink:listen': {
+    source: 'House',
+    behavior:
+      'Listeners hear list changes and the resources they follow, also from another process; the local server is asked once for each resource, and told when nobody follows it any more.',
+  },
   'uplink:server-requests:unread': {
     source: 'House',
     behavior: 'A local server that asks on without reading the answers is closed with 1008.',
