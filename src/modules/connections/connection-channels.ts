@@ -4,9 +4,10 @@ import type { Channel } from '../../mcp/channel.js';
 import { HttpChannel } from '../../mcp/channels/http-channel.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { Egress } from '../../platform/egress/egress.js';
+import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
-import { ServerGoneError, SourceNotRunnableError } from './connections.errors.js';
+import { SourceNotRunnableError } from './connections.errors.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
@@ -29,7 +30,11 @@ export class ConnectionChannels {
         });
       case 'server':
         if (target.serverId === null) return new RefusingChannel(() => new ServerGoneError(target.serverName));
-        return this.runs.channelFor(target.serverId, { headers: target.headers, query: target.query });
+        return this.runs.channelFor(target.serverId, {
+          serverName: target.serverName,
+          headers: target.headers,
+          query: target.query,
+        });
       case 'mock':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'source':

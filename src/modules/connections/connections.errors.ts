@@ -1,4 +1,5 @@
 import { UpstreamFailure } from '../../mcp/mcp-errors.js';
+import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 
 /**
@@ -21,16 +22,6 @@ export class ConnectionTargetError extends DomainError {
 
   constructor(what: 'mcpUrl' | 'transport' | 'server' | 'source') {
     super(`The connection exists with another ${what}: delete it and create it anew, or use another id.`);
-  }
-}
-
-/** The registry server of a connection was deleted; one registered anew under its name is another one. */
-export class ServerGoneError extends UpstreamFailure {
-  readonly kind = 'upstream';
-  readonly code = 'upstream_error';
-
-  constructor(name: string) {
-    super(`The server ${name} was deleted, and this connection with it: a new one of that name is another server.`);
   }
 }
 
