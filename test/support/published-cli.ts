@@ -15,6 +15,7 @@ export interface Run {
 
 /** A run under way. */
 export interface RunningCli {
+  pid: number;
   /** Both outputs so far, without colours. */
   output(): string;
   kill(signal: NodeJS.Signals): void;
@@ -85,6 +86,7 @@ export async function openCli(
       });
     });
     return {
+      pid: child.pid ?? -1,
       // eslint-disable-next-line no-control-regex -- colours begin with one
       output: () => output.replace(/\x1b\[[\d;]*m/g, ''),
       kill: (signal) => child.kill(signal),

@@ -1,5 +1,4 @@
 import { UpstreamFailure } from '../../mcp/mcp-errors.js';
-import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 
 /**
