@@ -107,7 +107,6 @@ export async function openTunnel(
   const key: Record<string, string> = account ? { authorization: `Bearer ${account.key}` } : {};
   const url = `${app.url.replace('http', 'ws')}${options.path ?? path}${force ? '?force=1' : ''}`;
   const socket = new WebSocket(url, { headers: { ...key, ...headers }, autoPong: !isSilent });
-  const client = new UplinkClient(socket, options);
   await new Promise<void>((resolve, reject) => {
     socket.once('open', resolve);
     socket.once('error', reject);
@@ -119,7 +118,8 @@ export async function openTunnel(
       })().catch(reject);
     });
   });
-  return client;
+  // Like the published client: not before its socket is open, and so too late for what comes together with that.
+  return new UplinkClient(socket, options);
 }
 
 /** {@link openTunnel}, and the connection is `connected`. */

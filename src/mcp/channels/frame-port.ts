@@ -1,5 +1,7 @@
 /** A duplex pipe of whole messages to a peer, as a channel needs it; what carries it is not known here. */
 export interface FramePort {
+  /** Settles when the peer reads messages; what is sent before may be lost. Never rejects. */
+  readonly ready: Promise<void>;
   /** Queues one message. Never throws; on a closed port it does nothing. */
   send(text: string): void;
   /** Bytes that wait for the peer to read them. */

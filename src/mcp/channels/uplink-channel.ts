@@ -144,6 +144,7 @@ export class UplinkChannel implements Channel {
 
   /** Introduces us, once for each pipe: its other end answers from what it learned when it started the server. */
   private async initialize(): Promise<ServerHello> {
+    await this.port.ready;
     const timeoutMs = this.connectTimeoutMs;
     const reply = await this.ask({ method: 'initialize', params: initializeParams, timeoutMs });
     if (reply.error) {

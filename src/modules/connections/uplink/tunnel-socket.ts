@@ -10,12 +10,17 @@ export type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;
 /** A peer that was told the end has this long to agree. */
 const CLOSE_MS = 2_000;
 
+/** A peer that answers no ping is believed to read after this long. */
+const READY_MS_MAX = 1_000;
+
 /** A WebSocket to one local server, with the channel that speaks over it. */
 export class TunnelSocket implements FramePort {
   readonly channel: UplinkChannel;
+  readonly ready: Promise<void>;
   /** What the peer did wrong, in a sentence; null while it did nothing. */
   fault: string | null = null;
   private unanswered = 0;
+  private onReady: () => void = () => undefined;
   private isEnded = false;
 
   /** @param onEnd called once, when nothing more will be sent or heard */
@@ -27,10 +32,11 @@ export class TunnelSocket implements FramePort {
     this.channel = new UplinkChannel(this, connectTimeoutMs);
     socket.on('message', (data, isBinary) => this.onFrame(data as Buffer, isBinary));
     socket.on('ping', (data: Buffer) => this.onPing(data));
-    socket.on('pong', () => (this.unanswered = 0));
+    socket.on('pong', () => this.lives());
     // What is wrong with a frame (RFC 6455): ws closes the socket itself, with the right code.
     socket.on('error', ({ message }) => this.blame(message));
     socket.once('close', () => this.end());
+    this.ready = this.whenReady();
   }
 
   get bufferedBytes(): number {
@@ -71,16 +77,36 @@ export class TunnelSocket implements FramePort {
   }
 
   private onFrame(data: Buffer, isBinary: boolean): void {
-    this.unanswered = 0;
+    this.lives();
     if (isBinary && !isUtf8(data)) this.refuse(1007, 'a frame must be UTF-8');
     else this.channel.receive(data.toString('utf8'));
   }
 
   /** Answered here, not by ws: a peer that pings and does not read would fill our memory. */
   private onPing(data: Buffer): void {
-    this.unanswered = 0;
+    this.lives();
     if (this.bufferedBytes > UNREAD_BYTES_MAX) this.refuse(1008, 'answers are not read');
     else this.socket.pong(data);
+  }
+
+  /**
+   * The published client listens for messages a moment after its socket is open, and loses those that came with the answer
+   * to its handshake. Its first sign of life comes after that moment.
+   */
+  private whenReady(): Promise<void> {
+    this.ping();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, READY_MS_MAX);
+      this.onReady = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  private lives(): void {
+    this.unanswered = 0;
+    this.onReady();
   }
 
   private blame(reason: string): void {
@@ -90,6 +116,7 @@ export class TunnelSocket implements FramePort {
   private end(): void {
     if (this.isEnded) return;
     this.isEnded = true;
+    this.onReady();
     this.channel.end();
     this.onEnd();
   }
