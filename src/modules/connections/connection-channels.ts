@@ -6,7 +6,8 @@ import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
-import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { SourceNotRunnableError } from './connections.errors.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
 @Injectable()
@@ -14,6 +15,7 @@ export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
     private readonly https: HttpChannels,
+    private readonly uplinks: UplinkChannels,
     private readonly env: Env,
   ) {}
 
@@ -37,7 +39,7 @@ export class ConnectionChannels {
       case 'source':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'uplink':
-        return new RefusingChannel(() => new UplinkDisconnectedError());
+        return this.uplinks.channelTo(target);
     }
   }
 }

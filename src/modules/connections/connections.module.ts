@@ -20,18 +20,33 @@ import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
 import { StatusRecorder } from './status-recorder.js';
+import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
+import { UplinkDoor } from './uplink/uplink-door.js';
+import { UplinkLeases } from './uplink/uplink-leases.js';
+import { UplinkProcess } from './uplink/uplink-process.entity.js';
+import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
+import { UplinkTunnels } from './uplink/uplink-tunnels.js';
+import { UplinkController } from './uplink/uplink.controller.js';
+import { UplinksService } from './uplink/uplinks.service.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Connection]),
+    TypeOrmModule.forFeature([Connection, UplinkProcess, UplinkTunnel]),
     AuthModule,
     NamespacesModule,
     ServersModule,
     CredentialsModule,
     ReleasesModule,
   ],
-  controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionsController],
+  controllers: [
+    ConnectionToolsController,
+    ConnectionMcpController,
+    UplinkController,
+    InternalUplinkController,
+    ConnectionsController,
+  ],
   providers: [
     ConnectionsService,
     ConnectionListService,
@@ -44,6 +59,11 @@ import { StatusRecorder } from './status-recorder.js';
     ConnectionUrls,
     TargetResolver,
     StatusRecorder,
+    UplinkChannels,
+    UplinkDoor,
+    UplinkLeases,
+    UplinkTunnels,
+    UplinksService,
   ],
 })
 export class ConnectionsModule {}
