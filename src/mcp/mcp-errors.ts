@@ -25,8 +25,8 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
-    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. */
-    readonly hint: 'wrong path' | 'forbidden' | null = null,
+    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. */
+    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | null = null,
     /** The HTTP status that was no MCP answer; null when that is not what went wrong. */
     readonly status: number | null = null,
   ) {
@@ -47,7 +47,7 @@ export class UpstreamAuthRequiredError extends UpstreamFailure {
   constructor(
     hasHeaders: boolean,
     readonly challenges: string[] = [],
-    wantsMore = false,
+    readonly wantsMore = false,
     readonly setupUrl?: string,
   ) {
     super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
@@ -77,6 +77,12 @@ export class InputNeededError extends UpstreamFailure {
   }
 }
 
+/** That the upstream took too long, in a sentence. */
+export function tooSlow({ host }: URL, timeoutMs: number): string {
+  const seconds = Number((timeoutMs / 1000).toPrecision(2));
+  return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded.`;
+}
+
 /** The upstream did not answer in time. */
 export class UpstreamTimeoutError extends UpstreamFailure {
   readonly kind = 'timeout';
@@ -88,6 +94,31 @@ export class UpstreamTimeoutError extends UpstreamFailure {
   ) {
     super(message);
   }
+}
+
+const PAIR =
+  'Pair one with `smithery mcp add --id <connectionId> -- <command that starts the server>` and keep it running.';
+
+/** No local server is paired with an uplink connection, or its tunnel ended. */
+export class UplinkDisconnectedError extends UpstreamFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'uplink_disconnected';
+
+  /** @param outcomeUnknown the tunnel ended while the request was under way */
+  constructor(override readonly outcomeUnknown = false) {
+    super(
+      outcomeUnknown
+        ? `The tunnel to the local server ended before the answer came. ${PAIR}`
+        : `No local server is paired with this connection. ${PAIR}`,
+    );
+  }
+}
+
+/** The local server behind an uplink has all the work it may have at once; the request was not sent. */
+export class UplinkBusyError extends UpstreamFailure {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+  override readonly retryAfterSeconds = 1;
 }
 
 /** The caller left before the answer came. Nobody reads this. */
@@ -107,7 +138,7 @@ const TLS_CODES =
 /** A failure of the socket, in a sentence. `written`: the request may have reached the upstream. */
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
-  if (error instanceof DomainError) return new UpstreamError(error.message, error.detail);
+  if (error instanceof DomainError) return new UpstreamError(error.message, error.detail, false, 'blocked');
   const { code = '', message } = error as { code?: string; message: string };
   const host = url.hostname;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN' || code === 'EAI_NODATA') {

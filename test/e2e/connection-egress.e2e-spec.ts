@@ -78,6 +78,8 @@ describe('a connection to a closed address', () => {
           mcpUrl,
           status: {
             state: 'error',
+            reason: 'blocked',
+            nextStep: expect.stringMatching(/EGRESS_ALLOW/),
             since: expect.any(String),
             message: expect.stringMatching(/^The address of ".*" is .*Slipway does not dial .* EGRESS_ALLOW/),
           },
@@ -234,7 +236,7 @@ describe('a connection to a name', () => {
       await channelBy(url, '127.0.0.1', turning)
         .open(2_000)
         .catch(() => undefined);
-      expect(upstream.count('initialize')).toBe(1);
+      expect(upstream.count('server/discover')).toBe(1);
 
       const steady = resolver(['127.0.0.1']);
       const before = upstream.connections;

@@ -1,24 +1,22 @@
 import type { Channel } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
-import { CallerLeftError, UpstreamFailure, UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
+import { UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
+import type { ConnectionTarget } from './connection.types.js';
 import { statusAfter } from './connection-status.js';
 import type { StatusObserver } from './status-recorder.js';
 
 /** The row a link was made from. */
-export interface LinkedRow {
-  id: string;
-  revision: number;
-  namespaceId: string;
-}
+export type LinkedRow = Pick<ConnectionTarget, 'id' | 'revision' | 'namespaceId' | 'kind'>;
 
 /** The live end of a connection in this process: its channel, watched, so that every outcome reaches the status. */
 export class ConnectionLink extends Link {
   readonly id: string;
   readonly revision: number;
   readonly namespaceId: string;
+  private readonly kind: LinkedRow['kind'];
 
   constructor(
-    { id, revision, namespaceId }: LinkedRow,
+    { id, revision, namespaceId, kind }: LinkedRow,
     channel: Channel,
     private readonly observer: StatusObserver,
   ) {
@@ -26,6 +24,7 @@ export class ConnectionLink extends Link {
     this.id = id;
     this.revision = revision;
     this.namespaceId = namespaceId;
+    this.kind = kind;
   }
 
   protected override succeeded(): void {
@@ -33,13 +32,15 @@ export class ConnectionLink extends Link {
   }
 
   protected override failed(method: string, error: Error): Error {
-    if (error instanceof UpstreamFailure && saysSomething(method, error)) this.observer.failed(statusAfter(error));
+    // The status of an uplink follows its tunnel, which knows better why it ended.
+    if (this.kind === 'uplink') return error;
+    const status = saysSomething(method, error) ? statusAfter(error) : null;
+    if (status) this.observer.failed(status);
     return error;
   }
 }
 
-/** A caller that leaves, or one slow tool, says nothing about the connection. */
-function saysSomething(method: string, failure: UpstreamFailure): boolean {
-  if (failure instanceof CallerLeftError) return false;
+/** One slow tool says nothing about the connection. */
+function saysSomething(method: string, failure: Error): boolean {
   return !(failure instanceof UpstreamTimeoutError && method === 'tools/call' && failure.outcomeUnknown);
 }

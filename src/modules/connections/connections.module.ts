@@ -2,6 +2,15 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { CredentialsModule } from '../credentials/credentials.module.js';
+import { ReleasesModule } from '../releases/releases.module.js';
+import { ServersModule } from '../servers/servers.module.js';
+import { ConnectionChannels } from './connection-channels.js';
+import { ConnectionCheck } from './connection-check.js';
+import { ConnectionReader } from './connection-reader.js';
+import { ConnectionUrls } from './connection-urls.js';
+import { ConnectionValues } from './connection-values.js';
+import { TargetResolver } from './target-resolver.js';
 import { ConnectionLinks } from './connection-links.js';
 import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
@@ -11,11 +20,50 @@ import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
 import { StatusRecorder } from './status-recorder.js';
+import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
+import { UplinkDoor } from './uplink/uplink-door.js';
+import { UplinkLeases } from './uplink/uplink-leases.js';
+import { UplinkProcess } from './uplink/uplink-process.entity.js';
+import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
+import { UplinkTunnels } from './uplink/uplink-tunnels.js';
+import { UplinkController } from './uplink/uplink.controller.js';
+import { UplinksService } from './uplink/uplinks.service.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Connection]), AuthModule, NamespacesModule],
-  controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionsController],
-  providers: [ConnectionsService, ConnectionListService, ConnectionToolsService, ConnectionLinks, StatusRecorder],
+  imports: [
+    TypeOrmModule.forFeature([Connection, UplinkProcess, UplinkTunnel]),
+    AuthModule,
+    NamespacesModule,
+    ServersModule,
+    CredentialsModule,
+    ReleasesModule,
+  ],
+  controllers: [
+    ConnectionToolsController,
+    ConnectionMcpController,
+    UplinkController,
+    InternalUplinkController,
+    ConnectionsController,
+  ],
+  providers: [
+    ConnectionsService,
+    ConnectionListService,
+    ConnectionToolsService,
+    ConnectionReader,
+    ConnectionCheck,
+    ConnectionLinks,
+    ConnectionChannels,
+    ConnectionValues,
+    ConnectionUrls,
+    TargetResolver,
+    StatusRecorder,
+    UplinkChannels,
+    UplinkDoor,
+    UplinkLeases,
+    UplinkTunnels,
+    UplinksService,
+  ],
 })
 export class ConnectionsModule {}
