@@ -141,7 +141,7 @@ describe('a session at two processes', () => {
       expect(method).toBe('elicitation/create');
       const answer = { jsonrpc: '2.0', id, result: { action: 'accept', content: { name: 'Nina' } } };
       expect((await ask(elsewhere, answer, session)).status).toBe(202);
-      expect(textOf(((await stream.next()).value).result)).toBe('Hello Nina');
+      expect(textOf((await stream.next()).value.result)).toBe('Hello Nina');
     });
   }
 
