@@ -1,3 +1,4 @@
+import { wordsOf } from './names.js';
 import type { SeededRandom } from './seeded-random.js';
 
 const WORDS =
@@ -57,24 +58,24 @@ const byFormat: Record<string, (random: SeededRandom) => string> = {
   password: (random) => random.hex(12),
 };
 
-/** Makers of texts by what a property is called, first match first. */
+/** Makers of texts by what a property is called, in lower case with `_` between its words; first match first. */
 const byName: [RegExp, (random: SeededRandom) => string][] = [
   [/uuid|guid/, (random) => random.uuid()],
-  [/e?mail/, (random) => `${word(random)}@example.com`],
+  [/e?mail$/, (random) => `${word(random)}@example.com`],
   [/(url|uri|link|href|website|homepage)$/, (random) => `https://example.com/${word(random)}`],
-  [/(date|time|timestamp)$|(^|[a-z])at$/, dateOf],
+  [/(date|time|timestamp|_at|_on)$/, dateOf],
   [/(sha|hash|digest|commit|checksum)$/, (random) => random.hex(40)],
-  [/(^|[^a-z])id$|id$/, (random) => random.hex(8)],
-  [/token|secret|password|apikey/, (random) => `simulated-${random.hex(8)}`],
-  [/firstname/, (random) => random.pick(FIRST_NAMES)],
-  [/lastname|surname/, (random) => random.pick(LAST_NAMES)],
+  [/(^|_)id$/, (random) => random.hex(8)],
+  [/token|secret|password|api_key/, (random) => `simulated-${random.hex(8)}`],
+  [/first_name/, (random) => random.pick(FIRST_NAMES)],
+  [/last_name|surname/, (random) => random.pick(LAST_NAMES)],
   [/user|login|author|owner|assignee|creator|handle/, (random) => random.pick(FIRST_NAMES).toLowerCase()],
   [/person|contact|customer/, (random) => `${random.pick(FIRST_NAMES)} ${random.pick(LAST_NAMES)}`],
   [/city|location|place|town/, (random) => random.pick(CITIES)],
   [/country/, (random) => random.pick(COUNTRIES)],
   [/currency/, (random) => random.pick(CURRENCIES)],
   [/phone/, (random) => `+1555${String(random.between(0, 9_999_999)).padStart(7, '0')}`],
-  [/color|colour/, (random) => `#${random.hex(6)}`],
+  [/colou?r/, (random) => `#${random.hex(6)}`],
   [/version/, (random) => `${random.between(0, 9)}.${random.between(0, 20)}.${random.between(0, 20)}`],
   [/path|file/, (random) => `/${word(random)}/${word(random)}.txt`],
   [/(state|status)$/, () => 'open'],
@@ -90,7 +91,7 @@ export function textOfFormat(format: string, random: SeededRandom): string | nul
 
 /** A text that a property of this name could hold. */
 export function textOfName(name: string, random: SeededRandom): string {
-  const plain = name.toLowerCase().replace(/[^a-z]/g, '');
+  const plain = wordsOf(name).join('_');
   const make = byName.find(([pattern]) => pattern.test(plain))?.[1];
   return make ? make(random) : words(random, 2);
 }
