@@ -137,12 +137,12 @@ class ValueMaker {
     }
   }
 
-  /** What is known beyond the schema, where it allows more; and as many members as it wants. */
+  /** What is known, where the schema names no members; and as many members as it wants. */
   private addOthers(schema: Item, value: Item, given: Item, path: string[]): void {
     const isOpen = schema.additionalProperties !== false && schema.unevaluatedProperties !== false;
-    const shown = new Set(Object.keys(value).map(plainName));
-    for (const name of isOpen ? Object.keys(given) : []) {
-      if (shown.has(plainName(name))) continue;
+    const saysNothing = isOpen && !isObject(schema.properties);
+    for (const name of saysNothing ? Object.keys(given) : []) {
+      if (Object.hasOwn(value, name)) continue;
       this.set(value, name, () => this.value(schemaOfOther(schema, name), [...path, name], given[name]), false);
     }
     const min = Math.max(countOf(schema.minProperties) ?? 0, this.wantsExample(schema, value) ? 1 : 0);

@@ -48,6 +48,8 @@ export interface ToolMeaning {
   idArgument: string | null;
   /** The state it leaves a thing in; null when its name does not say. */
   leaves: string | null;
+  /** It makes the thing when there is none: `set` and `put`. */
+  isUpsert: boolean;
 }
 
 /** @returns null when the name tells no deed to any thing */
@@ -65,7 +67,7 @@ export function meaningOf(tool: Item): ToolMeaning | null {
   const idArgument = idArgumentOf(tool, kind, deed);
   const isList = deed === 'get' && isPlural(last) && !isOwnId(idArgument, kind);
   const leaves = stateAfter[verb] ?? null;
-  return { deed: isList ? 'list' : deed, kind, idArgument: isList ? null : idArgument, leaves };
+  return { deed: isList ? 'list' : deed, kind, idArgument: isList ? null : idArgument, leaves, isUpsert: verb === 'set' || verb === 'put' };
 }
 
 function nounOf(words: string[]): string[] {

@@ -33,7 +33,12 @@ export const emptyWorld: World = { things: {}, lastNumbers: {}, calls: {}, repla
 
 /** The world with one call of a tool more. */
 export function counted(world: World, tool: string): World {
-  return { ...world, calls: { ...world.calls, [tool]: (world.calls[tool] ?? 0) + 1 } };
+  return { ...world, calls: { ...world.calls, [tool]: countIn(world.calls, tool) + 1 } };
+}
+
+/** A count by name; 0 for names that are not there, also for those every object has. */
+export function countIn(counts: Record<string, number>, name: string): number {
+  return Object.hasOwn(counts, name) ? (counts[name] as number) : 0;
 }
 
 export function thingsOf(world: World, kind: string): readonly Thing[] {
@@ -42,7 +47,7 @@ export function thingsOf(world: World, kind: string): readonly Thing[] {
 
 /** The number the next thing of a kind will have. */
 export function nextNumber(world: World, kind: string): number {
-  return (world.lastNumbers[kind] ?? 0) + 1;
+  return countIn(world.lastNumbers, kind) + 1;
 }
 
 /**
@@ -68,8 +73,9 @@ export function withoutThing(world: World, kind: string, number: number): World 
 function bounded(world: World, kind: string): World {
   let { things } = world;
   const count = () => Object.values(things).reduce((sum, list) => sum + list.length, 0);
+  const left = () => thingsOf({ ...world, things }, kind).length;
   const forget = () => (things = { ...things, [kind]: (things[kind] ?? []).slice(1) });
-  while (count() > THINGS_MAX && (things[kind]?.length ?? 0) > 1) forget();
-  while (JSON.stringify(things).length > WORLD_CHARS_MAX && (things[kind]?.length ?? 0) > 0) forget();
+  while (count() > THINGS_MAX && left() > 1) forget();
+  while (left() > 0 && JSON.stringify(things).length > WORLD_CHARS_MAX) forget();
   return { ...world, things };
 }
