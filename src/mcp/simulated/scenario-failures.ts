@@ -10,7 +10,8 @@ const FAILS = /\b(?:fails?|failing|failed|errors? out|is broken|is down|times? o
 const DEFAULT_MESSAGE = 'The simulated server failed, as its scenario says.';
 
 /** Which calls of those it is about a rule fails. `after`: all behind that many. */
-type Turns = { kind: 'all' } | { kind: 'nth'; numbers: number[] } | { kind: 'every' | 'after' | 'first'; count: number };
+type Turns =
+  { kind: 'all' } | { kind: 'nth'; numbers: number[] } | { kind: 'every' | 'after' | 'first'; count: number };
 
 /** Calls that a scenario makes fail. */
 export interface FailureRule {
@@ -106,7 +107,9 @@ function turnsOf(words: string[]): Turns {
 function messageOf(rest: string, verb: string): string {
   const quoted = tokensOf(rest).find(({ isQuoted }) => isQuoted);
   if (quoted) return quoted.text;
-  const said = /^\s*(?:with|as|because of|because|saying|:)\s+(?:an?\s+|the\s+)?(?:error\s+|message\s+)?(.+)$/i.exec(rest);
+  const said = /^\s*(?:with|as|because of|because|saying|:)\s+(?:an?\s+|the\s+)?(?:error\s+|message\s+)?(.+)$/i.exec(
+    rest,
+  );
   if (said?.[1]) return said[1].trim();
   return /time/i.test(verb) ? 'The request timed out.' : /rate/i.test(verb) ? 'rate limited' : DEFAULT_MESSAGE;
 }

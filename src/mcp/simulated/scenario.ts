@@ -37,7 +37,23 @@ interface Group {
 
 const NAMING = new Set(['called', 'named', 'titled', 'entitled']);
 const IS = new Set(['is', 'are', 'was', 'were']);
-const PLAIN = new Set(['existing', 'different', 'sample', 'new', 'other', 'more', 'some', 'the', 'a', 'an', 'single', 'only', 'already', 'just', 'exactly']);
+const PLAIN = new Set([
+  'existing',
+  'different',
+  'sample',
+  'new',
+  'other',
+  'more',
+  'some',
+  'the',
+  'a',
+  'an',
+  'single',
+  'only',
+  'already',
+  'just',
+  'exactly',
+]);
 
 /** What people call things that tools may call otherwise. */
 const synonyms: Record<string, string[]> = {
@@ -67,8 +83,10 @@ class ScenarioReader {
 
   read(text: string): Scenario {
     for (const clause of clausesOf(text)) this.clause(clause);
-    for (const kind of this.model.kinds.keys()) {
-      if (!this.things.has(kind)) this.things.set(kind, this.isEmpty ? [] : Array.from({ length: USUAL_COUNT }, () => ({})));
+    for (const [kind, { firstState }] of this.model.kinds) {
+      for (const thing of this.things.get(kind) ?? []) Object.assign(thing, { ...firstState, ...thing });
+      if (!this.things.has(kind))
+        this.things.set(kind, this.isEmpty ? [] : Array.from({ length: USUAL_COUNT }, () => ({})));
     }
     return { things: this.things, failures: this.failures };
   }
@@ -79,7 +97,10 @@ class ScenarioReader {
       this.failures.push(failure);
       return;
     }
-    if (/\b(empty|nothing exists|no data|nothing there|starts? clean|blank)\b/i.test(clause) && !/\bnot empty\b/i.test(clause)) {
+    if (
+      /\b(empty|nothing exists|no data|nothing there|starts? clean|blank)\b/i.test(clause) &&
+      !/\bnot empty\b/i.test(clause)
+    ) {
       this.isEmpty = true;
     }
     const tokens = tokensOf(clause);
@@ -105,7 +126,12 @@ class ScenarioReader {
     const names = this.namesAt(tokens, at, count !== null);
     if (count === null && names.names.length === 0) return null;
     const states = adjectives.filter((word) => !PLAIN.has(word.toLowerCase()));
-    this.add(found.kind, count, names.names, states.map((word) => stateFor(found.kind, word)));
+    this.add(
+      found.kind,
+      count,
+      names.names,
+      states.map((word) => stateFor(found.kind, word)),
+    );
     return this.properties(tokens, this.ownState(tokens, names.end));
   }
 
@@ -130,7 +156,8 @@ class ScenarioReader {
     let at = start;
     const isNaming = NAMING.has(tokens[at]?.text.toLowerCase() ?? '');
     if (isNaming) at += 1;
-    const isName = (token: Token | undefined) => token !== undefined && (isNaming ? isAnyName(token) : looksLikeName(token));
+    const isName = (token: Token | undefined) =>
+      token !== undefined && (isNaming ? isAnyName(token) : looksLikeName(token));
     const names: string[] = [];
     let end = isNaming ? at : start;
     while (isName(tokens[at])) {
@@ -172,7 +199,8 @@ class ScenarioReader {
       if (!name || !value || name.isQuoted || this.kindAt(tokens, at + 1)) return at;
       const isKnown = ownValue(this.last.kind.properties, name.text) !== undefined;
       if (!isKnown && !/^(id|name|title)$/i.test(name.text)) return at;
-      for (const thing of this.last.things) Object.assign(thing, { [name.text]: valueOf(this.last.kind, name.text, value) });
+      for (const thing of this.last.things)
+        Object.assign(thing, { [name.text]: valueOf(this.last.kind, name.text, value) });
       at += 3;
     }
     return at;
@@ -181,7 +209,7 @@ class ScenarioReader {
   /** `two are closed`, `the others are open`: of those spoken of last. */
   private groupState(tokens: Token[], start: number): number | null {
     let at = start;
-    if (!this.last) return null;
+    if (!this.last || tokens[at]?.isQuoted) return null;
     while (/^(of|the|them|these|and|,)$/i.test(tokens[at]?.text ?? '')) at += 1;
     const word = tokens[at]?.text.toLowerCase() ?? '';
     const isAll = /^(all|both|they|it|everything)$/.test(word);
@@ -245,7 +273,9 @@ function stateFor(kind: KindModel, word: string): Item {
   const plain = plainName(word);
   for (const [name, schema] of Object.entries(kind.properties)) {
     const { enum: choices, type } = mergedSchema(schema, kind.view.root);
-    const choice = Array.isArray(choices) ? choices.find((one) => typeof one === 'string' && plainName(one) === plain) : undefined;
+    const choice = Array.isArray(choices)
+      ? choices.find((one) => typeof one === 'string' && plainName(one) === plain)
+      : undefined;
     if (choice !== undefined) return { [name]: choice };
     if (type === 'boolean' && (plainName(name) === plain || plainName(name) === `is${plain}`)) return { [name]: true };
   }

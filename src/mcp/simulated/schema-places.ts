@@ -1,3 +1,4 @@
+import { isObject } from '../../platform/text/json-object.js';
 import { plainName, plural } from './names.js';
 import { mergedSchema, variantsOf } from './schema-parts.js';
 import type { Item } from './simulator.js';
@@ -10,7 +11,19 @@ export interface Place {
 }
 
 const WRAPPERS = ['result', 'data', 'item', 'record', 'response', 'payload', 'output'];
-const LISTS = ['items', 'results', 'data', 'records', 'entries', 'nodes', 'list', 'values', 'result', 'hits', 'matches'];
+const LISTS = [
+  'items',
+  'results',
+  'data',
+  'records',
+  'entries',
+  'nodes',
+  'list',
+  'values',
+  'result',
+  'hits',
+  'matches',
+];
 
 function shapes(schema: unknown, root: unknown): Item[] {
   const merged = mergedSchema(schema, root);
@@ -61,4 +74,12 @@ function itemsOf(list: unknown, root: unknown): unknown {
 /** A value inside of objects named by a path. */
 export function nested(path: readonly string[], value: unknown): unknown {
   return path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value);
+}
+
+/** `whole` with `value` at a path of members. */
+export function replacedAt(whole: unknown, path: readonly string[], value: unknown): unknown {
+  const [name, ...rest] = path;
+  if (name === undefined) return value;
+  const own = isObject(whole) ? whole : {};
+  return { ...own, [name]: replacedAt(own[name], rest, value) };
 }

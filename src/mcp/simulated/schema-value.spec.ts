@@ -22,7 +22,10 @@ const { schema: schemas } = fc.letrec<{ schema: object; leaf: object }>((tie) =>
     fc
       .constantFrom('^[A-Z]{3}-\\d+$', '^(open|closed)$', '^[^@\\s]+@x\\.org$', '^v?\\d{1,2}(?:\\.\\d)*$')
       .map((pattern) => ({ type: 'string', pattern })),
-    fc.constantFrom({ type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 0.005 }, { type: 'integer', multipleOf: 7 }),
+    fc.constantFrom(
+      { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 0.005 },
+      { type: 'integer', multipleOf: 7 },
+    ),
   ),
   schema: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },

@@ -28,6 +28,8 @@ export interface ValueWish {
   given?: unknown;
   /** Another choice wherever a schema leaves one; for another try. */
   attempt?: number;
+  /** Members of the whole, in plain form, that it does not have: left out, or null, where the schema allows it. */
+  absent?: ReadonlySet<string>;
   /** The schema that local references are about, when the value is a part of a larger one. */
   root?: unknown;
 }
@@ -122,6 +124,13 @@ class ValueMaker {
       if (!required.includes(name) && from === undefined && !isGenerous) continue;
       const member = Object.hasOwn(properties, name) ? properties[name] : schemaOfOther(schema, name);
       if (member === false && !required.includes(name)) continue;
+      if (path.length === 0 && from === undefined && this.wish.absent?.has(plainName(name))) {
+        if (!required.includes(name)) continue;
+        if (typesOf(mergedSchema(member, this.root)).includes('null')) {
+          value[name] = null;
+          continue;
+        }
+      }
       this.set(value, name, () => this.value(member, [...path, name], from && given[from]), required.includes(name));
     }
     this.addOthers(schema, value, given, path);
@@ -178,7 +187,8 @@ class ValueMaker {
     const seen = new Set<string>();
     for (let at = 0; list.length < count; at += 1) {
       if (at > count + 50) throw new UnsatisfiableError();
-      const member = prefix[list.length] ?? (isObject(schema.contains) && list.length === prefix.length ? schema.contains : rest);
+      const member =
+        prefix[list.length] ?? (isObject(schema.contains) && list.length === prefix.length ? schema.contains : rest);
       const one = this.value(member, [...path, String(at)], Array.isArray(known) ? known[at] : undefined);
       const text = schema.uniqueItems === true ? JSON.stringify(one) : '';
       if (schema.uniqueItems === true && seen.has(text)) {
@@ -232,12 +242,18 @@ function schemaOfOther(schema: Item, name: string): unknown {
 
 function pickEnum(choices: unknown[], known: unknown, random: SeededRandom): unknown {
   if (choices.length === 0) throw new UnsatisfiableError();
-  const same = choices.find((choice) => choice === known || (known !== undefined && plainText(choice) === plainText(known)));
+  const same = choices.find(
+    (choice) => choice === known || (known !== undefined && plainText(choice) === plainText(known)),
+  );
   return same === undefined ? random.pick(choices) : same;
 }
 
 function plainText(value: unknown): string {
   return typeof value === 'string' ? plainName(value) : JSON.stringify(value);
+}
+
+function typesOf({ type }: Item): unknown[] {
+  return Array.isArray(type) ? (type as unknown[]) : [type];
 }
 
 /** The type to make: that of what is known if it is allowed, else the first one that is not null. */
@@ -254,7 +270,9 @@ function typeOf(schema: Item, known: unknown, name: string | undefined, random: 
 
 /** The type whose keywords a schema uses without naming it. */
 function impliedType(schema: Item): string | undefined {
-  if (['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties'].some((k) => k in schema)) {
+  if (
+    ['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties'].some((k) => k in schema)
+  ) {
     return 'object';
   }
   if (['items', 'prefixItems', 'minItems', 'contains', 'uniqueItems'].some((k) => k in schema)) return 'array';
@@ -373,5 +391,8 @@ function textFor(schema: Item, name: string, random: SeededRandom): string {
   if (typeof schema.pattern === 'string') return textOfPattern(schema.pattern, random) ?? words(random, 2);
   const made = (typeof schema.format === 'string' && textOfFormat(schema.format, random)) || textOfName(name, random);
   const long = made.length < min ? made + ` ${words(random, 8)}`.repeat(Math.ceil(min / 20) + 1) : made;
-  return long.slice(0, Math.min(max, Math.max(min, made.length))).trim().padEnd(min, 'x');
+  return long
+    .slice(0, Math.min(max, Math.max(min, made.length)))
+    .trim()
+    .padEnd(min, 'x');
 }

@@ -57,6 +57,8 @@ export interface KindModel {
   idSchema: Item | undefined;
   /** The property that holds its name. */
   label: string;
+  /** The state a thing is in at first, by the property that holds it; empty where no schema lists states. */
+  firstState: Item;
 }
 
 /** What a frozen server's tools are, and the things they are about. */
@@ -110,7 +112,20 @@ function toKind(kind: string, tools: ToolModel[]): KindModel {
     creatable: new Set(created.map(plainName)),
     idSchema: idSchemaOf(kind, tools, view),
     label: (label === undefined ? undefined : plain.get(label)) ?? 'name',
+    firstState: firstStateOf(properties, view.root),
   };
+}
+
+/** States in which things begin, in plain form. */
+const BEGINNING = /^(open|new|active|todo|pending|draft|queued|created|backlog)$/;
+
+function firstStateOf(properties: Item, root: unknown): Item {
+  for (const [name, schema] of Object.entries(properties)) {
+    const { enum: states } = mergedSchema(schema, root);
+    if (!Array.isArray(states) || !/^(state|status)$/i.test(name)) continue;
+    return { [name]: states.find((one) => typeof one === 'string' && BEGINNING.test(plainName(one))) ?? states[0] };
+  }
+  return {};
 }
 
 function viewOf(kind: string, tools: ToolModel[]): KindModel['view'] {

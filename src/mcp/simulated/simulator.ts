@@ -93,3 +93,8 @@ export function textResult(text: string): ToolResult {
 export function errorResult(text: string): ToolResult {
   return { ...textResult(text), isError: true };
 }
+
+/** A result whose structured form stands beside its text, as MCP wants. */
+export function structuredResult(value: unknown): ToolResult {
+  return { ...textResult(JSON.stringify(value)), structuredContent: value };
+}

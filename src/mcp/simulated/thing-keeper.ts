@@ -10,8 +10,10 @@ import { nextNumber, thingsOf, type Thing, type World } from './world.js';
 
 /** Arguments that say how much of a list is wanted, and how it is shown. */
 export const limitNames = /^(limit|perpage|pagesize|maxresults|maxitems|count|top|first|size|take|maximum|n|max)$/;
-const PAGING = /^(page|offset|skip|start|cursor|after|before|nextcursor|pagetoken|from|sort|sortby|order|orderby|direction|format|fields|include|expand|verbose|since|until)$/;
-export const queryNames = /^(query|q|search|searchterm|searchquery|text|term|keyword|keywords|pattern|filter|question)$/;
+const PAGING =
+  /^(page|offset|skip|start|cursor|after|before|nextcursor|pagetoken|from|sort|sortby|order|orderby|direction|format|fields|include|expand|verbose|since|until)$/;
+export const queryNames =
+  /^(query|q|search|searchterm|searchquery|text|term|keyword|keywords|pattern|filter|question)$/;
 
 /** Values of an argument that leave nothing out. */
 const ANY = new Set(['all', 'any', '*', '']);
@@ -40,6 +42,11 @@ export class ThingKeeper {
     return { number, id: wanted, given };
   }
 
+  /** A new thing that a call asked for: with the defaults of what the call left out, in the state things begin in. */
+  create(world: World, said: Item, defaults: Item, id?: unknown): Thing {
+    return { ...this.make(world, { ...defaults, ...said }, id), isCreated: true };
+  }
+
   /** Everything about a thing: what was said of it, and the rest made up. */
   view(thing: Thing): Item {
     const known = this.views.get(thing);
@@ -53,7 +60,8 @@ export class ThingKeeper {
   shown(thing: Thing, schema: unknown, root: unknown, alike: Item = {}): Item {
     const given = { ...alike, ...this.aliases(thing, schema, root), ...spelled(thing.given, schema, root) };
     try {
-      const value = satisfyingValue(schema, null, { seed: this.seedOf(thing.number), given, root });
+      const absent = thing.isCreated ? this.model.creatable : undefined;
+      const value = satisfyingValue(schema, null, { seed: this.seedOf(thing.number), given, root, absent });
       return isObject(value) ? value : given;
     } catch (error) {
       if (error instanceof UnsatisfiableError) return given;
@@ -68,7 +76,7 @@ export class ThingKeeper {
     const isLabel = !this.idNames.has(plainName(name));
     return (
       candidates.find((thing) => textOf(thing.id) === wanted || textOf(ownValue(thing.given, name)) === wanted) ??
-      candidates.find((thing) => textOf(thing.given[this.model.label]) === wanted) ??
+      candidates.find((thing) => namesIn(thing.given[this.model.label]).includes(wanted)) ??
       (isLabel ? candidates.find((thing) => textOf(ownValue(this.view(thing), name)) === wanted) : undefined)
     );
   }
@@ -80,9 +88,10 @@ export class ThingKeeper {
       if (limitNames.test(plain) || PAGING.test(plain) || queryNames.test(plain)) return true;
       if (typeof value === 'object' || ANY.has(textOf(value))) return true;
       const said = ownValue(thing.given, name);
-      if (said !== undefined) return Array.isArray(said) ? said.map(textOf).includes(textOf(value)) : textOf(said) === textOf(value);
+      if (said !== undefined)
+        return Array.isArray(said) ? said.map(textOf).includes(textOf(value)) : textOf(said) === textOf(value);
       if (this.idNames.has(plain) && plain !== 'key' && plain !== 'number') return textOf(thing.id) === textOf(value);
-      if (thing.isCreated && this.model.creatable.has(plain)) return textOf(this.defaultOf(name)) === textOf(value);
+      if (thing.isCreated && this.model.creatable.has(plain)) return false;
       return !this.hasFewChoices(name) || textOf(ownValue(this.view(thing), name)) === textOf(value);
     });
   }
@@ -91,7 +100,10 @@ export class ThingKeeper {
   isFound(thing: Thing, query: string): boolean {
     if (Object.keys(thing.given).length === 0) return true;
     const text = JSON.stringify({ ...this.view(thing), id: thing.id }).toLowerCase();
-    const words = query.toLowerCase().split(/[^\p{L}\p{N}@./#_-]+/u).filter((word) => word !== '' && !/^\w+:/.test(word));
+    const words = query
+      .toLowerCase()
+      .split(/[^\p{L}\p{N}@./#_-]+/u)
+      .filter((word) => word !== '' && !/^\w+:/.test(word));
     return words.every((word) => text.includes(word));
   }
 
@@ -125,15 +137,15 @@ export class ThingKeeper {
     return found;
   }
 
-  private defaultOf(name: string): unknown {
-    const schema = ownValue(this.model.properties, name);
-    return isObject(schema) ? schema.default : undefined;
-  }
-
   private hasFewChoices(name: string): boolean {
     const schema = mergedSchema(ownValue(this.model.properties, name), this.model.view.root);
     return Array.isArray(schema.enum) || schema.type === 'boolean' || /^(state|status)$/.test(plainName(name));
   }
+}
+
+/** A name, and its last part: `acme/site` is found as `site` too. */
+function namesIn(label: unknown): string[] {
+  return typeof label === 'string' ? [textOf(label), textOf(label.split('/').at(-1))] : [];
 }
 
 /** A member by its name in any spelling. */
@@ -157,8 +169,10 @@ function spelled(given: Item, schema: unknown, root: unknown): Item {
     if ((plain === 'state' || plain === 'status') && ownValue(given, name) === undefined) words[name] = state;
     const isFlag = type === 'boolean' && ownValue(given, name) === undefined;
     if (isFlag && (plain === plainName(state) || plain === `is${plainName(state)}`)) words[name] = true;
-    if (isFlag && /^(is)?(done|completed|closed|archived|finished)$/.test(plain) && state === 'open') words[name] = false;
-    if (isFlag && /^(is)?(done|completed|finished)$/.test(plain) && /^(done|completed|finished)$/.test(state)) words[name] = true;
+    if (isFlag && /^(is)?(done|completed|closed|archived|finished)$/.test(plain) && state === 'open')
+      words[name] = false;
+    if (isFlag && /^(is)?(done|completed|finished)$/.test(plain) && /^(done|completed|finished)$/.test(state))
+      words[name] = true;
   }
   return words;
 }

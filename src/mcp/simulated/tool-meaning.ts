@@ -11,7 +11,10 @@ const verbs: Record<string, Deed> = {
   ...verbsOf('get', 'get read fetch retrieve show view describe lookup'),
   ...verbsOf('list', 'list ls browse enumerate'),
   ...verbsOf('search', 'search find query filter'),
-  ...verbsOf('update', 'update edit set change modify patch rename move assign put close reopen complete resolve finish mark'),
+  ...verbsOf(
+    'update',
+    'update edit set change modify patch rename move assign put close reopen complete resolve finish mark',
+  ),
   ...verbsOf('delete', 'delete remove archive destroy drop cancel revoke erase'),
 };
 
@@ -21,14 +24,35 @@ function verbsOf(deed: Deed, words: string): Record<string, Deed> {
 
 /** The deed a word names, also as `creating` or `deletion`; null when it names none. */
 export function deedOf(word: string): Deed | null {
-  const stems = [word, word.replace(/ing$/, ''), word.replace(/ing$/, 'e'), word.replace(/ting$/, 't'), word.replace(/s$/, '')];
+  const stems = [
+    word,
+    word.replace(/ing$/, ''),
+    word.replace(/ing$/, 'e'),
+    word.replace(/ting$/, 't'),
+    word.replace(/s$/, ''),
+  ];
   const known = stems.find((stem) => Object.hasOwn(verbs, stem));
   return known === undefined ? null : (verbs[known] as Deed);
 }
 
 /** Words behind which a tool's name says more about how than about what. */
 const ENDS = new Set(['by', 'for', 'of', 'in', 'from', 'with', 'to', 'on', 'at', 'as', 'using', 'via', 'into', 'and']);
-const FILLERS = new Set(['all', 'my', 'the', 'a', 'an', 'new', 'single', 'one', 'multiple', 'many', 'list', 'details', 'detail', 'info']);
+const FILLERS = new Set([
+  'all',
+  'my',
+  'the',
+  'a',
+  'an',
+  'new',
+  'single',
+  'one',
+  'multiple',
+  'many',
+  'list',
+  'details',
+  'detail',
+  'info',
+]);
 
 /** What changes by itself when a tool is called so. */
 const stateAfter: Record<string, string> = {
@@ -67,7 +91,13 @@ export function meaningOf(tool: Item): ToolMeaning | null {
   const idArgument = idArgumentOf(tool, kind, deed);
   const isList = deed === 'get' && isPlural(last) && !isOwnId(idArgument, kind);
   const leaves = stateAfter[verb] ?? null;
-  return { deed: isList ? 'list' : deed, kind, idArgument: isList ? null : idArgument, leaves, isUpsert: verb === 'set' || verb === 'put' };
+  return {
+    deed: isList ? 'list' : deed,
+    kind,
+    idArgument: isList ? null : idArgument,
+    leaves,
+    isUpsert: verb === 'set' || verb === 'put',
+  };
 }
 
 function nounOf(words: string[]): string[] {
@@ -111,6 +141,7 @@ function idArgumentOf(tool: Item, kind: string, deed: Deed): string | null {
   if (deed === 'create') return null;
   const { required } = mergedSchema(tool.inputSchema, tool.inputSchema);
   const [only, ...more] = Array.isArray(required) ? (required as string[]) : [];
-  const isPlain = (name: string) => ['string', 'integer', 'number'].includes(String((properties[name] as Item | undefined)?.type));
+  const isPlain = (name: string) =>
+    ['string', 'integer', 'number'].includes(String((properties[name] as Item | undefined)?.type));
   return only !== undefined && more.length === 0 && isPlain(only) ? only : null;
 }
