@@ -1,15 +1,12 @@
 import type { Channel } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
-import { CallerLeftError, UpstreamFailure, UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
+import { UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
+import type { ConnectionRef } from './connection.types.js';
 import { statusAfter } from './connection-status.js';
 import type { StatusObserver } from './status-recorder.js';
 
 /** The row a link was made from. */
-export interface LinkedRow {
-  id: string;
-  revision: number;
-  namespaceId: string;
-}
+export type LinkedRow = Pick<ConnectionRef, 'id' | 'revision' | 'namespaceId'>;
 
 /** The live end of a connection in this process: its channel, watched, so that every outcome reaches the status. */
 export class ConnectionLink extends Link {
@@ -33,13 +30,13 @@ export class ConnectionLink extends Link {
   }
 
   protected override failed(method: string, error: Error): Error {
-    if (error instanceof UpstreamFailure && saysSomething(method, error)) this.observer.failed(statusAfter(error));
+    const status = saysSomething(method, error) ? statusAfter(error) : null;
+    if (status) this.observer.failed(status);
     return error;
   }
 }
 
-/** A caller that leaves, or one slow tool, says nothing about the connection. */
-function saysSomething(method: string, failure: UpstreamFailure): boolean {
-  if (failure instanceof CallerLeftError) return false;
+/** One slow tool says nothing about the connection. */
+function saysSomething(method: string, failure: Error): boolean {
   return !(failure instanceof UpstreamTimeoutError && method === 'tools/call' && failure.outcomeUnknown);
 }

@@ -2,6 +2,15 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { CredentialsModule } from '../credentials/credentials.module.js';
+import { ReleasesModule } from '../releases/releases.module.js';
+import { ServersModule } from '../servers/servers.module.js';
+import { ConnectionChannels } from './connection-channels.js';
+import { ConnectionCheck } from './connection-check.js';
+import { ConnectionReader } from './connection-reader.js';
+import { ConnectionUrls } from './connection-urls.js';
+import { ConnectionValues } from './connection-values.js';
+import { TargetResolver } from './target-resolver.js';
 import { ConnectionLinks } from './connection-links.js';
 import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
@@ -14,8 +23,27 @@ import { StatusRecorder } from './status-recorder.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Connection]), AuthModule, NamespacesModule],
+  imports: [
+    TypeOrmModule.forFeature([Connection]),
+    AuthModule,
+    NamespacesModule,
+    ServersModule,
+    CredentialsModule,
+    ReleasesModule,
+  ],
   controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionsController],
-  providers: [ConnectionsService, ConnectionListService, ConnectionToolsService, ConnectionLinks, StatusRecorder],
+  providers: [
+    ConnectionsService,
+    ConnectionListService,
+    ConnectionToolsService,
+    ConnectionReader,
+    ConnectionCheck,
+    ConnectionLinks,
+    ConnectionChannels,
+    ConnectionValues,
+    ConnectionUrls,
+    TargetResolver,
+    StatusRecorder,
+  ],
 })
 export class ConnectionsModule {}

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import type { Channel } from '../../mcp/channel.js';
+import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import type { HttpTarget } from '../../mcp/channels/http-wire.js';
 import { FrontRefusal } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
@@ -14,13 +15,14 @@ import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
-import { InvocationRecord } from './invocation-record.js';
+import { InvocationRecord, type Answered } from './invocation-record.js';
 import { InvocationObserver } from './invocation.types.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
-import { inputNames, valuesOf, type RunValues } from './run-input.js';
+import { inputNames, valuesFor, valuesOf, type GivenValues, type RunValues } from './run-input.js';
 import { RunLink } from './run-link.js';
-import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
-import { toRunnable, type Runnable } from './runnable.js';
+import { NotRunnableError, RunPathNotFoundError, ServerGoneError } from './run.errors.js';
+import { toRunnable, type Runnable, type RunnableRelease } from './runnable.js';
+import { ServerChannel } from './server-channel.js';
 
 /** A server is believed this long; a change also arrives over the relay, at once. */
 const SERVER_CACHED_MS = 5_000;
@@ -29,8 +31,22 @@ const SERVERS_CACHED_MAX = 50_000;
 /** Open upstream sessions at most: one for each release, account, and set of values its callers send. */
 const LINKS_MAX = 5_000;
 
+/** Marks the keys of servers that are known by their id; no slug holds a colon. */
+const BY_ID = 'id:';
+
+/** A call that came by a connection stands in the records as if it had come by the run address. */
+const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
+
 /** What no slug is made of is not looked for. */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
+
+/** A connection to a server, which keeps its own values and its own upstream session. */
+export interface ServerUser extends GivenValues {
+  /** What the server is called, also when it is gone. */
+  serverName: string;
+  /** The token for the release's upstream, if the connection holds one: `HttpTarget.bearer`, told which upstream. */
+  bearer?: (upstreamUrl: string, rejected?: string) => Promise<string | null>;
+}
 
 /** Who calls, and what they call below the server's address. */
 export interface RunCaller {
@@ -45,7 +61,7 @@ export interface RunCaller {
 export class RunService implements OnModuleInit, OnApplicationShutdown {
   private readonly front: HttpFront;
   private readonly links = new LinkPool<RunLink>('run', LINKS_MAX);
-  private readonly servers = new RowCache<Runnable>((slug) => this.load(slug), {
+  private readonly servers = new RowCache<Runnable>((key) => this.load(key), {
     max: SERVERS_CACHED_MAX,
     ttlMs: SERVER_CACHED_MS,
   });
@@ -74,6 +90,32 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const found = SLUG.test(slug) ? await this.servers.get(slug) : null;
     if (!found) throw new ServerNotFoundError();
     return found;
+  }
+
+  /**
+   * A channel of its own to a server's current release, for one connection; it follows the server to later releases. Calls
+   * are recorded and counted like those at the run address, without a way through HTTP. What is missing rejects at the
+   * call: ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
+   */
+  channelFor(serverId: string, user: ServerUser): Channel {
+    return new ServerChannel<UsableRelease>({
+      current: async () => {
+        const runnable = await this.servers.get(`${BY_ID}${serverId}`);
+        if (!runnable) throw new ServerGoneError(user.serverName);
+        return usable(runnable);
+      },
+      connect: ({ runnable, release }) => {
+        const values = valuesFor(release.config, user);
+        const { bearer } = user;
+        const upstream = release.upstream.href;
+        return this.linkTo(
+          runnable,
+          release,
+          this.channel(release.upstream, values, bearer && ((rejected) => bearer(upstream, rejected))),
+        );
+      },
+      watch: (call, work) => this.watched(serverId, call, work),
+    });
   }
 
   /**
@@ -107,7 +149,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       if (record) {
         const { serverId, release } = runnable;
         const url = [this.addresses.run(runnable.slug), ...path.map(encodeURIComponent)].join('/');
-        this.observer.finished(record.finish({ serverId, releaseId: release.id }, request, url, response));
+        this.observer.finished(
+          record.finish({ serverId, releaseId: release.id }, url, {
+            method: request.method ?? 'POST',
+            status: response.statusCode,
+          }),
+        );
       }
     }
   }
@@ -118,19 +165,15 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    *
    * @throws NotRunnableError, InputRequiredError, InputInvalidError
    */
-  channelTo(
-    { serverId, name, release }: Runnable,
-    accountId: string,
-    request: Pick<IncomingMessage, 'headers' | 'url'>,
-  ): Channel {
+  channelTo(runnable: Runnable, accountId: string, request: Pick<IncomingMessage, 'headers' | 'url'>): Channel {
+    const { release } = runnable;
     if ('reason' in release) throw new NotRunnableError(release.reason);
-    const { id, upstream, config } = release;
+    const { id, config } = release;
     const values = config.fields.length === 0 ? null : valuesOf(config, request);
     const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
     const held = this.links.get(key);
     if (held) return held;
-    const target = { serverId, releaseId: id, serverName: name, upstream, inputs: inputNames(config) };
-    const link = new RunLink(this.channel(upstream, values), target);
+    const link = this.linkTo(runnable, release, this.channel(release.upstream, values));
     this.links.put(key, link);
     return link;
   }
@@ -148,18 +191,49 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  private channel(upstream: URL, values: RunValues | null): Channel {
+  private linkTo({ serverId, name }: Runnable, { id, upstream, config }: RunnableRelease, channel: Channel): RunLink {
+    return new RunLink(channel, {
+      serverId,
+      releaseId: id,
+      serverName: name,
+      upstream,
+      inputs: inputNames(config),
+    });
+  }
+
+  /** Counts and records a call that came by a connection. */
+  private async watched(serverId: string, call: McpCall, work: () => Promise<McpReply>): Promise<McpReply> {
+    this.observer.started(serverId);
+    this.registry.countUse(serverId);
+    if (!this.observer.wantsRecords) return work();
+    const record = new InvocationRecord();
+    record.asked(call.method, call.params === undefined ? undefined : JSON.parse(call.params));
+    try {
+      return await work();
+    } catch (error) {
+      record.threw(error);
+      throw error;
+    } finally {
+      const known = await this.servers.get(`${BY_ID}${serverId}`);
+      const url = known ? this.addresses.run(known.slug) : '';
+      if (known) this.observer.finished(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
+    }
+  }
+
+  private channel(upstream: URL, values: RunValues | null, bearer?: HttpTarget['bearer']): Channel {
     const url = new URL(upstream);
     for (const [name, value] of values?.query ?? []) url.searchParams.append(name, value);
     return new HttpChannel(this.egress, {
       url,
       headers: values?.headers ?? {},
+      bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
     });
   }
 
-  private async load(slug: string): Promise<Runnable | null> {
-    const server = await this.registry.findRunnable(slug);
+  private async load(key: string): Promise<Runnable | null> {
+    const by = key.startsWith(BY_ID) ? { id: key.slice(BY_ID.length) } : { slug: key };
+    const server = await this.registry.findRunnable(by);
     return server && toRunnable(server);
   }
 
@@ -173,6 +247,20 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     this.forget(id);
     this.links.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current);
   }
+}
+
+/** A release that can be called, with its server. */
+interface UsableRelease {
+  releaseId: string;
+  runnable: Runnable;
+  release: RunnableRelease;
+}
+
+/** @throws NotRunnableError */
+function usable(runnable: Runnable): UsableRelease {
+  const { release } = runnable;
+  if ('reason' in release) throw new NotRunnableError(release.reason);
+  return { releaseId: release.id, runnable, release };
 }
 
 /** The server's address itself and the `/mcp` below it, which many clients add. */

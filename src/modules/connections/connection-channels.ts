@@ -1,0 +1,44 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import type { Channel } from '../../mcp/channel.js';
+import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
+import { Egress } from '../../platform/egress/egress.js';
+import { ServerGoneError } from '../releases/run.errors.js';
+import { RunService } from '../releases/run.service.js';
+import type { ConnectionTarget } from './connection.types.js';
+import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+
+/** Makes the channel a connection calls through: one line for each kind of target. */
+@Injectable()
+export class ConnectionChannels {
+  constructor(
+    private readonly runs: RunService,
+    private readonly egress: Egress,
+    private readonly env: Env,
+  ) {}
+
+  to(target: ConnectionTarget): Channel {
+    switch (target.kind) {
+      case 'url':
+        return new HttpChannel(this.egress, {
+          url: new URL(target.url),
+          headers: target.headers,
+          connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+        });
+      case 'server':
+        if (target.serverId === null) return new RefusingChannel(() => new ServerGoneError(target.serverName));
+        return this.runs.channelFor(target.serverId, {
+          serverName: target.serverName,
+          headers: target.headers,
+          query: target.query,
+        });
+      case 'mock':
+        return new RefusingChannel(() => new SourceNotRunnableError());
+      case 'source':
+        return new RefusingChannel(() => new SourceNotRunnableError());
+      case 'uplink':
+        return new RefusingChannel(() => new UplinkDisconnectedError());
+    }
+  }
+}
