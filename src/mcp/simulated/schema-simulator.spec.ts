@@ -26,7 +26,9 @@ class Mock {
 
   call(tool: string, given: Item = {}): ToolResult {
     this.seq += 1;
-    const { result, world } = this.simulator.answer(tool, given, { seq: this.seq, world: this.world });
+    const call = { tool, arguments: given };
+    const answer = this.simulator.answerer(call);
+    const { result, world } = this.simulator.settle(call, { seq: this.seq, world: this.world }, answer);
     // As the database keeps it.
     this.world = JSON.parse(JSON.stringify(world)) as World;
     return result;

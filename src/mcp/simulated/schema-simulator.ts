@@ -9,6 +9,7 @@ import {
   structuredResult,
   textResult,
   type Answered,
+  type AskedCall,
   type Answerer,
   type FrozenServer,
   type Item,
@@ -63,22 +64,27 @@ export class SchemaSimulator implements Simulator {
     return fault === null ? null : errorResult(said);
   }
 
-  /** What the scenario says must go wrong with a call; null when nothing. */
-  failure(name: string, { seq, world }: Moment): ToolResult | null {
+  prepare(call: SimulatedCall): Promise<Answerer> {
+    return Promise.resolve(this.answerer(call));
+  }
+
+  /** What {@link prepare} gives, at once. */
+  answerer({ tool, arguments: given }: AskedCall): Answerer {
+    return ({ world }) => {
+      const answered = this.carriedOut(this.tool(tool), given, world);
+      return { ...answered, world: counted(answered.world, tool) };
+    };
+  }
+
+  /** What a call comes to at its place: a refusal, the failure the scenario asks for, or what `answer` says. */
+  settle({ tool, arguments: given }: AskedCall, moment: Moment, answer: Answerer): Answered {
+    const refused = this.refusal(tool, given) ?? this.failure(tool, moment);
+    return refused ? { result: refused, world: counted(moment.world, tool) } : answer(moment);
+  }
+
+  private failure(name: string, { seq, world }: Moment): ToolResult | null {
     const message = failureFor(this.scenario.failures, this.tool(name), { seq, world });
     return message === null ? null : errorResult(message);
-  }
-
-  prepare({ tool, arguments: given }: SimulatedCall): Promise<Answerer> {
-    return Promise.resolve((moment) => this.answer(tool, given, moment));
-  }
-
-  /** The answer at its place. */
-  answer(name: string, given: Item, moment: Moment): Answered {
-    const refusal = this.refusal(name, given) ?? this.failure(name, moment);
-    if (refusal) return { result: refusal, world: counted(moment.world, name) };
-    const { result, world } = this.carriedOut(this.tool(name), given, moment.world);
-    return { result, world: counted(world, name) };
   }
 
   private carriedOut(tool: ToolModel, given: Item, world: World): Answered {

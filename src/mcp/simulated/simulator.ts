@@ -28,10 +28,14 @@ export interface PastCall {
   answer: string | null;
 }
 
-/** One call of a tool the server has, whose arguments its input schema allows. */
-export interface SimulatedCall {
+/** Which tool is called with what. */
+export interface AskedCall {
   tool: string;
   arguments: Item;
+}
+
+/** One call of a tool the server has, whose arguments its input schema allows. */
+export interface SimulatedCall extends AskedCall {
   /** The newest earlier calls, oldest first. */
   recent: (limit: number) => Promise<PastCall[]>;
   /** How long the answer may take, from now. */
@@ -68,7 +72,7 @@ export interface MockHistory {
   /** The newest calls, oldest first. */
   recent(limit: number): Promise<PastCall[]>;
   /** Puts a call behind all others, exactly once, and answers it there. */
-  append(call: { tool: string; arguments: Item }, answer: Answerer): Promise<ToolResult>;
+  append(call: AskedCall, answer: Answerer): Promise<ToolResult>;
 }
 
 /** Members of a result's `_meta` that say where an answer comes from. */

@@ -1,7 +1,7 @@
 import { isObject } from '../../platform/text/json-object.js';
 import { plainName, plural } from './names.js';
 import { mergedSchema } from './schema-parts.js';
-import { listPlace, nested, thingPlace } from './schema-places.js';
+import { listPlace, nested, replacedAt, thingPlace } from './schema-places.js';
 import { satisfyingValue, UnsatisfiableError } from './schema-value.js';
 import type { ToolModel } from './server-model.js';
 import { errorResult, structuredResult, textResult, type Answered, type Item, type ToolResult } from './simulator.js';

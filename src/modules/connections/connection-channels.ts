@@ -7,6 +7,7 @@ import { Egress } from '../../platform/egress/egress.js';
 import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
+import { MockChannels } from './mock/mock-channels.js';
 import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
@@ -14,6 +15,7 @@ import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.e
 export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
+    private readonly mocks: MockChannels,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
@@ -34,7 +36,7 @@ export class ConnectionChannels {
           query: target.query,
         });
       case 'mock':
-        return new RefusingChannel(() => new SourceNotRunnableError());
+        return this.mocks.channelTo(target);
       case 'source':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'uplink':

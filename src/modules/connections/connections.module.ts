@@ -19,12 +19,16 @@ import { ConnectionToolsService } from './connection-tools.service.js';
 import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
+import { ConnectionMock } from './mock/connection-mock.entity.js';
+import { MockCall } from './mock/mock-call.entity.js';
+import { MockChannels } from './mock/mock-channels.js';
+import { MockCreation } from './mock/mock-creation.js';
 import { StatusRecorder } from './status-recorder.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Connection]),
+    TypeOrmModule.forFeature([Connection, ConnectionMock, MockCall]),
     AuthModule,
     NamespacesModule,
     ServersModule,
@@ -44,6 +48,8 @@ import { StatusRecorder } from './status-recorder.js';
     ConnectionUrls,
     TargetResolver,
     StatusRecorder,
+    MockChannels,
+    MockCreation,
   ],
 })
 export class ConnectionsModule {}
