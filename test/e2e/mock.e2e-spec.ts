@@ -3,6 +3,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace, createServer } from '../support/factories.js';
+import { startLanguageModel } from '../support/language-model.js';
 import { releaseServer, pathOf } from '../support/server-rows.js';
 import { tracker } from '../support/tracker.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
@@ -264,4 +265,46 @@ describe('what is frozen', () => {
       .post(`/connect/${namespace}`, { server: huge, mock: { enabled: true } });
     expect([status, body.message]).toEqual([400, expect.stringMatching(/larger than 4 MB/)]);
   });
+});
+
+describe('with a language model', () => {
+  verifies(
+    ['connection:mock:model', 'connection:mock:model-bounded', 'connection:mock:never-reaches-upstream'],
+    'it answers, as often as it may be asked; then the schemas answer, and say so',
+    async () => {
+      const model = await startLanguageModel();
+      const sibling = await app.sibling({
+        SIMULATOR_URL: `${model.origin}/v1`,
+        SIMULATOR_MODEL: 'small',
+        SIMULATOR_API_KEY: 'the-key',
+        SIMULATOR_DAILY_CALLS_MAX: '8',
+        EGRESS_ALLOW: '10.9.9.9',
+      });
+      try {
+        model.answer = () => JSON.stringify({ result: { city: 'Lisbon', temperature: 3, conditions: 'rain' } });
+        const path = await mockOf('It is winter. create_issue fails');
+        const weather = () => call(path, 'get_weather', { city: 'Lisbon' }, sibling);
+        expect(await weather()).toMatchObject({
+          structuredContent: { temperature: 3 },
+          _meta: { 'slipway/simulator': 'model' },
+        });
+        expect((await weather())._meta).toEqual({ 'slipway/simulator': 'model' });
+        expect(model.questions[1].prompt).toContain('"temperature":3');
+        expect(model.questions[1].prompt).toContain('It is winter');
+        expect(await weather()).toMatchObject({
+          structuredContent: { city: 'Lisbon' },
+          _meta: { 'slipway/simulator': 'schema', 'slipway/reason': expect.stringMatching(/today/) },
+        });
+        expect((await call(path, 'create_issue', { title: 'x' }, sibling)).isError).toBe(true);
+        expect((await call(path, 'get_weather', {}, sibling)).isError).toBe(true);
+        expect(model.questions).toHaveLength(2);
+        // A process without the setting answers from the schemas, as if that were all there is.
+        expect(await call(path, 'get_weather', { city: 'Lisbon' })).not.toHaveProperty('_meta');
+        expect(upstream.count('tools/call')).toBe(0);
+      } finally {
+        await sibling.close();
+        await model.close();
+      }
+    },
+  );
 });

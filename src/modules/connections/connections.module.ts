@@ -22,13 +22,15 @@ import { ConnectionsService } from './connections.service.js';
 import { ConnectionMock } from './mock/connection-mock.entity.js';
 import { MockCall } from './mock/mock-call.entity.js';
 import { MockChannels } from './mock/mock-channels.js';
+import { MockModel } from './mock/mock-model.js';
+import { SimulatorDay } from './mock/simulator-day.entity.js';
 import { MockCreation } from './mock/mock-creation.js';
 import { StatusRecorder } from './status-recorder.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Connection, ConnectionMock, MockCall]),
+    TypeOrmModule.forFeature([Connection, ConnectionMock, MockCall, SimulatorDay]),
     AuthModule,
     NamespacesModule,
     ServersModule,
@@ -50,6 +52,7 @@ import { StatusRecorder } from './status-recorder.js';
     StatusRecorder,
     MockChannels,
     MockCreation,
+    MockModel,
   ],
 })
 export class ConnectionsModule {}

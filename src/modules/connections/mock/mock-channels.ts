@@ -7,6 +7,7 @@ import { SchemaSimulator } from '../../../mcp/simulated/schema-simulator.js';
 import { SimulatedChannel, type SimulatedServer } from '../../../mcp/simulated/simulated-channel.js';
 import { ResourceNotFoundError } from '../connections.errors.js';
 import { ConnectionMock } from './connection-mock.entity.js';
+import { MockModel } from './mock-model.js';
 import { MockLog } from './mock-log.js';
 
 /** Frozen servers held in memory by one process: so many, and so many characters of JSON. */
@@ -16,6 +17,7 @@ const HELD_CHARS_MAX = 64 * 1024 * 1024;
 /** Which mock, and what seeds it. */
 export interface MockTarget {
   id: string;
+  namespaceId: string;
   scenario: string | null;
 }
 
@@ -28,7 +30,10 @@ export class MockChannels {
     sizeCalculation: ({ chars }) => chars,
   });
 
-  constructor(@InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>) {}
+  constructor(
+    @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
+    private readonly model: MockModel,
+  ) {}
 
   channelTo(target: MockTarget): Channel {
     return new SimulatedChannel(() => this.find(target));
@@ -46,13 +51,14 @@ export class MockChannels {
   }
 
   /** @throws ResourceNotFoundError */
-  private async load({ id, scenario }: MockTarget): Promise<SimulatedServer> {
+  private async load({ id, namespaceId, scenario }: MockTarget): Promise<SimulatedServer> {
     const row = await this.mocks.findOneBy({ connectionId: id });
     if (!row) throw new ResourceNotFoundError();
     const { seed, server } = row;
     const schema = new SchemaSimulator(server, { seed, scenario });
+    const simulator = this.model.before(schema, { namespaceId, scenario });
     const history = new MockLog(this.mocks.manager.connection, id, schema.firstWorld);
-    const simulated: SimulatedServer = { server, schema, simulator: schema, history };
+    const simulated: SimulatedServer = { server, schema, simulator, history };
     this.held.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length });
     return simulated;
   }
