@@ -54,9 +54,10 @@ export class ModelSimulator implements Simulator {
   ) {}
 
   async prepare(call: SimulatedCall): Promise<Answerer> {
+    if (this.schema.refusal(call)) return this.schema.answerer(call);
     try {
       const result = marked(await this.answer(call), { [simulatorMark.by]: 'model' });
-      return ({ world }) => ({ result, world: counted(world, call.tool) });
+      return (moment) => this.schema.refused(call, moment) ?? { result, world: counted(moment.world, call.tool) };
     } catch (error) {
       if (!(error instanceof ModelFailure)) throw error;
       return this.fallback(call, error.message);

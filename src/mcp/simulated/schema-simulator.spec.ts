@@ -26,9 +26,8 @@ class Mock {
 
   call(tool: string, given: Item = {}): ToolResult {
     this.seq += 1;
-    const call = { tool, arguments: given };
-    const answer = this.simulator.answerer(call);
-    const { result, world } = this.simulator.settle(call, { seq: this.seq, world: this.world }, answer);
+    const answer = this.simulator.answerer({ tool, arguments: given });
+    const { result, world } = answer({ seq: this.seq, world: this.world });
     // As the database keeps it.
     this.world = JSON.parse(JSON.stringify(world)) as World;
     return result;

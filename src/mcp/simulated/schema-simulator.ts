@@ -58,7 +58,7 @@ export class SchemaSimulator implements Simulator {
   }
 
   /** Why a call is refused before anything else, in the words of real servers; null when its arguments are allowed. */
-  refusal(name: string, given: Item): ToolResult | null {
+  refusal({ tool: name, arguments: given }: AskedCall): ToolResult | null {
     const fault = this.tool(name).checkInput?.(given) ?? null;
     const said = `MCP error -32602: Input validation error: Invalid arguments for tool ${name}: ${fault}`;
     return fault === null ? null : errorResult(said);
@@ -69,17 +69,19 @@ export class SchemaSimulator implements Simulator {
   }
 
   /** What {@link prepare} gives, at once. */
-  answerer({ tool, arguments: given }: AskedCall): Answerer {
-    return ({ world }) => {
-      const answered = this.carriedOut(this.tool(tool), given, world);
-      return { ...answered, world: counted(answered.world, tool) };
+  answerer(call: AskedCall): Answerer {
+    return (moment) => {
+      const refused = this.refused(call, moment);
+      if (refused) return refused;
+      const { result, world } = this.carriedOut(this.tool(call.tool), call.arguments, moment.world);
+      return { result, world: counted(world, call.tool) };
     };
   }
 
-  /** What a call comes to at its place: a refusal, the failure the scenario asks for, or what `answer` says. */
-  settle({ tool, arguments: given }: AskedCall, moment: Moment, answer: Answerer): Answered {
-    const refused = this.refusal(tool, given) ?? this.failure(tool, moment);
-    return refused ? { result: refused, world: counted(moment.world, tool) } : answer(moment);
+  /** A call that did nothing but happen: its arguments are wrong, or the scenario makes it fail. Null for all others. */
+  refused(call: AskedCall, moment: Moment): Answered | null {
+    const result = this.refusal(call) ?? this.failure(call.tool, moment);
+    return result && { result, world: counted(moment.world, call.tool) };
   }
 
   private failure(name: string, { seq, world }: Moment): ToolResult | null {

@@ -4,14 +4,11 @@ import { deadlineIn, withinDeadline } from '../deadline.js';
 import { members } from '../json-text.js';
 import { LEGACY_VERSIONS, rpcCode, type ServerHello, type ServerInfo } from '../protocol.js';
 import { promptResult, resourceResult } from './made-up-content.js';
-import type { SchemaSimulator } from './schema-simulator.js';
 import type { FrozenServer, Item, MockHistory, Simulator, ToolResult } from './simulator.js';
 
 /** A server that is simulated, with who answers for it. */
 export interface SimulatedServer {
   server: FrozenServer;
-  /** Judges arguments and makes scenarios come true, whoever answers. */
-  schema: SchemaSimulator;
   /** Answers tool calls. */
   simulator: Simulator;
   history: MockHistory;
@@ -94,19 +91,18 @@ export class SimulatedChannel implements Channel {
 const LATE = 'The simulated server did not answer in time.';
 
 async function callTool(simulated: SimulatedServer, call: McpCall, params: Item): Promise<ToolResult> {
-  const { schema, simulator, history } = simulated;
+  const { server, simulator, history } = simulated;
   const left = deadlineIn(call.timeoutMs);
   const tool = String(params.name);
-  if (!schema.model.tools.has(tool)) return refuse(`Tool ${tool} not found`);
+  if (!server.tools?.some(({ name }) => name === tool)) return refuse(`Tool ${tool} not found`);
   const given = params.arguments ?? {};
   if (!isObject(given)) return refuse('arguments must be an object');
   const asked = { tool, arguments: given };
-  const isRefused = schema.refusal(tool, given) !== null;
-  const wish = { ...asked, recent: (limit: number) => history.recent(limit), timeoutMs: left() };
-  const answer = await (isRefused ? schema : simulator).prepare(wish);
+  const recent = (limit: number) => history.recent(limit);
+  const answer = await simulator.prepare({ ...asked, recent, timeoutMs: left() });
   // A call that was given up by now leaves no trace.
   if (call.cancellation?.isCancelled) return refuse('The call was cancelled');
-  return history.append(asked, (moment) => schema.settle(asked, moment, answer));
+  return history.append(asked, answer);
 }
 
 function prompt(server: FrozenServer, params: Item): object {

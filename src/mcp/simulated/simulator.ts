@@ -34,7 +34,7 @@ export interface AskedCall {
   arguments: Item;
 }
 
-/** One call of a tool the server has, whose arguments its input schema allows. */
+/** One call of a tool the server has. */
 export interface SimulatedCall extends AskedCall {
   /** The newest earlier calls, oldest first. */
   recent: (limit: number) => Promise<PastCall[]>;

@@ -22,6 +22,12 @@ import { ConnectionsService } from './connections.service.js';
 import { ConnectionMock } from './mock/connection-mock.entity.js';
 import { MockCall } from './mock/mock-call.entity.js';
 import { MockChannels } from './mock/mock-channels.js';
+import { CallRecorder } from './mock/call-recorder.js';
+import { MockReplies } from './mock/mock-replies.js';
+import { MockReply } from './mock/mock-reply.entity.js';
+import { RecordedCallRow } from './mock/recorded-call.entity.js';
+import { RecordingController } from './mock/recording.controller.js';
+import { RecordingsService } from './mock/recordings.service.js';
 import { MockModel } from './mock/mock-model.js';
 import { SimulatorDay } from './mock/simulator-day.entity.js';
 import { MockCreation } from './mock/mock-creation.js';
@@ -30,14 +36,14 @@ import { StatusRecorder } from './status-recorder.js';
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Connection, ConnectionMock, MockCall, SimulatorDay]),
+    TypeOrmModule.forFeature([Connection, ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorDay]),
     AuthModule,
     NamespacesModule,
     ServersModule,
     CredentialsModule,
     ReleasesModule,
   ],
-  controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionsController],
+  controllers: [ConnectionToolsController, ConnectionMcpController, RecordingController, ConnectionsController],
   providers: [
     ConnectionsService,
     ConnectionListService,
@@ -53,6 +59,9 @@ import { StatusRecorder } from './status-recorder.js';
     MockChannels,
     MockCreation,
     MockModel,
+    MockReplies,
+    CallRecorder,
+    RecordingsService,
   ],
 })
 export class ConnectionsModule {}

@@ -37,7 +37,7 @@ export class ConnectionsService {
   /** Creates a connection under a generated id. @throws InvalidInputError, ResourceNotFoundError */
   async create(namespace: OwnedNamespace, body: SetConnectionDto): Promise<ConnectionDto> {
     const target = await this.targets.resolve(body);
-    const mock = await this.mocks.prepare(target, body.mock);
+    const mock = await this.mocks.prepare(namespace.id, target, body.mock);
     for (;;) {
       const id = await this.insert(namespace, generateName(6), target, body, mock);
       if (id) return this.checked(id);
@@ -59,7 +59,7 @@ export class ConnectionsService {
     const where = { namespaceId: namespace.id, connectionId };
     if (!(await this.connections.existsBy(where))) {
       const target = await this.targets.resolve(body);
-      const mock = await this.mocks.prepare(target, body.mock);
+      const mock = await this.mocks.prepare(namespace.id, target, body.mock);
       const id = await this.insert(namespace, connectionId, target, body, mock);
       if (id) return { created: true, connection: await this.checked(id) };
     }

@@ -3,10 +3,12 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
 import type { Channel } from '../../../mcp/channel.js';
+import { ReplaySimulator } from '../../../mcp/simulated/replay-simulator.js';
 import { SchemaSimulator } from '../../../mcp/simulated/schema-simulator.js';
 import { SimulatedChannel, type SimulatedServer } from '../../../mcp/simulated/simulated-channel.js';
 import { ResourceNotFoundError } from '../connections.errors.js';
 import { ConnectionMock } from './connection-mock.entity.js';
+import { MockReplies, replayedIn } from './mock-replies.js';
 import { MockModel } from './mock-model.js';
 import { MockLog } from './mock-log.js';
 
@@ -33,6 +35,7 @@ export class MockChannels {
   constructor(
     @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
     private readonly model: MockModel,
+    private readonly replies: MockReplies,
   ) {}
 
   channelTo(target: MockTarget): Channel {
@@ -56,10 +59,16 @@ export class MockChannels {
     if (!row) throw new ResourceNotFoundError();
     const { seed, server } = row;
     const schema = new SchemaSimulator(server, { seed, scenario });
-    const simulator = this.model.before(schema, { namespaceId, scenario });
+    const recorded = replayedIn(scenario) === null ? null : await this.replies.of(id);
+    const simulator = recorded
+      ? new ReplaySimulator(schema, recorded.calls)
+      : this.model.before(schema, { namespaceId, scenario });
     const history = new MockLog(this.mocks.manager.connection, id, schema.firstWorld);
-    const simulated: SimulatedServer = { server, schema, simulator, history };
-    this.held.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length });
+    const simulated: SimulatedServer = { server, simulator, history };
+    this.held.set(id, {
+      server: Promise.resolve(simulated),
+      chars: JSON.stringify(server).length + (recorded?.chars ?? 0),
+    });
     return simulated;
   }
 }
