@@ -7,6 +7,7 @@ import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { SourceNotRunnableError } from './connections.errors.js';
+import { MockChannels } from './mock/mock-channels.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
@@ -16,6 +17,7 @@ export class ConnectionChannels {
     private readonly runs: RunService,
     private readonly https: HttpChannels,
     private readonly uplinks: UplinkChannels,
+    private readonly mocks: MockChannels,
     private readonly env: Env,
   ) {}
 
@@ -35,7 +37,7 @@ export class ConnectionChannels {
           query: target.query,
         });
       case 'mock':
-        return new RefusingChannel(() => new SourceNotRunnableError());
+        return this.mocks.channelTo(target);
       case 'source':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'uplink':
