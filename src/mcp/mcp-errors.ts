@@ -25,8 +25,8 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
-    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. */
-    readonly hint: 'wrong path' | 'forbidden' | null = null,
+    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. */
+    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | null = null,
     /** The HTTP status that was no MCP answer; null when that is not what went wrong. */
     readonly status: number | null = null,
   ) {
@@ -42,11 +42,13 @@ export class UpstreamAuthRequiredError extends UpstreamFailure {
   /**
    * @param challenges the values of its `WWW-Authenticate` headers, 8 KB at most: where its authorization server is
    * @param wantsMore it knows who we are, and what we may do is not enough
+   * @param setupUrl the page of ours where a person gives the authorization, if there is one
    */
   constructor(
     hasHeaders: boolean,
     readonly challenges: string[] = [],
-    wantsMore = false,
+    readonly wantsMore = false,
+    readonly setupUrl?: string,
   ) {
     super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
   }
@@ -94,6 +96,31 @@ export class UpstreamTimeoutError extends UpstreamFailure {
   }
 }
 
+const PAIR =
+  'Pair one with `smithery mcp add --id <connectionId> -- <command that starts the server>` and keep it running.';
+
+/** No local server is paired with an uplink connection, or its tunnel ended. */
+export class UplinkDisconnectedError extends UpstreamFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'uplink_disconnected';
+
+  /** @param outcomeUnknown the tunnel ended while the request was under way */
+  constructor(override readonly outcomeUnknown = false) {
+    super(
+      outcomeUnknown
+        ? `The tunnel to the local server ended before the answer came. ${PAIR}`
+        : `No local server is paired with this connection. ${PAIR}`,
+    );
+  }
+}
+
+/** The local server behind an uplink has all the work it may have at once; the request was not sent. */
+export class UplinkBusyError extends UpstreamFailure {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+  override readonly retryAfterSeconds = 1;
+}
+
 /** The caller left before the answer came. Nobody reads this. */
 export class CallerLeftError extends UpstreamFailure {
   readonly kind = 'timeout';
@@ -111,7 +138,7 @@ const TLS_CODES =
 /** A failure of the socket, in a sentence. `written`: the request may have reached the upstream. */
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
-  if (error instanceof DomainError) return new UpstreamError(error.message, error.detail);
+  if (error instanceof DomainError) return new UpstreamError(error.message, error.detail, false, 'blocked');
   const { code = '', message } = error as { code?: string; message: string };
   const host = url.hostname;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN' || code === 'EAI_NODATA') {

@@ -350,8 +350,11 @@ describe('the managed domain of a server', () => {
       expect(Date.parse(response.body.updatedAt)).toBeGreaterThan(Date.parse(response.body.createdAt));
       expect((await app.as(owner).get(pathOf(name, '/domains'))).body).toEqual({ domains: [response.body] });
       expect((await app.as(other).get(pathOf(name))).body.deploymentUrl).toBe(url);
-      expect(await app.get(ServersService).findRunnable(slug)).toBeNull();
-      expect(await app.get(ServersService).findRunnable(subdomain)).toMatchObject({ namespace, name: server });
+      expect(await app.get(ServersService).findRunnable({ slug })).toBeNull();
+      expect(await app.get(ServersService).findRunnable({ slug: subdomain })).toMatchObject({
+        namespace,
+        name: server,
+      });
       // The same again changes nothing.
       expect((await rename(owner, name, subdomain)).body).toEqual(response.body);
       const unknown = await rename(owner, name, uniqueName('sub'), 'custom');

@@ -19,8 +19,8 @@ export async function seedConnections(app: TestApp, namespace: string, seeds: Co
     metadata: metadata ?? {},
   }));
   await app.database.query(
-    `INSERT INTO connections (namespace_id, connection_id, name, mcp_url, metadata, status_state)
-     SELECT n.id, row ->> 'id', row ->> 'name', row ->> 'url', row -> 'metadata', 'connected'
+    `INSERT INTO connections (namespace_id, connection_id, name, mcp_url, metadata, status_state, status_reason)
+     SELECT n.id, row ->> 'id', row ->> 'name', row ->> 'url', row -> 'metadata', 'connected', 'ok'
        FROM namespaces n, jsonb_array_elements($2::jsonb) WITH ORDINALITY AS given(row, place)
       WHERE n.name = $1 ORDER BY place`,
     [namespace, JSON.stringify(rows)],

@@ -1,19 +1,21 @@
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { Env } from '../../config/env.js';
-import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
-import { Vault } from '../../platform/vault/vault.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NAMESPACE_DELETED_TOPIC } from '../namespaces/namespaces.service.js';
+import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionLink } from './connection-link.js';
+import { CallRecorder } from './mock/call-recorder.js';
+import { ConnectionValues } from './connection-values.js';
+import type { ConnectionTarget } from './connection.types.js';
 import { isConnectionId } from './connection-target.js';
 import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { StatusRecorder } from './status-recorder.js';
+import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 
 /** A row is believed this long; a change also arrives over the relay, at once. */
 const TARGET_CACHED_MS = 5_000;
@@ -24,42 +26,35 @@ const LINKS_MAX = 50_000;
 
 const CHANGED_TOPIC = 'connections.changed';
 
-/** What a process must know to call a connection. */
-interface Target {
+interface Change {
+  key: string;
   id: string;
-  revision: number;
-  namespaceId: string;
-  mcpUrl: string;
-  headers: Record<string, string>;
+  /** Null when the connection is gone. */
+  revision: number | null;
 }
-
-/** What a connection's row is read for. */
-export type TargetRow = Pick<Connection, 'id' | 'revision' | 'namespaceId' | 'mcpUrl' | 'sealedHeaders'>;
 
 /** The links of this process: one per connection, shared by all callers, opened by the first call. */
 @Injectable()
 export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   private readonly links = new LinkPool<ConnectionLink>('connections', LINKS_MAX);
-  private readonly targets = new RowCache<Target>((key) => this.load(key), {
+  private readonly targets = new RowCache<ConnectionTarget>((key) => this.load(key), {
     max: TARGETS_CACHED_MAX,
     ttlMs: TARGET_CACHED_MS,
   });
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly channels: ConnectionChannels,
     private readonly statuses: StatusRecorder,
+    private readonly values: ConnectionValues,
+    private readonly uplinks: UplinkTunnels,
+    private readonly recorder: CallRecorder,
     private readonly relay: RelayService,
-    private readonly channels: HttpChannels,
-    private readonly vault: Vault,
-    private readonly env: Env,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ key: string; id: string; revision: number | null }>(CHANGED_TOPIC, (change) => {
-      this.targets.drop(change.key);
-      const held = this.links.get(change.id);
-      if (held && held.revision !== change.revision) this.links.drop(change.id);
-    });
+    await this.relay.subscribe<Change>(CHANGED_TOPIC, (change) => this.forget(change));
+    this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));
     await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
       this.links.dropWhere(({ namespaceId }) => namespaceId === id);
@@ -74,16 +69,26 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     return this.linkTo(target);
   }
 
-  /** The link to a row that was just written. */
-  adopt(row: TargetRow): ConnectionLink {
-    return this.linkTo(this.toTarget(row));
+  /** The link to a row that was just written, which every process hears of; null when it is gone. */
+  async adopt(id: string): Promise<{ link: ConnectionLink } | null> {
+    const target = await this.read({ id });
+    if (!target) return null;
+    this.announce(target, target.revision);
+    return { link: this.linkTo(target) };
   }
 
   /** Tells every process that a connection changed (`revision`) or went (null). */
   announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number | null): void {
-    const key = keyOf(connection);
+    const change: Change = { key: keyOf(connection), id: connection.id, revision };
+    this.forget(change);
+    this.relay.publish(CHANGED_TOPIC, change);
+  }
+
+  private forget({ key, id, revision }: Change): void {
     this.targets.drop(key);
-    this.relay.publish(CHANGED_TOPIC, { key, id: connection.id, revision });
+    const held = this.links.get(id);
+    if (held && held.revision !== revision) this.links.drop(id);
+    if (revision === null) this.uplinks.deleted(id);
   }
 
   /** Ends what this process holds of a connection, with its upstream session. */
@@ -95,34 +100,59 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     return this.links.close();
   }
 
-  private linkTo(target: Target): ConnectionLink {
+  private linkTo(target: ConnectionTarget): ConnectionLink {
     const held = this.links.get(target.id);
     if (held && held.revision >= target.revision) return held;
     const link = new ConnectionLink(
       target,
-      this.channels.channelTo({
-        url: new URL(target.mcpUrl),
-        headers: target.headers,
-        connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
-      }),
+      this.channels.to(target),
       this.statuses.observer(target),
+      this.recorder.tap(target),
     );
     this.links.put(target.id, link);
     return link;
   }
 
-  private async load(key: string): Promise<Target | null> {
+  private load(key: string): Promise<ConnectionTarget | null> {
     const slash = key.indexOf('/');
-    const row = await this.connections.findOne({
-      where: { namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) },
-      select: { id: true, revision: true, namespaceId: true, mcpUrl: true, sealedHeaders: true },
-    });
-    return row ? this.toTarget(row) : null;
+    return this.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
   }
 
-  private toTarget({ id, revision, namespaceId, mcpUrl, sealedHeaders }: TargetRow): Target {
-    const headers = sealedHeaders === null ? {} : (JSON.parse(this.vault.open(sealedHeaders, id)) as Target['headers']);
-    return { id, revision, namespaceId, mcpUrl, headers };
+  private async read(
+    where: { id: string } | { namespaceId: string; connectionId: string },
+  ): Promise<ConnectionTarget | null> {
+    const row = await this.connections.findOne({
+      where,
+      relations: { namespace: true },
+      select: {
+        id: true,
+        revision: true,
+        namespaceId: true,
+        namespace: { id: true, name: true },
+        connectionId: true,
+        targetKind: true,
+        mcpUrl: true,
+        serverId: true,
+        serverName: true,
+        mock: { scenario: true },
+        sealedHeaders: true,
+        sealedQuery: true,
+        recordingUntil: true,
+      },
+    });
+    return row && this.toTarget(row);
+  }
+
+  private toTarget(row: Connection): ConnectionTarget {
+    const { id, revision, namespaceId, connectionId, recordingUntil, serverId, mcpUrl, mock } = row;
+    const ref = { id, revision, namespaceId, namespace: row.namespace.name, connectionId, recordingUntil };
+    const serverName = row.serverName ?? '';
+    if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
+    if (row.targetKind === 'uplink' || row.targetKind === 'source') return { ...ref, kind: row.targetKind };
+    const headers = this.values.openHeaders(id, row.sealedHeaders);
+    if (row.targetKind === 'url') return { ...ref, kind: 'url', url: mcpUrl ?? '', headers };
+    const query = this.values.openQuery(id, row.sealedQuery);
+    return { ...ref, kind: 'server', serverId, serverName, headers, query };
   }
 }
 

@@ -1,20 +1,24 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type SelectQueryBuilder } from 'typeorm';
+import type { SelectQueryBuilder } from 'typeorm';
 import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import type { ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
-import { Connection } from './connection.entity.js';
-import { shownColumns, toConnectionDto, type ShownConnection } from './connection.mapper.js';
+import type { Connection } from './connection.entity.js';
+import { toConnectionDto, type ShownConnection } from './connection.mapper.js';
+import { ConnectionReader } from './connection-reader.js';
+import { ConnectionUrls } from './connection-urls.js';
+import { TargetResolver } from './target-resolver.js';
 import { meaningsOf, type MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
 
-/** Lists connections along indexes. Rows are read raw: making entities of a hundred takes longer than finding them. */
+/** Lists connections along indexes. */
 @Injectable()
 export class ConnectionListService {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly reader: ConnectionReader,
+    private readonly targets: TargetResolver,
     private readonly statuses: StatusRecorder,
+    private readonly urls: ConnectionUrls,
   ) {}
 
   /** Newest first. Every filter must match; the page is read along an index whatever its depth. */
@@ -24,24 +28,30 @@ export class ConnectionListService {
     metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
     await this.statuses.settle();
-    const rows = this.connections
-      .createQueryBuilder('connection')
-      .select('connection.seq', 'seq')
+    const rows = this.reader
+      .rows()
+      .addSelect('connection.seq', 'seq')
       .where('connection.namespaceId = :namespaceId', { namespaceId: namespace.id })
       .orderBy('connection.seq', 'DESC')
       .limit(limit + 1);
-    for (const column of shownColumns) rows.addSelect(`connection.${column}`, column);
     if (cursor !== undefined) rows.andWhere('connection.seq < :seq', { seq: decodeCursor(cursor) });
     if (name !== undefined) rows.andWhere('connection.name = :name', { name });
-    if (mcpUrl !== undefined) rows.andWhere('connection.mcpUrl = :mcpUrl', { mcpUrl });
+    if (mcpUrl !== undefined) await this.addAddress(rows, mcpUrl);
     addFilters(rows, metadata);
     const found = await rows.getRawMany<ShownConnection & { seq: string }>();
     const page = found.slice(0, limit);
     const last = page[page.length - 1];
     return {
-      connections: page.map(toConnectionDto),
+      connections: page.map((row) => toConnectionDto(row, this.urls)),
       nextCursor: found.length > limit && last ? encodeCursor(last.seq) : null,
     };
+  }
+
+  /** An address that means a server of this registry finds the connections to it, however it was written. */
+  private async addAddress(rows: SelectQueryBuilder<Connection>, mcpUrl: string): Promise<void> {
+    const serverId = await this.targets.serverIdOf(mcpUrl);
+    if (serverId === null) rows.andWhere('connection.mcpUrl = :mcpUrl', { mcpUrl });
+    else rows.andWhere('connection.serverId = :serverId', { serverId });
   }
 }
 

@@ -1,7 +1,10 @@
+import { parseUrl } from '../../config/parse-url.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { SetConnectionDto } from './connection.dto.js';
 import type { Connection } from './connection.entity.js';
+import type { QueryValues, StoredSource, TargetKind } from './connection.types.js';
 import { ConnectionTargetError } from './connections.errors.js';
+import { requireSource } from './connection-source.js';
 
 const CONNECTION_ID = /^(?!\.)[A-Za-z0-9._-]{1,255}$/;
 
@@ -18,49 +21,86 @@ export function requireConnectionId(id: string): void {
   );
 }
 
+/** The target a body names, before the registry was asked. */
+export type GivenTarget =
+  | { kind: 'url'; url: string }
+  | { kind: 'server'; name: string }
+  | { kind: 'source'; source: StoredSource }
+  | { kind: 'uplink' };
+
+/** The target of a new connection, as its row keeps it. */
+export interface NewTarget {
+  targetKind: TargetKind;
+  mcpUrl: string | null;
+  serverId: string | null;
+  serverName: string | null;
+  source: StoredSource | null;
+  /** Values for a registry server that came in the query of its address. */
+  query: QueryValues;
+}
+
 function targetsOf({ mcpUrl, server, source }: SetConnectionDto): string[] {
   return Object.entries({ mcpUrl, server, source }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }
 
-/** What the contract knows and this service does not do yet is refused by name, not silently dropped. */
-function requireAvailable(body: SetConnectionDto): void {
-  if (body.mock?.enabled && body.mcpUrl !== undefined) {
-    throw new InvalidInputError('mock is for registry servers only: give server instead of mcpUrl');
-  }
-  const missing = [
-    ...(body.transport === 'uplink' ? ['transport "uplink"'] : []),
-    ...(body.server === undefined ? [] : ['server']),
-    ...(body.source === undefined ? [] : ['source']),
-    ...(body.mock?.enabled ? ['mock'] : []),
-  ];
-  if (missing.length > 0) throw new InvalidInputError(`${missing.join(' and ')} is not available yet: give mcpUrl`);
-}
-
 /**
- * The URL a new connection leads to.
+ * The target of a new connection.
  *
- * @throws InvalidInputError unless there is exactly one target that fits the transport
+ * @throws InvalidInputError unless there is exactly one that fits the transport, and nothing that does not fit it
  */
-export function requireNewTarget(body: SetConnectionDto): string {
+export function requireNewTarget(body: SetConnectionDto): GivenTarget {
   const targets = targetsOf(body);
-  if (body.transport === 'uplink' && targets.length > 0) {
-    throw new InvalidInputError(`transport "uplink" takes no ${targets.join(' and ')}`);
+  if (body.transport === 'uplink') {
+    const unfit = [...targets, ...(body.headers === undefined ? [] : ['headers'])];
+    if (unfit.length > 0) throw new InvalidInputError(`transport "uplink" takes no ${unfit.join(' and ')}`);
+    requireNoMock(body, 'an uplink');
+    return { kind: 'uplink' };
   }
-  if (body.transport !== 'uplink' && targets.length !== 1) {
-    throw new InvalidInputError('give exactly one of mcpUrl, server and source');
+  if (targets.length !== 1) throw new InvalidInputError('give exactly one of mcpUrl, server and source');
+  if (body.server !== undefined) return { kind: 'server', name: body.server.replace(/^@/, '') };
+  if (body.source !== undefined) {
+    if (body.headers !== undefined) throw new InvalidInputError('source takes no headers: the module runs here');
+    requireNoMock(body, 'a source');
+    return { kind: 'source', source: requireSource(body.source) };
   }
-  requireAvailable(body);
-  return body.mcpUrl as string;
+  return { kind: 'url', url: body.mcpUrl as string };
+}
+
+/** @throws InvalidInputError */
+export function requireNoMock({ mock }: SetConnectionDto, what: string): void {
+  if (mock?.enabled) throw new InvalidInputError(`mock is for registry servers only, not for ${what}: give server`);
 }
 
 /**
- * That a change leaves the connection's target alone.
+ * The target a change names, if it names one. It must be the stored one; of an address another query is allowed where
+ * values are waited for, and for registry servers, whose query holds nothing but values.
  *
  * @throws ConnectionTargetError, InvalidInputError
  */
-export function requireSameTarget(existing: Connection, body: SetConnectionDto): void {
-  if (body.transport === 'uplink') throw new ConnectionTargetError('transport');
-  if (targetsOf(body).length > 1) throw new InvalidInputError('give at most one of mcpUrl, server and source');
-  if (body.server !== undefined || body.source !== undefined) requireAvailable({ ...body, mock: undefined });
-  if (body.mcpUrl !== undefined && body.mcpUrl !== existing.mcpUrl) throw new ConnectionTargetError('mcpUrl');
+export function requireSameTarget(existing: Connection, body: SetConnectionDto): GivenTarget | null {
+  const transport = existing.targetKind === 'uplink' ? 'uplink' : 'http';
+  if (body.transport !== undefined && body.transport !== transport) throw new ConnectionTargetError('transport');
+  const targets = targetsOf(body);
+  if (targets.length > 1) throw new InvalidInputError('give at most one of mcpUrl, server and source');
+  if (transport === 'uplink' || existing.targetKind === 'source') {
+    if (body.headers !== undefined && Object.keys(body.headers).length > 0) {
+      throw new InvalidInputError(
+        `A connection to ${transport === 'uplink' ? 'an uplink' : 'a source'} takes no headers`,
+      );
+    }
+  }
+  if (targets.length === 0) return null;
+  if (transport === 'uplink') throw new ConnectionTargetError('transport');
+  return requireNewTarget({ ...body, transport: undefined, headers: undefined, mock: undefined });
+}
+
+/** Whether two addresses differ in their query only. */
+export function isSamePlace(one: string, other: string): boolean {
+  const [a, b] = [parseUrl(one), parseUrl(other)];
+  return a !== null && b !== null && a.origin === b.origin && a.pathname === b.pathname;
+}
+
+/** The values in the query of an address. */
+export function queryOf(address: string): QueryValues {
+  return [...(parseUrl(address)?.searchParams ?? [])];
 }

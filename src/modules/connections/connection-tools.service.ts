@@ -108,15 +108,17 @@ export class ConnectionToolsService {
     const head = (state: string) => JSON.stringify({ connectionId, name, status: { state } }).slice(0, -1);
     const failed = (state: string, message: string | null) =>
       `${head(state)},"tools":[],"error":${JSON.stringify(message)}}`;
-    if (row.statusState === 'auth_required') return failed(row.statusState, row.statusMessage);
+    if (row.statusState === 'auth_required' || row.statusState === 'input_required') {
+      return failed(row.statusState, row.statusMessage);
+    }
     try {
       const link = await this.links.find(namespace, connectionId);
       const tools = await link.catalog.list(timeoutMs);
       return `${head('connected')},"tools":[${tools.map(({ text }) => text).join(',')}]}`;
     } catch (error) {
-      if (error instanceof UpstreamFailure) return failed(statusAfter(error).state, error.message);
-      if (error instanceof ResourceNotFoundError) return failed('error', error.message);
-      throw error;
+      const state = error instanceof ResourceNotFoundError ? 'error' : statusAfter(error)?.state;
+      if (state === undefined) throw error;
+      return failed(state, (error as Error).message);
     }
   }
 }

@@ -25,6 +25,7 @@ export class MockDto {
   @Omittable()
   @IsString()
   @MaxLength(10_000)
+  @IsStorableText()
   scenario?: string;
 }
 
@@ -51,14 +52,14 @@ export class SetConnectionDto {
   @IsMcpUrl()
   mcpUrl?: string;
 
-  /** Qualified name of a registry server. Not available yet. */
+  /** Qualified name of a registry server, such as `acme/weather`. The connection follows it to later releases. */
   @Omittable()
   @IsString()
   @Length(1, 255)
   @Matches(SERVER, { message: 'server must be a qualified name such as acme/weather' })
   server?: string;
 
-  /** A server module to run. Not available yet. */
+  /** A server module: one TypeScript file of at most 128 KB. Stored and checked; it runs once hosting is enabled. */
   @Omittable()
   @AsGiven()
   @IsObject()
@@ -92,7 +93,7 @@ export class SetConnectionDto {
   @IsHeaders()
   headers?: Record<string, string>;
 
-  /** Simulate the server. Registry servers only. Not available yet. */
+  /** Simulate the server: its tools are answered here and never reach it. Registry servers only; stays for life. */
   @Omittable()
   @IsObject()
   @ValidateNested()
@@ -100,15 +101,37 @@ export class SetConnectionDto {
   mock?: MockDto;
 }
 
+/** A value that a server asks its user for. */
+export class InputFieldDto {
+  label: string;
+  description?: string;
+  required?: boolean;
+}
+
 /** The last known state of a connection. */
 export class ConnectionStatusDto {
   /**
-   * `connected`, `disconnected`, `auth_required` or `error`.
+   * `connected`, `disconnected`, `auth_required`, `input_required` or `error`.
    * @example 'connected'
    */
   state: string;
-  /** What happened and what to do. Absent while connected. */
+  /**
+   * Why, in one word that does not change: `ok`, `never_called`, `unauthorized`, `missing_values`, `unreachable`, …
+   * @example 'ok'
+   */
+  reason: string;
+  /** What happened. Absent while connected. */
   message?: string;
+  /** What to do about it. Absent when nothing is to be done. */
+  nextStep?: string;
+  /** A page where a person authorizes the connection or gives what it lacks. Works once. */
+  setupUrl?: string;
+  /** The same as `setupUrl`, under its older name. */
+  authorizationUrl?: string;
+  /** The values the server takes, by where they are sent: `{headers?, query?}` by name. With `input_required`. */
+  http?: { headers?: Record<string, InputFieldDto>; query?: Record<string, InputFieldDto> };
+  /** The names of those that lack. With `input_required`. */
+  missing?: { headers: string[]; query: string[] };
   /**
    * When this state began.
    * @example '2026-11-20T10:15:00.000Z'
@@ -143,7 +166,12 @@ export const connectionExample = {
   transport: 'http',
   iconUrl: null,
   createdAt: '2026-11-20T10:15:00.000Z',
-  status: { state: 'connected', since: '2026-11-20T10:15:00.000Z', lastOkAt: '2026-11-20T10:15:00.000Z' },
+  status: {
+    state: 'connected',
+    reason: 'ok',
+    since: '2026-11-20T10:15:00.000Z',
+    lastOkAt: '2026-11-20T10:15:00.000Z',
+  },
   serverInfo: { name: 'mcp-servers/everything', title: 'Everything Reference Server', version: '2.0.0' },
 };
 
@@ -154,7 +182,7 @@ export class ConnectionDto {
   /** @example 'My first connection' */
   name: string;
   /**
-   * URL of the MCP server.
+   * URL of the MCP server. Null for an uplink and for a source.
    * @example 'http://127.0.0.1:3001/mcp'
    */
   mcpUrl: string | null;
@@ -162,6 +190,8 @@ export class ConnectionDto {
   metadata: Record<string, unknown>;
   /** @example 'http' */
   transport: string;
+  /** Absent unless the connection is simulated. */
+  mock?: MockDto;
   iconUrl: string | null;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;

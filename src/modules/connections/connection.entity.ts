@@ -2,7 +2,15 @@ import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, 
 import type { Relation } from 'typeorm';
 import type { ServerInfo } from '../../mcp/protocol.js';
 import { Namespace } from '../namespaces/namespace.entity.js';
-import { connectionStates, type ConnectionState } from './connection-status.js';
+import { Server } from '../servers/server.entity.js';
+import { connectionStates, type ConnectionState, type StatusReason } from './connection-status.js';
+import {
+  targetKinds,
+  type StatusInputs,
+  type StoredMock,
+  type StoredSource,
+  type TargetKind,
+} from './connection.types.js';
 
 export type Metadata = Record<string, unknown>;
 
@@ -18,6 +26,8 @@ export type Metadata = Record<string, unknown>;
 @Index('connections_name', ['namespaceId', 'name', 'seq'])
 @Index('connections_mcp_url', ['namespaceId', 'mcpUrl', 'seq'])
 @Index('connections_metadata', { synchronize: false })
+@Index('connections_server', ['serverId', 'namespaceId', 'seq'])
+@Check('connections_target_kind', `"target_kind" IN (${targetKinds.map((kind) => `'${kind}'`).join(', ')})`)
 @Check('connections_state', `"status_state" IN (${connectionStates.map((state) => `'${state}'`).join(', ')})`)
 export class Connection {
   @PrimaryGeneratedColumn('uuid')
@@ -42,8 +52,37 @@ export class Connection {
   @Column('text')
   name: string;
 
-  @Column('text', { name: 'mcp_url' })
-  mcpUrl: string;
+  @Column('text', { name: 'target_kind', default: 'url' })
+  targetKind: TargetKind;
+
+  /** Null for uplinks and modules. Of a registry server its run address at creation; what is shown is computed. */
+  @Column('text', { name: 'mcp_url', nullable: true })
+  mcpUrl: string | null;
+
+  /** By id: a server that is registered anew under the name must not receive what was meant for this one. */
+  @Column('uuid', { name: 'server_id', nullable: true })
+  serverId: string | null;
+
+  /** SET NULL: the connection stays, and says that its server is gone. */
+  @ManyToOne(() => Server, { nullable: true, onDelete: 'SET NULL' })
+  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'connections_server_fk' })
+  server: Relation<Server> | null;
+
+  /** The server's qualified name at creation; null unless it leads to one. */
+  @Column('text', { name: 'server_name', nullable: true })
+  serverName: string | null;
+
+  /** Null unless it leads to a module. */
+  @Column('jsonb', { nullable: true, select: false })
+  source: StoredSource | null;
+
+  /** Null unless it is simulated. Never changes. */
+  @Column('jsonb', { nullable: true })
+  mock: StoredMock | null;
+
+  /** Its tool calls are recorded until then; null while they are not. */
+  @Column({ type: 'timestamptz', name: 'recording_until', precision: 3, nullable: true })
+  recordingUntil: Date | null;
 
   @Column('jsonb', { default: {} })
   metadata: Metadata;
@@ -52,12 +91,27 @@ export class Connection {
   @Column('text', { name: 'sealed_headers', nullable: true, select: false })
   sealedHeaders: string | null;
 
+  /** Query values for a registry server, `[name, value][]`, sealed likewise. */
+  @Column('text', { name: 'sealed_query', nullable: true, select: false })
+  sealedQuery: string | null;
+
+  /** Grows when a setup link was used or its subject changed, which ends the links handed out before. */
+  @Column('integer', { name: 'setup_epoch', default: 1 })
+  setupEpoch: number;
+
   /** Grows with every PUT, which looks at the upstream anew, so that no process keeps an outdated channel. */
   @Column('integer', { default: 1 })
   revision: number;
 
   @Column('text', { name: 'status_state' })
   statusState: ConnectionState;
+
+  @Column('text', { name: 'status_reason', default: 'never_called' })
+  statusReason: StatusReason;
+
+  /** What it asks for; null unless it waits for values. */
+  @Column('jsonb', { name: 'status_inputs', nullable: true })
+  statusInputs: StatusInputs | null;
 
   @Column('text', { name: 'status_message', nullable: true })
   statusMessage: string | null;

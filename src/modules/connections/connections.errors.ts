@@ -1,3 +1,4 @@
+import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 
 /**
@@ -18,8 +19,18 @@ export class ConnectionTargetError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'conflict';
 
-  constructor(what: 'mcpUrl' | 'transport') {
+  constructor(what: 'mcpUrl' | 'transport' | 'server' | 'source') {
     super(`The connection exists with another ${what}: delete it and create it anew, or use another id.`);
+  }
+}
+
+/** A connection with a module of its own runs once hosting is there. */
+export class SourceNotRunnableError extends UpstreamFailure {
+  readonly kind = 'conflict';
+  readonly code = 'not_runnable';
+
+  constructor() {
+    super('The module of this connection is stored, but hosting is not enabled on this service, so it does not run.');
   }
 }
 

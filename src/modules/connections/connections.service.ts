@@ -2,41 +2,45 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { Env } from '../../config/env.js';
-import { UpstreamFailure } from '../../mcp/mcp-errors.js';
-import type { ServerInfo } from '../../mcp/protocol.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
-import { Vault } from '../../platform/vault/vault.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
+import { ServersService } from '../servers/servers.service.js';
+import { ConnectionCheck } from './connection-check.js';
 import { ConnectionLinks } from './connection-links.js';
-import type { ConnectionDto, SetConnectionDto } from './connection.dto.js';
+import { ConnectionReader } from './connection-reader.js';
+import type { ConnectionDto, MockDto, SetConnectionDto } from './connection.dto.js';
 import { Connection } from './connection.entity.js';
-import { toConnectionDto } from './connection.mapper.js';
-import { isConnectionId, requireConnectionId, requireNewTarget, requireSameTarget } from './connection-target.js';
-import { connected, neverCalled, statusAfter, type ConnectionStatus } from './connection-status.js';
+import { isConnectionId, requireConnectionId, type NewTarget } from './connection-target.js';
+import { neverCalled, uplinkWaiting } from './connection-status.js';
+import { ConnectionValues } from './connection-values.js';
+import type { QueryValues, StoredMock } from './connection.types.js';
 import { ResourceNotFoundError } from './connections.errors.js';
-import { toStoredServerInfo } from './server-info.js';
-import { StatusRecorder } from './status-recorder.js';
+import { MockCreation, type NewMock } from './mock/mock-creation.js';
+import { TargetResolver } from './target-resolver.js';
 
 /** Connections: created, changed, read, deleted. Creating and changing one makes a real round trip to its upstream. */
 @Injectable()
 export class ConnectionsService {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly targets: TargetResolver,
+    private readonly reader: ConnectionReader,
+    private readonly checks: ConnectionCheck,
     private readonly links: ConnectionLinks,
-    private readonly statuses: StatusRecorder,
-    private readonly vault: Vault,
-    private readonly env: Env,
+    private readonly values: ConnectionValues,
+    private readonly servers: ServersService,
+    private readonly mocks: MockCreation,
   ) {}
 
   /** Creates a connection under a generated id. @throws InvalidInputError, ResourceNotFoundError */
   async create(namespace: OwnedNamespace, body: SetConnectionDto): Promise<ConnectionDto> {
-    const mcpUrl = requireNewTarget(body);
+    const target = await this.targets.resolve(body);
+    const mock = await this.mocks.prepare(namespace.id, target, body.mock);
     for (;;) {
-      const id = await this.insert(namespace, generateName(6), mcpUrl, body);
-      if (id) return this.check(id);
+      const id = await this.insert(namespace, generateName(6), target, body, mock);
+      if (id) return this.checked(id);
     }
   }
 
@@ -54,23 +58,21 @@ export class ConnectionsService {
     requireConnectionId(connectionId);
     const where = { namespaceId: namespace.id, connectionId };
     if (!(await this.connections.existsBy(where))) {
-      const id = await this.insert(namespace, connectionId, requireNewTarget(body), body);
-      if (id) return { created: true, connection: await this.check(id) };
+      const target = await this.targets.resolve(body);
+      const mock = await this.mocks.prepare(namespace.id, target, body.mock);
+      const id = await this.insert(namespace, connectionId, target, body, mock);
+      if (id) return { created: true, connection: await this.checked(id) };
     }
     const existing = await this.connections.findOneBy(where);
     if (!existing) throw new ResourceNotFoundError();
-    requireSameTarget(existing, body);
-    await this.update(existing.id, body);
-    return { created: false, connection: await this.check(existing.id) };
+    const change = await this.targets.change(existing, body);
+    await this.update(existing.id, body, change);
+    return { created: false, connection: await this.checked(existing.id) };
   }
 
   /** @throws ResourceNotFoundError */
-  async get(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
-    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
-    await this.statuses.settle();
-    const row = await this.connections.findOneBy({ namespaceId: namespace.id, connectionId });
-    if (!row) throw new ResourceNotFoundError();
-    return toConnectionDto(row);
+  get(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
+    return this.reader.get(namespace, connectionId);
   }
 
   /** Deletes a connection and ends its upstream session (Spec 4.4). @throws ResourceNotFoundError */
@@ -93,44 +95,57 @@ export class ConnectionsService {
   private async insert(
     namespace: OwnedNamespace,
     connectionId: string,
-    mcpUrl: string,
-    { name, metadata, headers }: SetConnectionDto,
+    { query, ...target }: NewTarget,
+    { name, metadata, headers, mock }: SetConnectionDto,
+    newMock: NewMock | null,
   ): Promise<string | null> {
     const id = randomUUID();
+    const status = target.targetKind === 'uplink' ? uplinkWaiting : neverCalled;
     const row = {
+      ...target,
+      source: target.source as object | null,
       id,
       namespaceId: namespace.id,
       connectionId,
       name: name ?? connectionId,
-      mcpUrl,
       metadata: (metadata ?? {}) as object,
-      sealedHeaders: this.sealed(id, headers),
-      statusState: neverCalled.state,
-      statusMessage: neverCalled.message,
+      mock: toStoredMock(mock),
+      sealedHeaders: this.values.sealHeaders(id, headers),
+      sealedQuery: this.values.sealQuery(id, query),
+      statusState: status.state,
+      statusReason: status.reason,
+      statusMessage: status.message,
     };
     try {
-      const { raw } = (await this.connections
-        .createQueryBuilder()
-        .insert()
-        .values(row)
-        .orIgnore()
-        .returning('id')
-        .execute()) as { raw: unknown[] };
-      return raw.length > 0 ? id : null;
+      const isNew = await this.connections.manager.transaction(async (tx) => {
+        const insert = tx.createQueryBuilder().insert().into(Connection).values(row).orIgnore().returning('id');
+        const { raw } = (await insert.execute()) as { raw: unknown[] };
+        if (raw.length > 0 && newMock) await this.mocks.insert(id, connectionId, newMock, tx);
+        return raw.length > 0;
+      });
+      if (!isNew) return null;
+      if (target.serverId !== null) this.servers.countUse(target.serverId);
+      return id;
     } catch (error) {
       if (isForeignKeyViolation(error)) throw new ResourceNotFoundError();
       throw error;
     }
   }
 
-  private async update(id: string, { name, metadata, headers }: SetConnectionDto): Promise<void> {
+  private async update(
+    id: string,
+    { name, metadata, headers }: SetConnectionDto,
+    { mcpUrl, query }: { mcpUrl?: string; query?: QueryValues },
+  ): Promise<void> {
     const { affected } = await this.connections
       .createQueryBuilder()
       .update()
       .set({
         ...(name === undefined ? {} : { name }),
         ...(metadata === undefined ? {} : { metadata: metadata as object }),
-        ...(headers === undefined ? {} : { sealedHeaders: this.sealed(id, headers) }),
+        ...(headers === undefined ? {} : { sealedHeaders: this.values.sealHeaders(id, headers) }),
+        ...(mcpUrl === undefined ? {} : { mcpUrl }),
+        ...(query === undefined ? {} : { sealedQuery: this.values.sealQuery(id, query) }),
         revision: () => 'revision + 1',
       })
       .where({ id })
@@ -138,51 +153,14 @@ export class ConnectionsService {
     if (!affected) throw new ResourceNotFoundError();
   }
 
-  /** Empty headers are none. */
-  private sealed(id: string, headers: Record<string, string> | undefined): string | null {
-    if (headers === undefined || Object.keys(headers).length === 0) return null;
-    const lowerCase = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
-    return this.vault.seal(JSON.stringify(Object.fromEntries(lowerCase)), id);
+  private async checked(id: string): Promise<ConnectionDto> {
+    await this.checks.run(id);
+    return this.reader.byRowId(id);
   }
+}
 
-  /** Opens a session with the upstream and writes what it saw, unless the connection changed again meanwhile. */
-  private async check(id: string): Promise<ConnectionDto> {
-    const row = await this.withHeaders(id);
-    this.links.announce(row, row.revision);
-    const link = this.links.adopt(row);
-    let serverInfo: ServerInfo | null = null;
-    let status: ConnectionStatus = connected;
-    try {
-      serverInfo = toStoredServerInfo((await link.open(this.env.upstreamConnectTimeoutMs)).serverInfo);
-    } catch (error) {
-      if (!(error instanceof UpstreamFailure)) throw error;
-      status = statusAfter(error);
-    }
-    const now = new Date();
-    await this.connections.update(
-      { id, revision: row.revision },
-      {
-        statusState: status.state,
-        statusMessage: status.message,
-        ...(status.state === row.statusState ? {} : { statusSince: now }),
-        ...(serverInfo === null ? {} : { serverInfo: serverInfo, lastOkAt: now }),
-      },
-    );
-    const current = await this.connections.findOneBy({ id });
-    if (!current) {
-      await this.links.end(id);
-      throw new ResourceNotFoundError();
-    }
-    return toConnectionDto(current);
-  }
-
-  private async withHeaders(id: string): Promise<Connection> {
-    const row = await this.connections
-      .createQueryBuilder('connection')
-      .addSelect('connection.sealedHeaders')
-      .where({ id })
-      .getOne();
-    if (!row) throw new ResourceNotFoundError();
-    return row;
-  }
+/** `{enabled: false}` is no mock. */
+function toStoredMock(mock: MockDto | undefined): StoredMock | null {
+  if (!mock?.enabled) return null;
+  return mock.scenario === undefined ? {} : { scenario: mock.scenario };
 }

@@ -40,11 +40,12 @@ export class StatusRecorder implements OnApplicationShutdown {
     const rows = [...batch];
     await this.connections.query(
       `UPDATE connections c
-          SET status_state = o.state, status_message = o.message,
+          SET status_state = o.state, status_reason = o.reason, status_message = o.message, status_inputs = o.inputs,
               status_since = CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END,
               last_ok_at = GREATEST(c.last_ok_at, o.ok_at)
-         FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[])
-              AS o(id, revision, state, message, at, ok_at)
+         FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::text[],
+                     $8::jsonb[])
+              AS o(id, revision, state, message, at, ok_at, reason, inputs)
         WHERE c.id = o.id AND c.revision = o.revision`,
       [
         rows.map(([id]) => id),
@@ -53,6 +54,8 @@ export class StatusRecorder implements OnApplicationShutdown {
         rows.map(([, { message }]) => message),
         rows.map(([, { at }]) => at),
         rows.map(([, { okAt }]) => okAt),
+        rows.map(([, { reason }]) => reason),
+        rows.map(([, { inputs }]) => inputs && JSON.stringify(inputs)),
       ],
     );
   }

@@ -1,9 +1,14 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { FrontWatch } from '../../mcp/front/mcp-front.js';
+import type { FrontWatch } from '../../mcp/front/asked.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import type { Invocation, InvocationOutcome } from './invocation.types.js';
+
+/** How the request came and was answered. */
+export interface Answered {
+  method: string;
+  status: number;
+}
 
 /** Gathers what there is to say of one request. */
 export class InvocationRecord implements FrontWatch {
@@ -33,9 +38,8 @@ export class InvocationRecord implements FrontWatch {
 
   finish(
     server: { serverId: string; releaseId: string | null },
-    { method = 'POST' }: IncomingMessage,
     url: string,
-    response: ServerResponse,
+    { method, status }: Answered,
   ): Invocation {
     return {
       ...server,
@@ -43,7 +47,7 @@ export class InvocationRecord implements FrontWatch {
       url,
       rpcMethod: this.rpcMethod,
       toolName: this.toolName,
-      status: this.thrownStatus ?? response.statusCode,
+      status: this.thrownStatus ?? status,
       outcome: this.outcome(),
       failure: this.failure && tellOwner(this.failure),
       wallMs: Math.round(performance.now() - this.startedAt),

@@ -31,12 +31,34 @@ export function valuesOf(
   const mark = url.indexOf('?');
   const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark));
   const mapped = mapConfig(config, { headers: { ...headers, authorization: undefined, cookie: undefined }, query });
-  const { missing, faults } = mapped;
+  return requireComplete(config, mapped);
+}
+
+function requireComplete(config: CompiledConfig, { headers, query, missing, faults }: MappedConfig): RunValues {
   if (missing.headers.length + missing.query.length > 0) {
     throw new InputRequiredError({ http: toRunInputs(config), missing });
   }
   if (faults.length > 0) throw new InputInvalidError(faults.join(' '));
-  return { headers: mapped.headers, query: mapped.query };
+  return { headers, query };
+}
+
+/** Values that are stored for calls to come. Header names are lower-case. */
+export interface GivenValues {
+  headers: Record<string, string>;
+  query: [name: string, value: string][];
+}
+
+/**
+ * What goes on of stored values: those that the configuration asks for, by its map, and the headers it does not know as
+ * they are, since their owner wants them sent.
+ *
+ * @throws InputRequiredError, InputInvalidError
+ */
+export function valuesFor(config: CompiledConfig, { headers, query }: GivenValues): RunValues {
+  const mapped = requireComplete(config, mapConfig(config, { headers, query: new URLSearchParams(query) }));
+  const asked = new Set(config.fields.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])));
+  const others = Object.entries(headers).filter(([name]) => !asked.has(name));
+  return { headers: { ...Object.fromEntries(others), ...mapped.headers }, query: mapped.query };
 }
 
 /** The inputs of a configuration, in the form that published clients read. */

@@ -94,16 +94,16 @@ export class ServersService {
     return { id: server.id, namespaceId: namespace.id, namespace: namespace.name, name, slug: server.slug };
   }
 
-  /** The server behind a run endpoint; null when there is none. */
-  async findRunnable(slug: string): Promise<RunnableServer | null> {
+  /** What running a server takes, by the slug of its run endpoint or by its id; null when there is none. */
+  async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
     // Only these members: the whole snapshot of a large server has megabytes.
     const [server] = await this.servers.query<RunnableServer[]>(
       `SELECT s.id, s.namespace_id AS "namespaceId", n.name AS namespace, s.name, s.slug,
               CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
                 'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
                 'upstreamUrl', s.snapshot -> 'upstreamUrl', 'configSchema', s.snapshot -> 'configSchema') END AS current
-         FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE s.slug = $1`,
-      [slug],
+         FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE ${'slug' in by ? 's.slug' : 's.id'} = $1`,
+      ['slug' in by ? by.slug : by.id],
     );
     return server ?? null;
   }

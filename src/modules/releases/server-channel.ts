@@ -1,0 +1,55 @@
+import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../mcp/channel.js';
+import type { Link } from '../../mcp/link.js';
+import type { ServerHello } from '../../mcp/protocol.js';
+
+/** What a {@link ServerChannel} needs of those who know releases. */
+export interface ServerChannelSource<R extends { releaseId: string }> {
+  /** The release to use now; rejects when there is none. */
+  current(): Promise<R>;
+  /** The live end of a release. */
+  connect(release: R): Link;
+  /** Stands around every call, for its record. */
+  watch(call: McpCall, work: () => Promise<McpReply>): Promise<McpReply>;
+}
+
+/**
+ * A channel to whatever release of a server is current: when another one becomes current, the next use leads there, and
+ * calls that run on the old one end as they began.
+ */
+export class ServerChannel<R extends { releaseId: string }> implements Channel {
+  private held: { releaseId: string; link: Link } | null = null;
+  private isClosed = false;
+
+  constructor(private readonly source: ServerChannelSource<R>) {}
+
+  async open(timeoutMs: number): Promise<ServerHello> {
+    return (await this.link()).open(timeoutMs);
+  }
+
+  request(call: McpCall): Promise<McpReply> {
+    return this.source.watch(call, async () => (await this.link()).request(call));
+  }
+
+  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+    return (await this.link()).listen(filter, listener, timeoutMs);
+  }
+
+  async release(profileKey: string): Promise<void> {
+    await this.held?.link.release(profileKey);
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.held?.link.close();
+  }
+
+  private async link(): Promise<Link> {
+    const release = await this.source.current();
+    if (this.held?.releaseId === release.releaseId) return this.held.link;
+    void this.held?.link.retire();
+    const link = this.source.connect(release);
+    this.held = { releaseId: release.releaseId, link };
+    if (this.isClosed) await link.close();
+    return link;
+  }
+}
