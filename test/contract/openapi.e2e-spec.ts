@@ -80,6 +80,7 @@ const open = new Set([
 
 /** Routes that are answered and not worth a line in the document. */
 const undocumented = [
+  'POST /internal/uplink/{connection}/{tunnel}',
   'GET /connect/{namespace}/{connectionId}/mcp',
   'DELETE /connect/{namespace}/{connectionId}/mcp',
   'GET /run/{slug}',
