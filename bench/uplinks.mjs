@@ -7,7 +7,17 @@ import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { WebSocket } from 'ws';
-import { cpuUsOf, integerOption, loadAverage, rssMbOf, runBench, shown, startService } from './run.mjs';
+import {
+  cpuUsOf,
+  integerOption,
+  loadAverage,
+  rssMbOf,
+  runBench,
+  shown,
+  startService,
+  stop,
+  tempFolder,
+} from './run.mjs';
 
 const { values: options } = parseArgs({
   options: { tunnels: { type: 'string', default: '10000' }, 'idle-seconds': { type: 'string', default: '60' } },
@@ -62,10 +72,15 @@ function pair(service, id) {
 }
 
 async function main() {
-  const service = await startService({ nodeArgs: ['--expose-gc'] });
-  const { pid } = service.child;
-  await service.request('PUT', '/namespaces/bench');
-  await inParallel(tunnels, (i) => service.request('PUT', `/connect/bench/up-${i}`, { transport: 'uplink' }));
+  // Made in one process and paired with the next, which remembers nothing of their making.
+  const folder = tempFolder();
+  const maker = await startService({ env: { DATA_DIR: folder } });
+  await maker.request('PUT', '/namespaces/bench');
+  await inParallel(tunnels, (i) => maker.request('PUT', `/connect/bench/up-${i}`, { transport: 'uplink' }));
+  await stop(maker.child);
+  const { child, url } = await startService({ nodeArgs: ['--expose-gc'], env: { DATA_DIR: folder } });
+  const service = { child, url, key: maker.key };
+  const { pid } = child;
   const before = { ...(await memoryOf(service)), rssMb: rssMbOf(pid) };
 
   const startedAt = performance.now();
@@ -77,8 +92,12 @@ async function main() {
   await wait(idleSeconds * 1000);
   const cores = (cpuUsOf(pid).own - cpu) / 1e6 / idleSeconds;
   const after = { ...(await memoryOf(service)), rssMb: rssMbOf(pid) };
-  const { content } = await service.request('POST', `/connect/bench/up-${tunnels - 1}/.tools/echo`, {});
-  if (content[0].text !== 'here') throw new Error('the last tunnel does not answer');
+  const answer = await fetch(`${url}/connect/bench/up-${tunnels - 1}/.tools/echo`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${maker.key}`, 'content-type': 'application/json' },
+    body: '{}',
+  });
+  if (!(await answer.text()).includes('here')) throw new Error('the last tunnel does not answer');
 
   const each = (bytes) => `${shown(bytes / 1024 / tunnels, 1)} KB`;
   console.log(`RSS ${shown(before.rssMb, 0)} MB before, ${shown(after.rssMb, 0)} MB after`);
