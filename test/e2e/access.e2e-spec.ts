@@ -94,6 +94,8 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     qualifiedName: encodeURIComponent(server),
     server: server.split('/')[1] ?? '',
     connectionId,
+    connection: releaseId,
+    tunnel: '1',
     toolPath: 'echo',
     slug: isSkill ? 'review' : server.replace('/', '--'),
     path: isSkill ? 'SKILL.md' : 'mcp',
