@@ -261,6 +261,37 @@ export class Env {
   readonly oauthSetupTtlMinutes: number;
 
   @Setting(
+    'SIMULATOR_URL',
+    url('http:', 'https:'),
+    null,
+    'Language model that answers for simulated connections: an OpenAI-compatible base such as `https://host/v1`, or ' +
+      "Anthropic's. Default: answers are made from schemas, without one.",
+  )
+  readonly simulatorUrl: string | null;
+
+  @Setting('SIMULATOR_MODEL', text, null, 'Name of that model. Required with `SIMULATOR_URL`.')
+  readonly simulatorModel: string | null;
+
+  @Setting('SIMULATOR_API_KEY', text, null, 'Key that is sent to it.')
+  readonly simulatorApiKey: string | null;
+
+  @Setting(
+    'SIMULATOR_TIMEOUT_MS',
+    integer(100, 50_000),
+    '20000',
+    'How long it may take for one call; then the schemas answer.',
+  )
+  readonly simulatorTimeoutMs: number;
+
+  @Setting(
+    'SIMULATOR_DAILY_CALLS_MAX',
+    integer(1, 10_000_000),
+    '1000',
+    'How often it is asked in a day, by one namespace a quarter of it at most; then the schemas answer.',
+  )
+  readonly simulatorDailyCallsMax: number;
+
+  @Setting(
     'LOG_LEVEL',
     oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
     'info',
@@ -324,6 +355,9 @@ export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: 
   }
   if (source.DATABASE_URL?.trim() && !source.ENCRYPTION_KEYS?.trim()) {
     faults.push('ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.');
+  }
+  if (source.SIMULATOR_URL?.trim() && !source.SIMULATOR_MODEL?.trim()) {
+    faults.push('SIMULATOR_MODEL must be set with SIMULATOR_URL: the name of the model to ask.');
   }
   for (const check of checks) {
     try {

@@ -167,7 +167,6 @@ export const connectEndpoints = {
   'connection:create:mock': {
     source: 'Spec 4.3',
     behavior: '`mock: {enabled: true, scenario?}` on a registry server creates a simulated connection.',
-    pending: 'connections',
   },
   'connection:create:mock-invalid': {
     source: 'Spec 4.3',
@@ -181,7 +180,6 @@ export const connectEndpoints = {
   'connection:mock:frozen': {
     source: 'Spec 4.3',
     behavior: 'PUT can neither switch mock mode on or off nor change its scenario.',
-    pending: 'connections',
   },
   'connection:create:one-target': {
     source: 'Spec 4.3, Field',

@@ -146,7 +146,7 @@ export class UplinkChannel implements Channel {
   private async initialize(): Promise<ServerHello> {
     await this.port.ready;
     const timeoutMs = this.connectTimeoutMs;
-    const reply = await this.ask({ method: 'initialize', params: initializeParams, timeoutMs });
+    const reply = await this.ask({ method: 'initialize', params: initializeParams(), timeoutMs });
     if (reply.error) {
       throw new UpstreamError(`The local server refused to open a session: ${reply.error.message.slice(0, 300)}`);
     }

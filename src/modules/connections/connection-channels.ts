@@ -1,13 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
-import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
-import { Egress } from '../../platform/egress/egress.js';
 import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { SourceNotRunnableError } from './connections.errors.js';
+import { MockChannels } from './mock/mock-channels.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
@@ -15,15 +15,16 @@ import { UplinkChannels } from './uplink/uplink-channels.js';
 export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
+    private readonly https: HttpChannels,
     private readonly uplinks: UplinkChannels,
-    private readonly egress: Egress,
+    private readonly mocks: MockChannels,
     private readonly env: Env,
   ) {}
 
   to(target: ConnectionTarget): Channel {
     switch (target.kind) {
       case 'url':
-        return new HttpChannel(this.egress, {
+        return this.https.channelTo({
           url: new URL(target.url),
           headers: target.headers,
           connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
@@ -36,7 +37,7 @@ export class ConnectionChannels {
           query: target.query,
         });
       case 'mock':
-        return new RefusingChannel(() => new SourceNotRunnableError());
+        return this.mocks.channelTo(target);
       case 'source':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'uplink':

@@ -1,7 +1,8 @@
-import type { Channel } from '../../mcp/channel.js';
+import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
 import { UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
 import type { ConnectionTarget } from './connection.types.js';
+import type { CallTap } from './mock/call-recorder.js';
 import { statusAfter } from './connection-status.js';
 import type { StatusObserver } from './status-recorder.js';
 
@@ -19,12 +20,25 @@ export class ConnectionLink extends Link {
     { id, revision, namespaceId, kind }: LinkedRow,
     channel: Channel,
     private readonly observer: StatusObserver,
+    private readonly tap: CallTap | null,
   ) {
     super(channel);
     this.id = id;
     this.revision = revision;
     this.namespaceId = namespaceId;
     this.kind = kind;
+  }
+
+  override request(call: McpCall): Promise<McpReply> {
+    const reply = super.request(call);
+    const { tap } = this;
+    // Beside the caller, who does not wait for it.
+    if (tap)
+      void reply.then(
+        (one) => tap(call, one),
+        () => undefined,
+      );
+    return reply;
   }
 
   protected override succeeded(): void {

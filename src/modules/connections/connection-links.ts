@@ -8,6 +8,7 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { NAMESPACE_DELETED_TOPIC } from '../namespaces/namespaces.service.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionLink } from './connection-link.js';
+import { CallRecorder } from './mock/call-recorder.js';
 import { ConnectionValues } from './connection-values.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { isConnectionId } from './connection-target.js';
@@ -47,6 +48,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly statuses: StatusRecorder,
     private readonly values: ConnectionValues,
     private readonly uplinks: UplinkTunnels,
+    private readonly recorder: CallRecorder,
     private readonly relay: RelayService,
   ) {}
 
@@ -101,7 +103,12 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   private linkTo(target: ConnectionTarget): ConnectionLink {
     const held = this.links.get(target.id);
     if (held && held.revision >= target.revision) return held;
-    const link = new ConnectionLink(target, this.channels.to(target), this.statuses.observer(target));
+    const link = new ConnectionLink(
+      target,
+      this.channels.to(target),
+      this.statuses.observer(target),
+      this.recorder.tap(target),
+    );
     this.links.put(target.id, link);
     return link;
   }
@@ -130,14 +137,15 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
         mock: { scenario: true },
         sealedHeaders: true,
         sealedQuery: true,
+        recordingUntil: true,
       },
     });
     return row && this.toTarget(row);
   }
 
   private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, serverId, mcpUrl, mock } = row;
-    const ref = { id, revision, namespaceId, namespace: row.namespace.name, connectionId };
+    const { id, revision, namespaceId, connectionId, recordingUntil, serverId, mcpUrl, mock } = row;
+    const ref = { id, revision, namespaceId, namespace: row.namespace.name, connectionId, recordingUntil };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink' || row.targetKind === 'source') return { ...ref, kind: row.targetKind };

@@ -19,6 +19,18 @@ import { ConnectionToolsService } from './connection-tools.service.js';
 import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
+import { ConnectionMock } from './mock/connection-mock.entity.js';
+import { MockCall } from './mock/mock-call.entity.js';
+import { MockChannels } from './mock/mock-channels.js';
+import { CallRecorder } from './mock/call-recorder.js';
+import { MockReplies } from './mock/mock-replies.js';
+import { MockReply } from './mock/mock-reply.entity.js';
+import { RecordedCallRow } from './mock/recorded-call.entity.js';
+import { RecordingController } from './mock/recording.controller.js';
+import { RecordingsService } from './mock/recordings.service.js';
+import { MockModel } from './mock/mock-model.js';
+import { SimulatorDay } from './mock/simulator-day.entity.js';
+import { MockCreation } from './mock/mock-creation.js';
 import { StatusRecorder } from './status-recorder.js';
 import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
@@ -33,7 +45,16 @@ import { UplinksService } from './uplink/uplinks.service.js';
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Connection, UplinkProcess, UplinkTunnel]),
+    TypeOrmModule.forFeature([
+      Connection,
+      ConnectionMock,
+      MockCall,
+      MockReply,
+      RecordedCallRow,
+      SimulatorDay,
+      UplinkProcess,
+      UplinkTunnel,
+    ]),
     AuthModule,
     NamespacesModule,
     ServersModule,
@@ -43,6 +64,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
   controllers: [
     ConnectionToolsController,
     ConnectionMcpController,
+    RecordingController,
     UplinkController,
     InternalUplinkController,
     ConnectionsController,
@@ -64,6 +86,12 @@ import { UplinksService } from './uplink/uplinks.service.js';
     UplinkLeases,
     UplinkTunnels,
     UplinksService,
+    MockChannels,
+    MockCreation,
+    MockModel,
+    MockReplies,
+    CallRecorder,
+    RecordingsService,
   ],
 })
 export class ConnectionsModule {}
