@@ -1,6 +1,6 @@
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import type { Cancellation } from '../cancellation.js';
-import type { Channel, McpReply } from '../channel.js';
+import type { CallTiming, Channel, McpReply } from '../channel.js';
 import { DuplicateMemberError, members, slice, splice, type Span } from '../json-text.js';
 import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../mcp-errors.js';
 import { parseMessage, type RpcHead } from '../messages.js';
@@ -28,8 +28,12 @@ export interface FrontRequest {
 export interface FrontWatch {
   /** It was readable: a request or a notification, with its params. */
   asked(method: string, params: unknown): void;
+  /** The upstream answered, be it with an error. */
+  answered?(reply: McpReply): void;
   /** The upstream failed, or was not asked; a JSON-RPC error of the upstream is an answer, not a failure. */
   failed(error: Error): void;
+  /** Filled while the upstream is asked. */
+  readonly timing?: CallTiming;
 }
 
 /** Where the answer goes. */
@@ -123,8 +127,10 @@ export class McpFront {
         params: own && token ? splice(own, token, ours) : own,
         timeoutMs: this.limits.callTimeoutMs,
         cancellation: request.cancellation,
+        timing: request.watch?.timing,
         ...(request.acceptsStream ? { onNotification: relayed } : {}),
       });
+      request.watch?.answered?.(reply);
       sink.reply(200, withId(reply, id));
     } finally {
       end();

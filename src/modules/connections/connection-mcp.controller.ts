@@ -10,6 +10,7 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { Direct } from '../auth/direct.decorator.js';
 import type { DirectRequest } from '../auth/direct.decorator.js';
 import { ConnectionLinks } from './connection-links.js';
+import { CallRecorder } from './log/call-recorder.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
 
 @ApiTags('MCP')
@@ -21,6 +22,7 @@ export class ConnectionMcpController {
 
   constructor(
     private readonly links: ConnectionLinks,
+    private readonly recorder: CallRecorder,
     env: Env,
   ) {
     this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
@@ -53,10 +55,18 @@ export class ConnectionMcpController {
   })
   async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
     const { grant, params } = request;
-    await this.front.serve(request, response, async () => {
-      const channel = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
-      return { channel, caller: `${grant.caller.keyId} ${channel.id}` };
-    });
+    await this.recorder.watching(request, response, (watch) =>
+      this.front.serve(
+        request,
+        response,
+        async () => {
+          const channel = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
+          watch.connectionId = channel.id;
+          return { channel, caller: `${grant.caller.keyId} ${channel.id}` };
+        },
+        watch,
+      ),
+    );
   }
 
   /** There is no stream to open: everything is answered on the POST that asked. */

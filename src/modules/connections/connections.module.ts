@@ -19,19 +19,23 @@ import { ConnectionToolsService } from './connection-tools.service.js';
 import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
+import { CallRecorder } from './log/call-recorder.js';
+import { ConnectionInvocation } from './log/connection-invocation.entity.js';
+import { ConnectionLogController } from './log/connection-log.controller.js';
+import { ConnectionLogService } from './log/connection-log.service.js';
 import { StatusRecorder } from './status-recorder.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Connection]),
+    TypeOrmModule.forFeature([Connection, ConnectionInvocation]),
     AuthModule,
     NamespacesModule,
     ServersModule,
     CredentialsModule,
     ReleasesModule,
   ],
-  controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionsController],
+  controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionLogController, ConnectionsController],
   providers: [
     ConnectionsService,
     ConnectionListService,
@@ -44,6 +48,8 @@ import { StatusRecorder } from './status-recorder.js';
     ConnectionUrls,
     TargetResolver,
     StatusRecorder,
+    CallRecorder,
+    ConnectionLogService,
   ],
 })
 export class ConnectionsModule {}
