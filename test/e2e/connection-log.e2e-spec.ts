@@ -113,7 +113,7 @@ describe('success', () => {
   );
 
   verifies('log:failures', 'what failed, was denied or answered with an error says so and why', async () => {
-    const dead = await connect((await refusedPort()).url);
+    const dead = await connect(await refusedPort());
     await send(app, owner, `${dead}/.tools/echo`, {});
     const log = await logOf(dead);
     expect(ends(log)).toEqual(['exception UpstreamError']);

@@ -152,11 +152,11 @@ export class CallRecorder implements OnApplicationShutdown {
   }
 
   private async deleteOld(): Promise<number> {
-    const [, deleted] = (await this.invocations.query(
+    const [, deleted] = await this.invocations.query<[unknown, number]>(
       `DELETE FROM connection_invocations WHERE id IN (
          SELECT id FROM connection_invocations WHERE at < now() - interval '${KEPT_DAYS} days'
           ORDER BY at LIMIT ${DELETE_MAX} FOR UPDATE SKIP LOCKED)`,
-    )) as [unknown, number];
+    );
     return deleted;
   }
 }
