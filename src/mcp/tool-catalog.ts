@@ -48,6 +48,11 @@ export class ToolCatalog {
     return matchTool(await this.refresh(timeoutMs), path);
   }
 
+  /** The upstream says that its list has changed: it is read anew when it is asked for next. */
+  forget(): void {
+    this.known = null;
+  }
+
   private refresh(timeoutMs: number): Promise<ToolText[]> {
     this.listing ??= readAll(this.channel)
       .then((tools) => {

@@ -38,4 +38,54 @@ export const connectionInsight = {
     source: 'House',
     behavior: "Another owner's log and that of a missing connection look alike, and a log goes with its connection.",
   },
+
+  'union:all-connections': {
+    source: 'House',
+    behavior:
+      'The MCP endpoint `/connect/{namespace}/.mcp` offers the tools, prompts and resources of all connections, tools named `connectionId.tool`.',
+  },
+  'union:result-unchanged': {
+    source: 'House',
+    behavior: 'A call reaches the connection its name begins with, and its result passes byte for byte.',
+  },
+  'union:official-clients': {
+    source: 'House',
+    behavior: 'The published MCP clients of both generations use the namespace endpoint.',
+  },
+  'union:separator': {
+    source: 'House',
+    behavior: 'With `separator=__` no name holds a dot, and every listed name is called as that tool.',
+  },
+  'union:ambiguous': {
+    source: 'House',
+    behavior:
+      'A name that may be read in two ways means the connection with the longest id; what that shadows is not listed, and the list says so.',
+  },
+  'union:failures': {
+    source: 'House',
+    behavior:
+      'A connection that fails, hangs or waits for its user fails nothing: the list names it with state and message, and those that wait are not contacted.',
+  },
+  'union:pages': {
+    source: 'House',
+    behavior: 'A list goes on by cursor beyond 100 connections, and all pages together hold each tool once.',
+  },
+  'union:search': {
+    source: 'House',
+    behavior:
+      'With `mode=search` three tools stand for all: a thousand are searched in the same order each time, described whole and called with an unchanged result.',
+  },
+  'union:list-changed': {
+    source: 'House',
+    behavior: 'A listener hears that lists change when a connection comes or goes, and when an upstream says so.',
+  },
+  'union:own': {
+    source: 'House',
+    behavior:
+      "A namespace's endpoint is its owner's; foreign and missing ones look alike, and no name reaches into another.",
+  },
+  'union:bad-query': {
+    source: 'House',
+    behavior: 'A separator or mode the endpoint does not know answers 400.',
+  },
 } as const satisfies Record<string, Requirement>;

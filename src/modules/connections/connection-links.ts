@@ -22,7 +22,17 @@ const TARGETS_CACHED_MAX = 50_000;
 /** Open upstream sessions at most. */
 const LINKS_MAX = 50_000;
 
-const CHANGED_TOPIC = 'connections.changed';
+/** A connection came, changed or went. */
+export const CHANGED_TOPIC = 'connections.changed';
+
+/** What is told on {@link CHANGED_TOPIC}. */
+export interface ConnectionChange {
+  /** The namespace's id and the connection's own, with a slash between. */
+  key: string;
+  id: string;
+  /** Null when it is gone. */
+  revision: number | null;
+}
 
 /** The links of this process: one per connection, shared by all callers, opened by the first call. */
 @Injectable()
@@ -42,7 +52,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ key: string; id: string; revision: number | null }>(CHANGED_TOPIC, (change) => {
+    await this.relay.subscribe<ConnectionChange>(CHANGED_TOPIC, (change) => {
       this.targets.drop(change.key);
       const held = this.links.get(change.id);
       if (held && held.revision !== change.revision) this.links.drop(change.id);

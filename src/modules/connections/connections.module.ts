@@ -23,6 +23,9 @@ import { CallRecorder } from './log/call-recorder.js';
 import { ConnectionInvocation } from './log/connection-invocation.entity.js';
 import { ConnectionLogController } from './log/connection-log.controller.js';
 import { ConnectionLogService } from './log/connection-log.service.js';
+import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js';
+import { NamespaceMembers } from './namespace/namespace-members.js';
+import { NamespaceUnions } from './namespace/namespace-unions.js';
 import { StatusRecorder } from './status-recorder.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
@@ -35,7 +38,13 @@ import { StatusRecorder } from './status-recorder.js';
     CredentialsModule,
     ReleasesModule,
   ],
-  controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionLogController, ConnectionsController],
+  controllers: [
+    ConnectionToolsController,
+    NamespaceMcpController,
+    ConnectionMcpController,
+    ConnectionLogController,
+    ConnectionsController,
+  ],
   providers: [
     ConnectionsService,
     ConnectionListService,
@@ -50,6 +59,8 @@ import { StatusRecorder } from './status-recorder.js';
     StatusRecorder,
     CallRecorder,
     ConnectionLogService,
+    NamespaceMembers,
+    NamespaceUnions,
   ],
 })
 export class ConnectionsModule {}

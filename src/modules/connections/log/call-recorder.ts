@@ -40,7 +40,7 @@ export class CallRecorder implements OnApplicationShutdown {
 
   /** Runs the work of one request, and keeps what its record says in the end. @throws what `work` throws */
   async watching<T>(
-    { method = 'POST', url = '' }: IncomingMessage,
+    { method = 'POST', url = '' }: Pick<IncomingMessage, 'method' | 'url'>,
     response: Pick<ServerResponse, 'statusCode'>,
     work: (record: CallRecord) => Promise<T>,
   ): Promise<T> {
