@@ -25,8 +25,8 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
-    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. */
-    readonly hint: 'wrong path' | 'forbidden' | null = null,
+    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `not our MCP`: no revision of ours. */
+    readonly hint: 'wrong path' | 'forbidden' | 'not our MCP' | null = null,
   ) {
     super(message, detail);
   }

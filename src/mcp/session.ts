@@ -30,12 +30,16 @@ function serverInfo(value: unknown): ServerInfo {
 export function helloOfInitialize(result: unknown, url: URL): ServerHello {
   const { protocolVersion, capabilities, instructions, serverInfo: info } = record(result);
   if (typeof protocolVersion !== 'string') {
-    throw new UpstreamError(`${url.host} answered "initialize" without a protocol version: it is no MCP server.`);
+    const message = `${url.host} answered "initialize" without a protocol version: it is no MCP server.`;
+    throw new UpstreamError(message, undefined, false, 'not our MCP');
   }
   if (!(LEGACY_VERSIONS as readonly string[]).includes(protocolVersion)) {
     throw new UpstreamError(
       `${url.host} speaks MCP ${protocolVersion.slice(0, 20)}, which Slipway does not know: ` +
         `it speaks ${[MODERN_VERSION, ...LEGACY_VERSIONS].join(', ')}.`,
+      undefined,
+      false,
+      'not our MCP',
     );
   }
   return {
@@ -55,7 +59,8 @@ export function helloOfInitialize(result: unknown, url: URL): ServerHello {
 export function helloOfDiscover(result: unknown, url: URL): ServerHello {
   const { supportedVersions, capabilities, instructions, _meta } = record(result);
   if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN_VERSION)) {
-    throw new UpstreamError(`${url.host} does not speak MCP ${MODERN_VERSION} or an older revision Slipway knows.`);
+    const message = `${url.host} does not speak MCP ${MODERN_VERSION} or an older revision Slipway knows.`;
+    throw new UpstreamError(message, undefined, false, 'not our MCP');
   }
   return {
     era: 'modern',

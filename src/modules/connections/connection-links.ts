@@ -65,10 +65,15 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
 
   /** The link of a connection. No query while the row was read in the last 5 s. @throws ResourceNotFoundError */
   async find(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionLink> {
+    return this.linkTo(await this.target(namespace, connectionId));
+  }
+
+  /** What a connection leads to, as it was in the last 5 s. @throws ResourceNotFoundError */
+  async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     const target = await this.targets.get(keyOf({ namespaceId: namespace.id, connectionId }));
     if (!target) throw new ResourceNotFoundError();
-    return this.linkTo(target);
+    return target;
   }
 
   /** The link to a row that was just written, which every process hears of; null when it is gone. */

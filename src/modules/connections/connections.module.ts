@@ -19,6 +19,8 @@ import { ConnectionToolsService } from './connection-tools.service.js';
 import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
+import { DiagnosisController } from './diagnosis/diagnosis.controller.js';
+import { DiagnosisService } from './diagnosis/diagnosis.service.js';
 import { CallRecorder } from './log/call-recorder.js';
 import { ConnectionInvocation } from './log/connection-invocation.entity.js';
 import { ConnectionLogController } from './log/connection-log.controller.js';
@@ -26,6 +28,9 @@ import { ConnectionLogService } from './log/connection-log.service.js';
 import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js';
 import { NamespaceMembers } from './namespace/namespace-members.js';
 import { NamespaceUnions } from './namespace/namespace-unions.js';
+import { OlderSubscriptionsController } from './triggers/older-subscriptions.controller.js';
+import { TriggersController } from './triggers/triggers.controller.js';
+import { TriggersService } from './triggers/triggers.service.js';
 import { StatusRecorder } from './status-recorder.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
@@ -43,6 +48,9 @@ import { StatusRecorder } from './status-recorder.js';
     NamespaceMcpController,
     ConnectionMcpController,
     ConnectionLogController,
+    DiagnosisController,
+    TriggersController,
+    OlderSubscriptionsController,
     ConnectionsController,
   ],
   providers: [
@@ -61,6 +69,8 @@ import { StatusRecorder } from './status-recorder.js';
     ConnectionLogService,
     NamespaceMembers,
     NamespaceUnions,
+    DiagnosisService,
+    TriggersService,
   ],
 })
 export class ConnectionsModule {}

@@ -3,7 +3,9 @@ import { LRUCache } from 'lru-cache';
 import type { CallTiming, McpReply } from '../../../mcp/channel.js';
 import type { Link } from '../../../mcp/link.js';
 import { UnionChannel, type UnionForm } from '../../../mcp/union/union-channel.js';
+import { CallerLeftError } from '../../../mcp/mcp-errors.js';
 import type { MemberFault, UnionSource } from '../../../mcp/union/union-source.js';
+import { DomainError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import type { ConnectionLink } from '../connection-link.js';
 import { ConnectionLinks } from '../connection-links.js';
@@ -66,10 +68,10 @@ class NamespaceSource implements UnionSource {
   }
 
   faultOf(connectionId: string, error: unknown): MemberFault {
+    if (!(error instanceof DomainError) || error instanceof CallerLeftError) throw error;
     const isGone = error instanceof ResourceNotFoundError;
-    const state = isGone ? 'error' : statusAfter(error)?.state;
-    if (state === undefined) throw error;
-    return { connectionId, state, message: isGone ? 'The connection was deleted.' : (error as Error).message };
+    const message = isGone ? 'The connection was deleted.' : error.message;
+    return { connectionId, state: statusAfter(error)?.state ?? 'error', message };
   }
 
   watch(
