@@ -36,7 +36,7 @@ async function list(namespace: string, query = '', cursor?: string): Promise<Jso
     query,
   );
   expect(status).toBe(200);
-  return (body).result;
+  return body.result;
 }
 
 const namesIn = (result: Json): string[] => (result.tools as { name: string }[]).map(({ name }) => name);
@@ -86,7 +86,7 @@ describe('one server of many', () => {
       const short = await send(app, owner, `/${namespace}/.mcp`, toolCall(8, 'second.hello'), { headers: mcpAccept });
       expect(short.status).toBe(200);
       const { body } = await app.as(owner).get(`/connect/${namespace}/first/logs`);
-      expect((body).invocations[0]).toMatchObject({
+      expect(body.invocations[0]).toMatchObject({
         tool: 'repo.issues.create',
         request: { url: expect.stringMatching(/\.mcp$/) },
       });

@@ -88,4 +88,52 @@ export const connectionInsight = {
     source: 'House',
     behavior: 'A separator or mode the endpoint does not know answers 400.',
   },
+
+  'diagnosis:steps': {
+    source: 'House',
+    behavior:
+      '`GET …/{connectionId}/diagnosis` walks the way to the MCP server of a url or registry connection step by step, each with one line of evidence, and ends with what to do.',
+  },
+  'diagnosis:stops': {
+    source: 'House',
+    behavior: 'The step that fails is the one that is broken, what lies behind it is skipped, and no tool is called.',
+  },
+  'diagnosis:other-targets': {
+    source: 'House',
+    behavior: 'For an uplink, a mock and a source it says what they are and whether they answer.',
+  },
+  'diagnosis:status': { source: 'House', behavior: 'A diagnosis brings the status of the connection up to date.' },
+  'diagnosis:nothing-secret': {
+    source: 'House',
+    behavior:
+      'No value a connection sends, no answer of the server and no internal address is in a diagnosis; of a registry server not even its host.',
+  },
+  'diagnosis:bounded': {
+    source: 'House',
+    behavior: 'It ends within 20 seconds, and a connection has one at a time: who asks meanwhile is given the same.',
+  },
+  'diagnosis:own': {
+    source: 'House',
+    behavior: "Another owner's connection and a missing one look alike.",
+  },
+
+  'trigger:validation': {
+    source: 'Field',
+    behavior:
+      'A delivery URL that is not https or that may not be dialled, a secret of another form and params beyond 16 KB answer 400 `validation_error`, and nothing is sent.',
+  },
+  'trigger:subscribe': {
+    source: 'Field',
+    behavior:
+      'Subscribing passes params, URL and secret on and answers `{id, refreshBefore}`; the id is `trg_…` and the same for the same key.',
+  },
+  'trigger:refused': {
+    source: 'House',
+    behavior: 'A trigger the server does not have is 404; what the server refuses is told without the secret.',
+  },
+  'trigger:own': { source: 'House', behavior: "Another owner's triggers and missing ones look alike." },
+  'trigger:older': {
+    source: 'Field',
+    behavior: 'The older subscriptions answer an empty list, and nothing is made or deleted there.',
+  },
 } as const satisfies Record<string, Requirement>;
