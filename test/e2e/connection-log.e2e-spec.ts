@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import type { RecordedCall } from '../../src/modules/connections/log/call-record.js';
-import { CallRecorder } from '../../src/modules/connections/log/call-recorder.js';
+import type { LoggedCall } from '../../src/modules/connections/log/call-record.js';
+import { LogRecorder } from '../../src/modules/connections/log/log-recorder.js';
 import type { ConnectionInvocationDto } from '../../src/modules/connections/log/connection-log.dto.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { mcp, open, request, send, times, toolCall } from '../support/calls.js';
@@ -51,7 +51,7 @@ const rowId = async (path: string) => {
   return row.id;
 };
 
-function madeCall(connectionId: string, fields: Partial<RecordedCall> = {}): RecordedCall {
+function madeCall(connectionId: string, fields: Partial<LoggedCall> = {}): LoggedCall {
   const none = {
     failureName: null,
     failureMessage: null,
@@ -161,7 +161,7 @@ describe('success', () => {
     const path = await connect((await start()).url);
     const id = await rowId(path);
     const at = (minutes: number) => new Date(Date.now() - minutes * 60_000);
-    const recorder = app.get(CallRecorder);
+    const recorder = app.get(LogRecorder);
     for (let i = 0; i < 25; i += 1) recorder.record(madeCall(id, { at: at(100 - i), toolName: `tool-${i % 5}` }));
     recorder.record(
       madeCall(id, {
@@ -216,7 +216,7 @@ describe('bounds and secrets', () => {
   verifies('log:bounded', 'the newest thousand of seven days are kept', async () => {
     const path = await connect((await start()).url);
     const id = await rowId(path);
-    const recorder = app.get(CallRecorder);
+    const recorder = app.get(LogRecorder);
     const old = new Date(Date.now() - 8 * 86_400_000);
     recorder.record(madeCall(id, { at: old, toolName: 'old' }));
     expect((await logOf(path)).total).toBe(0);
@@ -234,7 +234,7 @@ describe('bounds and secrets', () => {
 
   verifies('log:bounded', 'a flood of one connection is cut and leaves the others whole', async () => {
     const [loud, quiet] = [await connect((await start()).url), await connect((await start()).url)];
-    const recorder = app.get(CallRecorder);
+    const recorder = app.get(LogRecorder);
     const [loudId, quietId] = [await rowId(loud), await rowId(quiet)];
     for (let i = 0; i < 5_000; i += 1) recorder.record(madeCall(loudId));
     recorder.record(madeCall(quietId));

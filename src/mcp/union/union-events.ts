@@ -108,7 +108,6 @@ export class UnionEvents {
       const link = await this.source.link(connectionId);
       const listener: UpstreamListener = {
         onNotification: (_text, method) => {
-          if (method === 'notifications/tools/list_changed') link.catalog.forget();
           if (method in changes) this.tell(method as Change);
         },
         onEnd: () => this.heard.delete(connectionId),

@@ -1,8 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Delete, Get, Header, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
-import { Env } from '../../config/env.js';
-import { McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
@@ -10,7 +8,8 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { Direct } from '../auth/direct.decorator.js';
 import type { DirectRequest } from '../auth/direct.decorator.js';
 import { ConnectionLinks } from './connection-links.js';
-import { CallRecorder } from './log/call-recorder.js';
+import type { CallRecord } from './log/call-record.js';
+import { LogRecorder } from './log/log-recorder.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
 
 @ApiTags('MCP')
@@ -18,19 +17,16 @@ import { connectionIdParam, namespaceParam, ownConnections } from './connections
 @ApiParam(namespaceParam)
 @ApiParam(connectionIdParam)
 export class ConnectionMcpController {
-  private readonly front: HttpFront;
-
   constructor(
     private readonly links: ConnectionLinks,
-    private readonly recorder: CallRecorder,
-    env: Env,
-  ) {
-    this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
-  }
+    private readonly front: HttpFront,
+    private readonly recorder: LogRecorder,
+  ) {}
 
   /**
-   * Use the connection as an MCP server. Any MCP client works with this URL over streamable HTTP, with the API key as
-   * bearer; no handshake and no session are needed.
+   * Use the connection as an MCP server. Any MCP client of any revision works with this URL over streamable HTTP, with the
+   * API key as bearer; no handshake and no session are needed. A client that initializes gets a session, in which the
+   * server may ask it things.
    */
   @Post()
   @HttpCode(200)
@@ -54,36 +50,34 @@ export class ConnectionMcpController {
     message: 'The Origin header names a web site that is not this service',
   })
   async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
-    const { grant, params } = request;
-    await this.recorder.watching(request, response, (watch) =>
-      this.front.serve(
-        request,
-        response,
-        async () => {
-          const channel = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
-          watch.connectionId = channel.id;
-          return { channel, caller: `${grant.caller.keyId} ${channel.id}` };
-        },
-        watch,
-      ),
-    );
+    await this.recorder.watching(request, response, (watch) => this.lead(request, response, watch));
   }
 
-  /** There is no stream to open: everything is answered on the POST that asked. */
+  /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
   @Get()
-  @Header('allow', 'POST')
+  @Direct()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  stream(): never {
-    throw new McpMethodNotAllowedError();
+  stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.lead(request, response);
   }
 
-  /** There is no session to end. */
+  /** Ends a client's session. Without one there is nothing to end. */
   @Delete()
-  @Header('allow', 'POST')
+  @Direct()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  end(): never {
-    throw new McpMethodNotAllowedError();
+  end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.lead(request, response);
+  }
+
+  private lead(request: DirectRequest, response: ServerResponse, watch?: CallRecord): Promise<void> {
+    const { grant, params } = request;
+    const find = async () => {
+      const channel = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
+      if (watch) watch.connectionId = channel.id;
+      return { channel, principal: grant.caller.keyId, target: channel.id };
+    };
+    return this.front.serve(request, response, find, watch);
   }
 }

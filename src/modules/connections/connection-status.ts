@@ -1,15 +1,16 @@
-import { NotRunnableError, InputRequiredError, InputInvalidError } from '../releases/run.errors.js';
+import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../releases/run.errors.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../credentials/credentials.errors.js';
-import { ServerNotFoundError } from '../servers/servers.errors.js';
 import {
   CallerLeftError,
+  UplinkBusyError,
+  UplinkDisconnectedError,
   UpstreamAuthRequiredError,
   UpstreamError,
   UpstreamFailure,
   UpstreamTimeoutError,
 } from '../../mcp/mcp-errors.js';
 import { toStorableText } from '../../platform/database/storable.js';
-import { ServerGoneError, SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { SourceNotRunnableError } from './connections.errors.js';
 import type { StatusInputs } from './connection.types.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
@@ -23,6 +24,10 @@ export const statusReasons = {
   uplink_waiting: {
     state: 'disconnected',
     nextStep: 'Start the local server with `smithery mcp add --id <connectionId> -- <command>`: it pairs by itself.',
+  },
+  uplink_failed: {
+    state: 'error',
+    nextStep: 'Mend the local server, and start it with `smithery mcp add --id <connectionId> -- <command>`.',
   },
   unauthorized: {
     state: 'auth_required',
@@ -43,6 +48,7 @@ export const statusReasons = {
     nextStep: 'Wait: Slipway tries again by itself, and the authorization is kept.',
   },
   not_mcp: { state: 'error', nextStep: 'Check the path of mcpUrl, and create the connection anew with the right one.' },
+  blocked: { state: 'error', nextStep: 'Ask the operator of this service to add the address to EGRESS_ALLOW.' },
   forbidden: { state: 'error', nextStep: 'PUT the connection with headers that give access.' },
   timeout: { state: 'error', nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.' },
   unreachable: { state: 'error', nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.' },
@@ -72,11 +78,16 @@ export const neverCalled = status('never_called', 'Not called yet.');
 /** The state of an uplink without a tunnel. */
 export const uplinkWaiting = status('uplink_waiting', 'No local server is paired.');
 
+/** The state of an uplink whose local server, or the way to it, does not speak MCP. */
+export function uplinkFailed(message: string): ConnectionStatus {
+  return status('uplink_failed', message);
+}
+
 export const connected = status('ok', null);
 
-/** What a failed call says of the connection; null when it says nothing: a caller that left, a value only one call had. */
+/** What a failed call says of the connection; null when it says nothing: a caller that left, one too many. */
 export function statusAfter(error: unknown): ConnectionStatus | null {
-  if (error instanceof CallerLeftError) return null;
+  if (error instanceof CallerLeftError || error instanceof UplinkBusyError) return null;
   if (error instanceof InputRequiredError) return status('missing_values', error.message, error.data);
   if (error instanceof InputInvalidError) return status('invalid_values', error.message, null);
   const reason = reasonOf(error);
@@ -90,8 +101,9 @@ function reasonOf(error: unknown): StatusReason | null {
   if (error instanceof UplinkDisconnectedError) return 'uplink_waiting';
   if (error instanceof SourceNotRunnableError) return 'source_waiting';
   if (error instanceof NotRunnableError) return 'not_runnable';
-  if (error instanceof ServerNotFoundError || error instanceof ServerGoneError) return 'server_deleted';
+  if (error instanceof ServerGoneError) return 'server_deleted';
   if (error instanceof UpstreamTimeoutError) return 'timeout';
+  if (error instanceof UpstreamError && error.hint === 'blocked') return 'blocked';
   if (error instanceof UpstreamError && error.hint === 'wrong path') return 'not_mcp';
   if (error instanceof UpstreamError && error.hint === 'forbidden') return 'forbidden';
   return error instanceof UpstreamFailure ? 'unreachable' : null;

@@ -10,7 +10,7 @@ import type { DirectRequest } from '../auth/direct.decorator.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
-import { CallRecorder } from './log/call-recorder.js';
+import { LogRecorder } from './log/log-recorder.js';
 import { whileConnected } from '../../mcp/front/client-gone.js';
 
 /** The largest body of arguments. */
@@ -55,7 +55,7 @@ const failures = [
 export class ConnectionToolsController {
   constructor(
     private readonly tools: ConnectionToolsService,
-    private readonly recorder: CallRecorder,
+    private readonly recorder: LogRecorder,
   ) {}
 
   /** List the tools of a connection. */

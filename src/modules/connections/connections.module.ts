@@ -21,10 +21,22 @@ import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
 import { DiagnosisController } from './diagnosis/diagnosis.controller.js';
 import { DiagnosisService } from './diagnosis/diagnosis.service.js';
-import { CallRecorder } from './log/call-recorder.js';
 import { ConnectionInvocation } from './log/connection-invocation.entity.js';
 import { ConnectionLogController } from './log/connection-log.controller.js';
 import { ConnectionLogService } from './log/connection-log.service.js';
+import { LogRecorder } from './log/log-recorder.js';
+import { ConnectionMock } from './mock/connection-mock.entity.js';
+import { MockCall } from './mock/mock-call.entity.js';
+import { MockChannels } from './mock/mock-channels.js';
+import { CallRecorder } from './mock/call-recorder.js';
+import { MockReplies } from './mock/mock-replies.js';
+import { MockReply } from './mock/mock-reply.entity.js';
+import { RecordedCallRow } from './mock/recorded-call.entity.js';
+import { RecordingController } from './mock/recording.controller.js';
+import { RecordingsService } from './mock/recordings.service.js';
+import { MockModel } from './mock/mock-model.js';
+import { SimulatorDay } from './mock/simulator-day.entity.js';
+import { MockCreation } from './mock/mock-creation.js';
 import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js';
 import { NamespaceMembers } from './namespace/namespace-members.js';
 import { NamespaceUnions } from './namespace/namespace-unions.js';
@@ -32,11 +44,30 @@ import { OlderSubscriptionsController } from './triggers/older-subscriptions.con
 import { TriggersController } from './triggers/triggers.controller.js';
 import { TriggersService } from './triggers/triggers.service.js';
 import { StatusRecorder } from './status-recorder.js';
+import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
+import { UplinkDoor } from './uplink/uplink-door.js';
+import { UplinkLeases } from './uplink/uplink-leases.js';
+import { UplinkProcess } from './uplink/uplink-process.entity.js';
+import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
+import { UplinkTunnels } from './uplink/uplink-tunnels.js';
+import { UplinkController } from './uplink/uplink.controller.js';
+import { UplinksService } from './uplink/uplinks.service.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Connection, ConnectionInvocation]),
+    TypeOrmModule.forFeature([
+      Connection,
+      ConnectionInvocation,
+      ConnectionMock,
+      MockCall,
+      MockReply,
+      RecordedCallRow,
+      SimulatorDay,
+      UplinkProcess,
+      UplinkTunnel,
+    ]),
     AuthModule,
     NamespacesModule,
     ServersModule,
@@ -51,6 +82,9 @@ import { StatusRecorder } from './status-recorder.js';
     DiagnosisController,
     TriggersController,
     OlderSubscriptionsController,
+    RecordingController,
+    UplinkController,
+    InternalUplinkController,
     ConnectionsController,
   ],
   providers: [
@@ -65,12 +99,23 @@ import { StatusRecorder } from './status-recorder.js';
     ConnectionUrls,
     TargetResolver,
     StatusRecorder,
-    CallRecorder,
+    LogRecorder,
     ConnectionLogService,
     NamespaceMembers,
     NamespaceUnions,
     DiagnosisService,
     TriggersService,
+    UplinkChannels,
+    UplinkDoor,
+    UplinkLeases,
+    UplinkTunnels,
+    UplinksService,
+    MockChannels,
+    MockCreation,
+    MockModel,
+    MockReplies,
+    CallRecorder,
+    RecordingsService,
   ],
 })
 export class ConnectionsModule {}

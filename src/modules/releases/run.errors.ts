@@ -1,5 +1,5 @@
 import { FrontRefusal } from '../../mcp/front/front.errors.js';
-import { UpstreamAuthRequiredError } from '../../mcp/mcp-errors.js';
+import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { rpcCode } from '../../mcp/protocol.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 
@@ -27,6 +27,18 @@ export class InputInvalidError extends FrontRefusal {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
   readonly rpcCode = rpcCode.invalidParams;
+}
+
+/** The server a connection is bound to was deleted; one registered anew under its name is another one. */
+export class ServerGoneError extends UpstreamFailure {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+
+  constructor(name: string) {
+    super(
+      `The server ${name} was deleted. One that is registered anew under this name is another server: connect to it.`,
+    );
+  }
 }
 
 /** The current release answers MCP and nothing else. */

@@ -3,13 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
-import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import type { HttpTarget } from '../../mcp/channels/http-wire.js';
-import { FrontRefusal } from '../../mcp/front/front.errors.js';
+import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { Egress } from '../../platform/egress/egress.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
@@ -20,7 +19,7 @@ import { InvocationObserver } from './invocation.types.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
 import { inputNames, valuesFor, valuesOf, type GivenValues, type RunValues } from './run-input.js';
 import { RunLink } from './run-link.js';
-import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
+import { NotRunnableError, RunPathNotFoundError, ServerGoneError } from './run.errors.js';
 import { toRunnable, type Runnable, type RunnableRelease } from './runnable.js';
 import { ServerChannel } from './server-channel.js';
 
@@ -42,6 +41,8 @@ const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 /** A connection to a server, which keeps its own values and its own upstream session. */
 export interface ServerUser extends GivenValues {
+  /** What the server is called, also when it is gone. */
+  serverName: string;
   /** The token for the release's upstream, if the connection holds one: `HttpTarget.bearer`, told which upstream. */
   bearer?: (upstreamUrl: string, rejected?: string) => Promise<string | null>;
 }
@@ -57,7 +58,6 @@ export interface RunCaller {
 /** Runs the current releases of servers: one live channel for each account and set of values, shared by its callers. */
 @Injectable()
 export class RunService implements OnModuleInit, OnApplicationShutdown {
-  private readonly front: HttpFront;
   private readonly links = new LinkPool<RunLink>('run', LINKS_MAX);
   private readonly servers = new RowCache<Runnable>((key) => this.load(key), {
     max: SERVERS_CACHED_MAX,
@@ -69,11 +69,10 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly addresses: ServerLinksService,
     private readonly observer: InvocationObserver,
     private readonly relay: RelayService,
-    private readonly egress: Egress,
+    private readonly channels: HttpChannels,
     private readonly env: Env,
-  ) {
-    this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
-  }
+    private readonly front: HttpFront,
+  ) {}
 
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string }>(SERVER_CHANGED_TOPIC, ({ id }) => this.forget(id));
@@ -90,21 +89,14 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     return found;
   }
 
-  /** {@link find} by the server's id. @throws ServerNotFoundError */
-  async findById(serverId: string): Promise<Runnable> {
-    const found = await this.servers.get(`${BY_ID}${serverId}`);
-    if (!found) throw new ServerNotFoundError();
-    return found;
-  }
-
   /**
    * A channel of its own to a server's current release, for one connection; it follows the server to later releases. Calls
    * are recorded and counted like those at the run address, without a way through HTTP. What is missing rejects at the
-   * call: ServerNotFoundError, NotRunnableError, InputRequiredError, InputInvalidError.
+   * call: ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
    */
   channelFor(serverId: string, user: ServerUser): Channel {
     return new ServerChannel<UsableRelease>({
-      current: async () => usable(await this.findById(serverId)),
+      current: () => this.usable(serverId, user.serverName),
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
         const { bearer } = user;
@@ -120,10 +112,20 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Answers one POST to a server's address. Failures of the server, and values that lack, become JSON-RPC answers.
+   * Where a server's current release runs, for those who look at the way there. Its owner's to know: tell nobody else.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async upstreamOf(serverId: string, serverName: string): Promise<URL> {
+    return (await this.usable(serverId, serverName)).release.upstream;
+  }
+
+  /**
+   * Answers one POST, GET or DELETE to a server's address; only POSTs are recorded. Failures of the server, and values
+   * that lack, become JSON-RPC answers.
    *
    * @param find which server; asked again when the body is there, so that a slow upload meets the release of its end
-   * @throws RunPathNotFoundError, what `find` and the front throw
+   * @throws RunPathNotFoundError, McpMethodNotAllowedError, what `find` and the front throw
    */
   async forward(
     find: () => Promise<Runnable>,
@@ -132,16 +134,17 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     response: ServerResponse,
   ): Promise<void> {
     let runnable = await find();
-    this.observer.started(runnable.serverId);
-    const record = this.observer.wantsRecords ? new InvocationRecord() : undefined;
+    const isPost = request.method === 'POST';
+    if (isPost) this.observer.started(runnable.serverId);
+    const record = isPost && this.observer.wantsRecords ? new InvocationRecord() : undefined;
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
       if (!(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
-      return { channel, caller: `${keyId} ${runnable.serverId}` };
+      return { channel, principal: keyId, target: runnable.serverId };
     };
     try {
-      if (!isMcp(path)) throw new RunPathNotFoundError(runnable.name, this.addresses.run(runnable.slug));
+      if (!isMcp(path)) this.refusePath(runnable, isPost, response);
       await this.front.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
@@ -181,6 +184,13 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
 
   onApplicationShutdown(): Promise<void> {
     return this.links.close();
+  }
+
+  /** @throws RunPathNotFoundError, McpMethodNotAllowedError */
+  private refusePath({ name, slug }: Runnable, isPost: boolean, response: ServerResponse): never {
+    if (isPost) throw new RunPathNotFoundError(name, this.addresses.run(slug));
+    response.setHeader('allow', 'POST');
+    throw new McpMethodNotAllowedError();
   }
 
   private channelOrRefusal(runnable: Runnable, accountId: string, request: IncomingMessage): Channel | FrontRefusal {
@@ -224,12 +234,19 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   private channel(upstream: URL, values: RunValues | null, bearer?: HttpTarget['bearer']): Channel {
     const url = new URL(upstream);
     for (const [name, value] of values?.query ?? []) url.searchParams.append(name, value);
-    return new HttpChannel(this.egress, {
+    return this.channels.channelTo({
       url,
       headers: values?.headers ?? {},
       bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
     });
+  }
+
+  /** @throws ServerGoneError, NotRunnableError */
+  private async usable(serverId: string, serverName: string): Promise<UsableRelease> {
+    const runnable = await this.servers.get(`${BY_ID}${serverId}`);
+    if (!runnable) throw new ServerGoneError(serverName);
+    return usable(runnable);
   }
 
   private async load(key: string): Promise<Runnable | null> {

@@ -5,13 +5,12 @@ import { Egress } from '../../../platform/egress/egress.js';
 import { Slots } from '../../../platform/limits/slots.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { RunService } from '../../releases/run.service.js';
-import { NotRunnableError } from '../../releases/run.errors.js';
+import { ServerGoneError } from '../../releases/run.errors.js';
 import { ConnectionChannels } from '../connection-channels.js';
 import { ConnectionLinks } from '../connection-links.js';
 import { ConnectionReader } from '../connection-reader.js';
 import { statusAfter } from '../connection-status.js';
 import type { ConnectionTarget } from '../connection.types.js';
-import { ServerGoneError } from '../connections.errors.js';
 import { StatusRecorder } from '../status-recorder.js';
 import { DiagnosisLog, StepFailed } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';
@@ -119,10 +118,9 @@ export class DiagnosisService {
     }
     const { serverId, serverName } = target;
     if (serverId === null) log.fail('target', new ServerGoneError(serverName));
-    const { release } = await this.runs.findById(serverId).catch((error: Error) => log.fail('target', error));
-    if ('reason' in release) log.fail('target', new NotRunnableError(release.reason));
+    const url = await this.runs.upstreamOf(serverId, serverName).catch((error: Error) => log.fail('target', error));
     log.ok('target', `It leads to the registry server ${serverName}, which has a release that runs.`);
-    return { url: release.upstream, alias: serverName };
+    return { url, alias: serverName };
   }
 
   private async lookAtUplink(

@@ -43,7 +43,9 @@ export class NetworkLook {
       this.log.skip('dns', 'The host is an address, so there is nothing to ask DNS.');
       await locate();
     }
-    if (refusal !== null) this.log.fail('guard', this.failure(refusal, 'has an address that Slipway does not dial.'));
+    if (refusal !== null) {
+      this.log.fail('guard', this.failure(refusal, 'has an address that Slipway does not dial.', 'blocked'));
+    }
     this.log.ok('guard', 'Its address may be dialled.');
     await this.dial(url);
   }
@@ -72,9 +74,11 @@ export class NetworkLook {
   }
 
   /** A failure in words that may be shown. @param hidden what is said where the address is not told */
-  private failure(error: unknown, hidden: string): UpstreamFailure {
+  private failure(error: unknown, hidden: string, hint: 'blocked' | null = null): UpstreamFailure {
     const { url, alias } = this.place;
-    return alias === null ? fromSocketError(error, url, false) : new UpstreamError(`${this.host} ${hidden}`);
+    return alias === null
+      ? fromSocketError(error, url, false)
+      : new UpstreamError(`${this.host} ${hidden}`, undefined, false, hint);
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { CallTiming, McpReply } from '../../../mcp/channel.js';
-import type { FrontWatch } from '../../../mcp/front/mcp-front.js';
+import type { FrontWatch } from '../../../mcp/front/asked.js';
 import { CallerLeftError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';
@@ -15,7 +15,7 @@ const NAME_CHARS_MAX = 200;
 const MESSAGE_CHARS_MAX = 1_000;
 
 /** One request as its row keeps it. */
-export type RecordedCall = Omit<ConnectionInvocation, 'connection'>;
+export type LoggedCall = Omit<ConnectionInvocation, 'connection'>;
 
 /**
  * Gathers what there is to say of one request to a connection. Nothing of what was asked or answered is looked at but the
@@ -56,7 +56,7 @@ export class CallRecord implements FrontWatch {
   }
 
   /** What there is to keep; null for what is no call of a connection. */
-  finish({ method, url, status }: { method: string; url: string; status: number }): RecordedCall | null {
+  finish({ method, url, status }: { method: string; url: string; status: number }): LoggedCall | null {
     const { connectionId } = this;
     // Messages that want no answer are no calls.
     if (connectionId === null || this.rpcMethod?.startsWith('notifications/')) return null;

@@ -1,9 +1,9 @@
 import { toTimeText } from '../../../platform/http/time-text.js';
-import type { RecordedCall } from './call-record.js';
+import type { LoggedCall } from './call-record.js';
 import type { ConnectionInvocationDto } from './connection-log.dto.js';
 
 /** Lists every field that may leave the service. */
-export function toInvocationDto(call: RecordedCall): ConnectionInvocationDto {
+export function toInvocationDto(call: LoggedCall): ConnectionInvocationDto {
   const timestamp = toTimeText(call.at);
   const { guardMs, queueMs, connectMs, firstByteMs, totalMs } = call;
   return {

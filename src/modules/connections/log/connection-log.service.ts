@@ -5,8 +5,8 @@ import type { OwnedNamespace } from '../../auth/access.types.js';
 import { isConnectionId } from '../connection-target.js';
 import { Connection } from '../connection.entity.js';
 import { ResourceNotFoundError } from '../connections.errors.js';
-import type { RecordedCall } from './call-record.js';
-import { CallRecorder, KEPT_DAYS, KEPT_MAX } from './call-recorder.js';
+import type { LoggedCall } from './call-record.js';
+import { LogRecorder, KEPT_DAYS, KEPT_MAX } from './log-recorder.js';
 import type { ConnectionLogDto, ConnectionLogQueryDto } from './connection-log.dto.js';
 import { toInvocationDto } from './connection-log.mapper.js';
 
@@ -32,7 +32,7 @@ const MATCHING = `
 export class ConnectionLogService {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly recorder: CallRecorder,
+    private readonly recorder: LogRecorder,
   ) {}
 
   /** The newest matching calls, of the newest 1,000 of 7 days. @throws ResourceNotFoundError */
@@ -47,11 +47,7 @@ export class ConnectionLogService {
     if (!row) throw new ResourceNotFoundError();
     await this.recorder.settle();
     const given = [from, to, outcome, tool, search].map((value) => value ?? null);
-    const rows = await this.connections.query<(RecordedCall & { total: number })[]>(MATCHING, [
-      row.id,
-      ...given,
-      limit,
-    ]);
+    const rows = await this.connections.query<(LoggedCall & { total: number })[]>(MATCHING, [row.id, ...given, limit]);
     return { invocations: rows.map(toInvocationDto), total: rows[0]?.total ?? 0 };
   }
 }

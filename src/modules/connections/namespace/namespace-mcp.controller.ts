@@ -1,8 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Delete, Get, Header, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiQuery, ApiResponse, ApiTags } from '@nestjs/swagger';
-import { Env } from '../../../config/env.js';
-import { McpMethodNotAllowedError } from '../../../mcp/front/front.errors.js';
 import { HttpFront } from '../../../mcp/front/http-front.js';
 import { separators } from '../../../mcp/union/member-names.js';
 import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
@@ -41,14 +39,10 @@ const listExample = {
 @Controller('connect/:namespace/.mcp')
 @ApiParam(namespaceParam)
 export class NamespaceMcpController {
-  private readonly front: HttpFront;
-
   constructor(
     private readonly unions: NamespaceUnions,
-    env: Env,
-  ) {
-    this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
-  }
+    private readonly front: HttpFront,
+  ) {}
 
   /**
    * Use all connections of a namespace as one MCP server. Tools and prompts are named `connectionId.name`; resources have
@@ -99,25 +93,26 @@ export class NamespaceMcpController {
     const form = formOf(url ?? '');
     await this.front.serve(request, response, async () => ({
       channel: this.unions.find(namespace, form),
-      caller: `${grant.caller.keyId} ${namespace.id} ${form.separator} ${form.isSearched}`,
+      principal: grant.caller.keyId,
+      target: `${namespace.id} ${form.separator} ${form.isSearched}`,
     }));
   }
 
-  /** There is no stream to open: everything is answered on the POST that asked. */
+  /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
   @Get()
-  @Header('allow', 'POST')
+  @Direct()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  stream(): never {
-    throw new McpMethodNotAllowedError();
+  stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
   }
 
-  /** There is no session to end. */
+  /** Ends a client's session. Without one there is nothing to end. */
   @Delete()
-  @Header('allow', 'POST')
+  @Direct()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  end(): never {
-    throw new McpMethodNotAllowedError();
+  end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
   }
 }

@@ -11,7 +11,7 @@ import type { ConnectionLink } from '../connection-link.js';
 import { ConnectionLinks } from '../connection-links.js';
 import { statusAfter } from '../connection-status.js';
 import { ResourceNotFoundError } from '../connections.errors.js';
-import { CallRecorder } from '../log/call-recorder.js';
+import { LogRecorder } from '../log/log-recorder.js';
 import { NamespaceMembers } from './namespace-members.js';
 
 /** Namespaces whose common address is in use at once, in this process. */
@@ -28,7 +28,7 @@ export class NamespaceUnions implements OnApplicationShutdown {
   constructor(
     private readonly members: NamespaceMembers,
     private readonly links: ConnectionLinks,
-    private readonly recorder: CallRecorder,
+    private readonly recorder: LogRecorder,
   ) {}
 
   /** The channel to all connections of a namespace. */
@@ -52,7 +52,7 @@ class NamespaceSource implements UnionSource {
     private readonly namespace: OwnedNamespace,
     private readonly known: NamespaceMembers,
     private readonly links: ConnectionLinks,
-    private readonly recorder: CallRecorder,
+    private readonly recorder: LogRecorder,
   ) {}
 
   get name(): string {

@@ -3,7 +3,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
-import { CallRecord, type RecordedCall } from './call-record.js';
+import { CallRecord, type LoggedCall } from './call-record.js';
 import { ConnectionInvocation } from './connection-invocation.entity.js';
 
 /** What is kept of each connection; what is shown is never more. */
@@ -28,9 +28,9 @@ const DELETE_MAX = 5_000;
  * not fit is dropped and counted in the service's own log.
  */
 @Injectable()
-export class CallRecorder implements OnApplicationShutdown {
+export class LogRecorder implements OnApplicationShutdown {
   private readonly logger = new Logger('connection log');
-  private readonly calls = new WriteBehind<string, RecordedCall>('connection log', (batch) => this.write(batch));
+  private readonly calls = new WriteBehind<string, LoggedCall>('connection log', (batch) => this.write(batch));
   private waitingOf = new Map<string, number>();
   private grown = new Map<string, number>();
   private dropped = 0;
@@ -57,7 +57,7 @@ export class CallRecorder implements OnApplicationShutdown {
   }
 
   /** Keeps a call. Does not wait, does not fail. */
-  record(call: RecordedCall): void {
+  record(call: LoggedCall): void {
     const waiting = this.waitingOf.get(call.connectionId) ?? 0;
     if (waiting >= WAITING_OF_ONE_MAX) {
       this.dropped += 1;
@@ -89,7 +89,7 @@ export class CallRecorder implements OnApplicationShutdown {
     await this.calls.onApplicationShutdown();
   }
 
-  private async write(batch: Map<string, RecordedCall>): Promise<void> {
+  private async write(batch: Map<string, LoggedCall>): Promise<void> {
     this.waitingOf = new Map();
     if (this.dropped > 0) {
       this.logger.warn(`${this.dropped} calls were left out of the logs of connections that have too many at once`);
@@ -106,8 +106,8 @@ export class CallRecorder implements OnApplicationShutdown {
   }
 
   /** Calls of connections that are gone by now are passed over; the lock keeps the others from going meanwhile. */
-  private async insert(calls: RecordedCall[]): Promise<void> {
-    const columns = <K extends keyof RecordedCall>(name: K) => calls.map((call) => call[name]);
+  private async insert(calls: LoggedCall[]): Promise<void> {
+    const columns = <K extends keyof LoggedCall>(name: K) => calls.map((call) => call[name]);
     await this.invocations.query(
       `INSERT INTO connection_invocations (id, connection_id, at, method, url, rpc_method, tool_name, status, outcome,
               failure_name, failure_message, guard_ms, queue_ms, connect_ms, first_byte_ms, total_ms)
