@@ -374,9 +374,7 @@ export const prompts = [
   {
     name: 'test_input_required_result_prompt',
     description: 'A prompt that asks for its context.',
-    rounds: [
-      () => ({ user_context: elicit('Which context?', object({ context: { type: 'string' } }, ['context'])) }),
-    ],
+    rounds: [() => ({ user_context: elicit('Which context?', object({ context: { type: 'string' } }, ['context'])) })],
     finish: ({ user_context }) => ({ messages: [message(text(`Context: ${user_context.content?.context}`))] }),
   },
 ];
