@@ -97,12 +97,12 @@ function resultsOf(run) {
   return folder;
 }
 
-/** The scenarios a revision requires of a client, and those that came after it; extensions are left out. */
-async function clientScenarios(revision) {
+/** What a revision requires of a `server` or `client`, and what the suite runs besides without counting it. */
+async function scenariosOf(revision, leg) {
   const { parse } = await import('yaml');
   const requirements = parse(readFileSync(join(suite, 'requirements', `${revision}.yaml`), 'utf8'));
-  const later = requirements.not_scored.filter(({ leg, reason }) => leg === 'client' && reason !== 'extension');
-  return [...requirements.client, ...later.map(({ scenario }) => scenario)];
+  const others = requirements.not_scored.filter((each) => each.leg === leg && each.reason !== 'extension');
+  return { required: requirements[leg], others: others.map(({ scenario }) => scenario) };
 }
 
 // ---- What failed, from the checks the suite leaves.
@@ -117,29 +117,32 @@ function checksIn(folder) {
   }));
 }
 
-function report(run, { isGood, scenarios, notes = [] }) {
-  const found = checksIn(run.folder).filter(({ scenario }) => scenarios === undefined || scenarios.includes(scenario));
-  const checks = found.flatMap(({ checks: list }) => list);
-  const failing = found.filter(({ checks: list }) => list.some(isFailed));
-  const counted = checks.filter(({ status }) => status === 'SUCCESS').length;
-  const line = [
-    `${found.length - failing.length} of ${found.length} scenarios`,
-    `${counted} checks passed, ${checks.filter(isFailed).length} failed`,
-  ];
-  console.log(`${isGood ? '✓' : '✗'} ${run.name}: ${line.join('; ')}`);
-  for (const { scenario, checks: list } of failing) {
+/** What the suite says about the list of expected failures. */
+function notesIn(output) {
+  const meanings = { '~': 'expected', '✓': 'listed, but passes', '✗': 'not expected' };
+  return [...output.matchAll(/^ {2}([~✓✗]) (\S+)$/gm)].map(([, mark, entry]) => `${meanings[mark]}: ${entry}`);
+}
+
+function report(run, { required, others }, { isGood, notes }) {
+  const found = checksIn(run.folder);
+  const passedOf = (names) => {
+    const ran = found.filter(({ scenario }) => names.includes(scenario));
+    return `${ran.filter(({ checks }) => !checks.some(isFailed)).length} of ${ran.length}`;
+  };
+  const counted = found.filter(({ scenario }) => required.includes(scenario) || others.includes(scenario));
+  const checks = counted.flatMap((each) => each.checks);
+  const passed = checks.filter(({ status }) => status === 'SUCCESS').length;
+  console.log(
+    `${isGood ? '✓' : '✗'} ${run.name}: ${passedOf(required)} required scenarios, ${passedOf(others)} others; ` +
+      `${passed} checks passed, ${checks.filter(isFailed).length} failed`,
+  );
+  for (const { scenario, checks: list } of counted) {
     for (const { id, errorMessage, description } of list.filter(isFailed)) {
       console.log(`    ${scenario}:${id} ${(errorMessage ?? description).slice(0, 300)}`);
     }
   }
   for (const note of notes) console.log(`    ${note}`);
   if (!isGood) process.exitCode = 1;
-}
-
-/** What the suite says about the list of expected failures. */
-function notesIn(output) {
-  const meanings = { '~': 'expected', '✓': 'listed, but passes', '✗': 'not expected' };
-  return [...output.matchAll(/^ {2}([~✓✗]) (\S+)$/gm)].map(([, mark, entry]) => `${meanings[mark]}: ${entry}`);
 }
 
 // ---- The runs.
@@ -167,7 +170,7 @@ async function runServerScenarios() {
       run.folder,
     ]);
     writeFileSync(join(run.folder, 'output.txt'), output);
-    report(run, { isGood: code === 0, notes: notesIn(output) });
+    report(run, await scenariosOf(run.revision, 'server'), { isGood: code === 0, notes: notesIn(output) });
   }
   await Promise.all(Object.values(forwarders).map((forwarder) => forwarder.close()));
 }
@@ -182,30 +185,20 @@ async function runClientScenarios() {
     run.folder = resultsOf(run);
     let isGood = true;
     const notes = [];
+    const scenarios = await scenariosOf(run.revision, 'client');
     // One after the other: one of them measures how long the client waits.
-    for (const scenario of await clientScenarios(run.revision)) {
+    for (const scenario of [...scenarios.required, ...scenarios.others]) {
       if (options.scenario !== undefined && options.scenario !== scenario) continue;
       const how = ['--scenario', scenario, '--spec-version', run.revision, '--force', '--timeout', String(clientMaxMs)];
-      const { code, output } = await runSuite(
-        [
-          'client',
-          '--command',
-          `${process.execPath} ${client}`,
-          ...how,
-          '--expected-failures',
-          expectedOf(run),
-          '-o',
-          run.folder,
-        ],
-        env,
-      );
+      const what = ['--expected-failures', expectedOf(run), '-o', run.folder];
+      const command = ['--command', `${process.execPath} ${client}`];
+      const { code, output } = await runSuite(['client', ...command, ...how, ...what], env);
       const said = notesIn(output);
-      notes.push(...said);
-      const broken = /CLIENT (TIMED OUT|EXITED WITH ERROR).*/.exec(output)?.[0];
-      if (broken && said.length === 0) notes.push(`${scenario}: ${broken}`);
-      if (code !== 0 || (broken && said.length === 0)) isGood = false;
+      const broken = said.length === 0 ? /CLIENT (TIMED OUT|EXITED WITH ERROR).*/.exec(output)?.[0] : undefined;
+      notes.push(...said, ...(broken ? [`${scenario}: ${broken}`] : []));
+      if (code !== 0 || broken) isGood = false;
     }
-    report(run, { isGood, notes });
+    report(run, scenarios, { isGood, notes });
   }
 }
 

@@ -60,15 +60,23 @@ async function visit(method, url) {
   }
   console.log(method, url, response.status);
   const location = response.headers.get('location');
-  return { status: response.status, text: await response.text(), next: location && new URL(location, url).href };
+  return { url, status: response.status, text: await response.text(), next: location && new URL(location, url).href };
 }
 
-/** Opens the setup page and presses its button; true when Slipway says at the end that it is authorized. */
+async function follow(shown) {
+  let last = shown;
+  for (let count = 0; last.next && count < redirectsMax; count += 1) last = await visit('GET', last.next);
+  return last;
+}
+
+/** Opens the setup page and presses its button, which leads to the authorization server and from there back to us. */
 async function authorize(setupUrl) {
-  await visit('GET', setupUrl);
-  let shown = await visit('POST', setupUrl);
-  for (let count = 0; shown.next && count < redirectsMax; count += 1) shown = await visit('GET', shown.next);
-  if (shown.status !== 200) throw new Error(`Authorizing ended with ${shown.status}: ${shown.text.slice(-1000)}`);
+  const page = await follow(await visit('GET', setupUrl));
+  const [form] = /<form method="post"[^>]*>/.exec(page.text) ?? [];
+  if (!form) throw new Error(`The page to authorize has no button (${page.status}): ${page.text.slice(-1000)}`);
+  const action = /action="([^"]*)"/.exec(form)?.[1].replaceAll('&amp;', '&') ?? '';
+  const end = await follow(await visit('POST', new URL(action, page.url).href));
+  if (end.status !== 200) throw new Error(`Authorizing ended with ${end.status}: ${end.text.slice(-1000)}`);
 }
 
 /** Does something, and when Slipway says that a person must authorize it, lets the person do so and does it again. */
