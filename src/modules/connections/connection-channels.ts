@@ -1,9 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
-import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
-import { Egress } from '../../platform/egress/egress.js';
 import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
@@ -14,14 +13,14 @@ import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.e
 export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
-    private readonly egress: Egress,
+    private readonly https: HttpChannels,
     private readonly env: Env,
   ) {}
 
   to(target: ConnectionTarget): Channel {
     switch (target.kind) {
       case 'url':
-        return new HttpChannel(this.egress, {
+        return this.https.channelTo({
           url: new URL(target.url),
           headers: target.headers,
           connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
