@@ -96,6 +96,31 @@ export class UpstreamTimeoutError extends UpstreamFailure {
   }
 }
 
+const PAIR =
+  'Pair one with `smithery mcp add --id <connectionId> -- <command that starts the server>` and keep it running.';
+
+/** No local server is paired with an uplink connection, or its tunnel ended. */
+export class UplinkDisconnectedError extends UpstreamFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'uplink_disconnected';
+
+  /** @param outcomeUnknown the tunnel ended while the request was under way */
+  constructor(override readonly outcomeUnknown = false) {
+    super(
+      outcomeUnknown
+        ? `The tunnel to the local server ended before the answer came. ${PAIR}`
+        : `No local server is paired with this connection. ${PAIR}`,
+    );
+  }
+}
+
+/** The local server behind an uplink has all the work it may have at once; the request was not sent. */
+export class UplinkBusyError extends UpstreamFailure {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+  override readonly retryAfterSeconds = 1;
+}
+
 /** The caller left before the answer came. Nobody reads this. */
 export class CallerLeftError extends UpstreamFailure {
   readonly kind = 'timeout';

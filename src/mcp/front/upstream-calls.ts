@@ -1,6 +1,7 @@
 import type { CallerProfile, McpCall, McpReply } from '../channel.js';
 import { memberText } from '../json-edit.js';
-import { members, slice, splice, type Span } from '../json-text.js';
+import { progressTokenIn } from '../messages.js';
+import { members, slice, splice } from '../json-text.js';
 import type { Asked, FrontRequest, FrontSink } from './asked.js';
 import { isLoud } from './classify.js';
 import { InFlight } from './in-flight.js';
@@ -25,7 +26,7 @@ export class UpstreamCalls {
   /** @throws UpstreamFailure */
   async ask({ channel, method, id, request, sink }: Asked, { params, hears, ...rest }: Onward): Promise<McpReply> {
     const { acceptsStream, cancellation } = request;
-    const token = params && acceptsStream ? progressTokenOf(params) : null;
+    const token = params && acceptsStream ? progressTokenIn(params) : null;
     const ours = `"slipway-${(this.lastToken += 1)}"`;
     const theirs = token && slice(params ?? '', token);
     const onNotification = (text: string, name: string) => {
@@ -63,14 +64,6 @@ export function isLoudMessage(text: string, least: string): boolean {
 /** Clients number their requests as they like, so one's calls are told apart by session, or the id it made up for one. */
 function inFlightKey(request: FrontRequest): string {
   return `${request.caller} ${request.session?.key ?? request.header('mcp-session-id') ?? ''}`;
-}
-
-/** Where the client's progress token stands in its params, if it sent one. */
-function progressTokenOf(params: string): Span | null {
-  if (!params.includes('progressToken')) return null;
-  const meta = members(params).get('_meta');
-  if (!meta || params[meta[0]] !== '{') return null;
-  return members(params, meta[0]).get('progressToken') ?? null;
 }
 
 /** Passes progress on under the client's own token; progress of anybody else is dropped. */

@@ -6,7 +6,9 @@ import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
-import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { SourceNotRunnableError } from './connections.errors.js';
+import { MockChannels } from './mock/mock-channels.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
 @Injectable()
@@ -14,6 +16,8 @@ export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
     private readonly https: HttpChannels,
+    private readonly uplinks: UplinkChannels,
+    private readonly mocks: MockChannels,
     private readonly env: Env,
   ) {}
 
@@ -33,11 +37,11 @@ export class ConnectionChannels {
           query: target.query,
         });
       case 'mock':
-        return new RefusingChannel(() => new SourceNotRunnableError());
+        return this.mocks.channelTo(target);
       case 'source':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'uplink':
-        return new RefusingChannel(() => new UplinkDisconnectedError());
+        return this.uplinks.channelTo(target);
     }
   }
 }

@@ -8,12 +8,14 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { NAMESPACE_DELETED_TOPIC } from '../namespaces/namespaces.service.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionLink } from './connection-link.js';
+import { CallRecorder } from './mock/call-recorder.js';
 import { ConnectionValues } from './connection-values.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { isConnectionId } from './connection-target.js';
 import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { StatusRecorder } from './status-recorder.js';
+import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 
 /** A row is believed this long; a change also arrives over the relay, at once. */
 const TARGET_CACHED_MS = 5_000;
@@ -23,6 +25,13 @@ const TARGETS_CACHED_MAX = 50_000;
 const LINKS_MAX = 50_000;
 
 const CHANGED_TOPIC = 'connections.changed';
+
+interface Change {
+  key: string;
+  id: string;
+  /** Null when the connection is gone. */
+  revision: number | null;
+}
 
 /** The links of this process: one per connection, shared by all callers, opened by the first call. */
 @Injectable()
@@ -38,15 +47,14 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly channels: ConnectionChannels,
     private readonly statuses: StatusRecorder,
     private readonly values: ConnectionValues,
+    private readonly uplinks: UplinkTunnels,
+    private readonly recorder: CallRecorder,
     private readonly relay: RelayService,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ key: string; id: string; revision: number | null }>(CHANGED_TOPIC, (change) => {
-      this.targets.drop(change.key);
-      const held = this.links.get(change.id);
-      if (held && held.revision !== change.revision) this.links.drop(change.id);
-    });
+    await this.relay.subscribe<Change>(CHANGED_TOPIC, (change) => this.forget(change));
+    this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));
     await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
       this.links.dropWhere(({ namespaceId }) => namespaceId === id);
@@ -71,9 +79,16 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
 
   /** Tells every process that a connection changed (`revision`) or went (null). */
   announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number | null): void {
-    const key = keyOf(connection);
+    const change: Change = { key: keyOf(connection), id: connection.id, revision };
+    this.forget(change);
+    this.relay.publish(CHANGED_TOPIC, change);
+  }
+
+  private forget({ key, id, revision }: Change): void {
     this.targets.drop(key);
-    this.relay.publish(CHANGED_TOPIC, { key, id: connection.id, revision });
+    const held = this.links.get(id);
+    if (held && held.revision !== revision) this.links.drop(id);
+    if (revision === null) this.uplinks.deleted(id);
   }
 
   /** Ends what this process holds of a connection, with its upstream session. */
@@ -88,7 +103,12 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   private linkTo(target: ConnectionTarget): ConnectionLink {
     const held = this.links.get(target.id);
     if (held && held.revision >= target.revision) return held;
-    const link = new ConnectionLink(target, this.channels.to(target), this.statuses.observer(target));
+    const link = new ConnectionLink(
+      target,
+      this.channels.to(target),
+      this.statuses.observer(target),
+      this.recorder.tap(target),
+    );
     this.links.put(target.id, link);
     return link;
   }
@@ -117,14 +137,15 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
         mock: { scenario: true },
         sealedHeaders: true,
         sealedQuery: true,
+        recordingUntil: true,
       },
     });
     return row && this.toTarget(row);
   }
 
   private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, serverId, mcpUrl, mock } = row;
-    const ref = { id, revision, namespaceId, namespace: row.namespace.name, connectionId };
+    const { id, revision, namespaceId, connectionId, recordingUntil, serverId, mcpUrl, mock } = row;
+    const ref = { id, revision, namespaceId, namespace: row.namespace.name, connectionId, recordingUntil };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink' || row.targetKind === 'source') return { ...ref, kind: row.targetKind };

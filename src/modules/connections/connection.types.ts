@@ -11,6 +11,8 @@ export interface ConnectionRef {
   namespace: string;
   /** The id people know it by. */
   connectionId: string;
+  /** Its tool calls are recorded until then; null while they are not. */
+  recordingUntil: Date | null;
 }
 
 /** What a connection leads to, with all that calling it needs. Headers are lower-case and never leave the service. */

@@ -17,6 +17,7 @@ import { neverCalled, uplinkWaiting } from './connection-status.js';
 import { ConnectionValues } from './connection-values.js';
 import type { QueryValues, StoredMock } from './connection.types.js';
 import { ResourceNotFoundError } from './connections.errors.js';
+import { MockCreation, type NewMock } from './mock/mock-creation.js';
 import { TargetResolver } from './target-resolver.js';
 
 /** Connections: created, changed, read, deleted. Creating and changing one makes a real round trip to its upstream. */
@@ -30,13 +31,15 @@ export class ConnectionsService {
     private readonly links: ConnectionLinks,
     private readonly values: ConnectionValues,
     private readonly servers: ServersService,
+    private readonly mocks: MockCreation,
   ) {}
 
   /** Creates a connection under a generated id. @throws InvalidInputError, ResourceNotFoundError */
   async create(namespace: OwnedNamespace, body: SetConnectionDto): Promise<ConnectionDto> {
     const target = await this.targets.resolve(body);
+    const mock = await this.mocks.prepare(namespace.id, target, body.mock);
     for (;;) {
-      const id = await this.insert(namespace, generateName(6), target, body);
+      const id = await this.insert(namespace, generateName(6), target, body, mock);
       if (id) return this.checked(id);
     }
   }
@@ -55,7 +58,9 @@ export class ConnectionsService {
     requireConnectionId(connectionId);
     const where = { namespaceId: namespace.id, connectionId };
     if (!(await this.connections.existsBy(where))) {
-      const id = await this.insert(namespace, connectionId, await this.targets.resolve(body), body);
+      const target = await this.targets.resolve(body);
+      const mock = await this.mocks.prepare(namespace.id, target, body.mock);
+      const id = await this.insert(namespace, connectionId, target, body, mock);
       if (id) return { created: true, connection: await this.checked(id) };
     }
     const existing = await this.connections.findOneBy(where);
@@ -92,6 +97,7 @@ export class ConnectionsService {
     connectionId: string,
     { query, ...target }: NewTarget,
     { name, metadata, headers, mock }: SetConnectionDto,
+    newMock: NewMock | null,
   ): Promise<string | null> {
     const id = randomUUID();
     const status = target.targetKind === 'uplink' ? uplinkWaiting : neverCalled;
@@ -111,14 +117,13 @@ export class ConnectionsService {
       statusMessage: status.message,
     };
     try {
-      const { raw } = (await this.connections
-        .createQueryBuilder()
-        .insert()
-        .values(row)
-        .orIgnore()
-        .returning('id')
-        .execute()) as { raw: unknown[] };
-      if (raw.length === 0) return null;
+      const isNew = await this.connections.manager.transaction(async (tx) => {
+        const insert = tx.createQueryBuilder().insert().into(Connection).values(row).orIgnore().returning('id');
+        const { raw } = (await insert.execute()) as { raw: unknown[] };
+        if (raw.length > 0 && newMock) await this.mocks.insert(id, connectionId, newMock, tx);
+        return raw.length > 0;
+      });
+      if (!isNew) return null;
       if (target.serverId !== null) this.servers.countUse(target.serverId);
       return id;
     } catch (error) {
