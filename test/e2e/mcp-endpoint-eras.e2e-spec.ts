@@ -84,6 +84,15 @@ describe('a client of 2026-07-28', () => {
     expect(channel.calls[1]?.params).toBe('{"name":"x"}');
   });
 
+  verifies('mcp:bridge', 'reads what its revision demands where an upstream of its era left that out', async () => {
+    const channel = modernOf(({ method }) => (method === 'tools/call' ? text('done') : { resources: [], ttlMs: 5 }));
+    const { url } = await startFront(channel);
+    const called = await askModern(url, 'tools/call', { name: 'x' });
+    expect(called.body.result).toEqual({ resultType: 'complete', ...text('done') });
+    const listed = await askModern(url, 'resources/list');
+    expect(listed.body.result).toEqual({ resultType: 'complete', cacheScope: 'private', resources: [], ttlMs: 5 });
+  });
+
   verifies('mcp:bridge', 'reads the lists of a legacy upstream in its revision’s form', async () => {
     const annotated = (name: unknown) => ({
       type: 'object',

@@ -16,7 +16,7 @@ import type { Asked } from './asked.js';
 import { paramFault } from './bridge/header-params.js';
 import { paramsForLegacy, paramsForModern } from './bridge/hop.js';
 import { mayAsk } from './bridge/input.js';
-import { isOfRequest, modernError, modernResult } from './bridge/to-modern.js';
+import { isOfRequest, modernError, modernResult, namesDemanded } from './bridge/to-modern.js';
 import {
   inputOfSetup,
   inputOfUrlError,
@@ -86,7 +86,7 @@ export class ModernFront {
     }
     if (method === 'tools/list') this.parts.notes.learn(channel, reply);
     if (reply.error) return this.failed(asked, envelope, reply, reply.error);
-    if (reply.era === 'modern') return sink.reply(200, withId(reply, id));
+    if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(
       200,
       withResult(reply, id, (result) => modernResult(method, result)),
