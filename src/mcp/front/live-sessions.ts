@@ -12,6 +12,9 @@ const REMEMBERED_EACH_MAX = 500;
 /** Resources one session may subscribe to. */
 export const SUBSCRIPTIONS_MAX = 100;
 
+/** The longest URI of a resource that is kept for a subscription. */
+export const URI_CHARS_MAX = 4_096;
+
 /** Channels one session is remembered to have used; when a connection changes, it gets another one. */
 const CHANNELS_MAX = 8;
 

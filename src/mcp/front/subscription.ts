@@ -5,7 +5,7 @@ import { rpcCode } from '../protocol.js';
 import { errorText, resultText } from './answers.js';
 import type { Asked } from './asked.js';
 import { marked, subscriptionMeta } from './bridge/hop.js';
-import { SUBSCRIPTIONS_MAX } from './live-sessions.js';
+import { SUBSCRIPTIONS_MAX, URI_CHARS_MAX } from './live-sessions.js';
 
 /** How long an upstream may take to accept a listener. */
 export const LISTEN_TIMEOUT_MS = 30_000;
@@ -31,8 +31,8 @@ export function filterOf(params: unknown): ListenFilter | null {
   const wanted = isObject(params) ? params.notifications : undefined;
   if (!isObject(wanted)) return null;
   const uris = wanted.resourceSubscriptions ?? [];
-  if (!Array.isArray(uris) || uris.length > SUBSCRIPTIONS_MAX || uris.some((uri) => typeof uri !== 'string'))
-    return null;
+  const isUri = (uri: unknown) => typeof uri === 'string' && uri.length <= URI_CHARS_MAX;
+  if (!Array.isArray(uris) || uris.length > SUBSCRIPTIONS_MAX || !uris.every(isUri)) return null;
   const flag = (name: string) => (wanted[name] === true ? { [name]: true } : {});
   return {
     ...flag('toolsListChanged'),

@@ -13,7 +13,8 @@ export class Subscriptions {
     const { params, id, sink, request } = asked;
     const filter = filterOf(params);
     if (!filter) {
-      const message = 'params.notifications must say what to tell: three flags, and at most 100 resourceSubscriptions';
+      const message =
+        'params.notifications must say what to tell: three flags, and at most 100 resourceSubscriptions of 4,096 characters';
       return sink.reply(200, errorText(id, rpcCode.invalidParams, message));
     }
     if (!request.acceptsStream) {
