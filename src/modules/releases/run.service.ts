@@ -225,7 +225,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       record.threw(error);
       throw error;
     } finally {
-      const known = await this.servers.get(`${BY_ID}${serverId}`);
+      // What came of the call is its caller's, also while the database is away.
+      const known = await this.servers.get(`${BY_ID}${serverId}`).catch(() => null);
       const url = known ? this.addresses.run(known.slug) : '';
       if (known) this.observer.finished(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
     }
