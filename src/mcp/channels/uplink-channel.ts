@@ -138,7 +138,10 @@ export class UplinkChannel implements Channel {
   }
 
   private waitForHello(timeoutMs: number, { cancellation }: Pick<McpCall, 'cancellation'> = {}): Promise<ServerHello> {
-    this.opening ??= this.initialize();
+    this.opening ??= this.initialize().catch((error: unknown) => {
+      this.opening = null;
+      throw error;
+    });
     return withinDeadline(this.opening, timeoutMs, 'The local server did not introduce itself in time.', cancellation);
   }
 
