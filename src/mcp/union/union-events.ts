@@ -106,13 +106,19 @@ export class UnionEvents {
   private async hear(connectionId: string): Promise<void> {
     try {
       const link = await this.source.link(connectionId);
+      let isEnded = false;
       const listener: UpstreamListener = {
         onNotification: (_text, method) => {
           if (method in changes) this.tell(method as Change);
         },
-        onEnd: () => this.heard.delete(connectionId),
+        onEnd: () => {
+          isEnded = true;
+          this.heard.delete(connectionId);
+        },
       };
-      this.heard.set(connectionId, await link.listen(everything, listener, LISTEN_TIMEOUT_MS));
+      const listening = await link.listen(everything, listener, LISTEN_TIMEOUT_MS);
+      // It may be over before it is known to have begun.
+      if (!isEnded) this.heard.set(connectionId, listening);
     } catch (error) {
       // It is tried again; that the connection fails is told by its status.
       this.logger.debug({ msg: `${connectionId} is not listened to`, err: error });
