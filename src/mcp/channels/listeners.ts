@@ -12,6 +12,9 @@ const RETRY_MS = 1_000;
 const RETRY_MS_MAX = 30_000;
 const RETRIES_MAX = 6;
 
+/** A stream that lasted this long did not fail: proxies end those on which nothing is said, every minute or so. */
+const GOOD_STREAM_MS = 30_000;
+
 /** How long opening a stream again may take. */
 const REOPEN_TIMEOUT_MS = 30_000;
 
@@ -20,6 +23,7 @@ const filterKeys = {
   'notifications/prompts/list_changed': 'promptsListChanged',
   'notifications/resources/list_changed': 'resourcesListChanged',
 } as const;
+const UPDATED = 'notifications/resources/updated';
 
 /** The stream an upstream tells its listeners by. */
 export interface ListenStream {
@@ -54,6 +58,7 @@ export class Listeners {
   private work: Promise<unknown> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
   private failures = 0;
+  private openedAt = 0;
   private isClosed = false;
 
   /** @param onChange told of every change, before the listeners, for what is remembered of the upstream */
@@ -137,6 +142,7 @@ export class Listeners {
     const current = await this.openStream(filter, ears, timeoutMs);
     const before = this.stream;
     this.stream = { current, filter };
+    this.openedAt = Date.now();
     this.mouth = hasAny(current.honoured) ? mouth : null;
     this.failures = 0;
     for (const [text, method] of early) this.tell(text, method);
@@ -159,6 +165,7 @@ export class Listeners {
     const { stream } = this;
     this.stream = null;
     void stream?.current.close();
+    if (Date.now() - this.openedAt > GOOD_STREAM_MS) this.failures = 0;
     this.scheduleRetry();
   }
 
@@ -180,7 +187,7 @@ export class Listeners {
       await this.enqueue(() => this.adjust(REOPEN_TIMEOUT_MS));
       this.failures = failures;
       // Nobody knows what changed while nobody told it.
-      for (const method of [...Object.keys(filterKeys), 'notifications/resources/updated']) this.onChange(method);
+      for (const method of [...Object.keys(filterKeys), UPDATED]) this.onChange(method);
     } catch {
       this.scheduleRetry();
     }
@@ -189,8 +196,9 @@ export class Listeners {
   private tell(text: string, method: string): void {
     this.failures = 0;
     this.onChange(method);
+    const uri = method === UPDATED ? uriIn(text) : undefined;
     for (const { filter, listener } of this.members)
-      if (wants(filter, text, method)) listener.onNotification(text, method);
+      if (wants(filter, method, uri)) listener.onNotification(text, method);
   }
 
   private endAll(reason: Error | null): void {
@@ -238,9 +246,12 @@ function isSame(a: ListenFilter, b: ListenFilter): boolean {
   );
 }
 
-function wants(filter: ListenFilter, text: string, method: string): boolean {
+function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
   if (method in filterKeys) return filter[filterKeys[method as keyof typeof filterKeys]] === true;
-  if (method !== 'notifications/resources/updated' || !filter.resourceSubscriptions) return false;
-  const uri = (parseMessage(text)?.params as { uri?: unknown } | undefined)?.uri;
-  return typeof uri === 'string' && filter.resourceSubscriptions.includes(uri);
+  return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);
+}
+
+/** What a notification says that was updated. */
+function uriIn(text: string): unknown {
+  return (parseMessage(text)?.params as { uri?: unknown } | undefined)?.uri;
 }
