@@ -10,6 +10,8 @@ const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 /** Writes an MCP answer: JSON, or an event stream once something precedes the answer. */
 export class ResponseSink implements FrontSink {
   private keepAlive: NodeJS.Timeout | null = null;
+  /** Writing on would be an error that nobody hears, and end the process. */
+  private isOver = false;
 
   /** @param unreadBytesMax what may wait for its reader; more ends the connection */
   constructor(
@@ -18,6 +20,8 @@ export class ResponseSink implements FrontSink {
   ) {}
 
   reply(status: number, text: string | null, headers: Record<string, string> = {}): void {
+    if (this.isOver) return;
+    this.isOver = true;
     if (this.keepAlive) {
       clearInterval(this.keepAlive);
       this.response.end(text === null ? undefined : frame(text));
@@ -37,6 +41,7 @@ export class ResponseSink implements FrontSink {
   }
 
   event(text: string): void {
+    if (this.isOver) return;
     this.begin();
     this.response.write(frame(text));
     if (this.response.writableLength > this.unreadBytesMax) this.response.destroy();
@@ -48,6 +53,7 @@ export class ResponseSink implements FrontSink {
   }
 
   end(): void {
+    this.isOver = true;
     clearInterval(this.keepAlive ?? undefined);
     this.response.end();
   }
