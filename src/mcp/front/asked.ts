@@ -12,7 +12,9 @@ export interface FrontRequest {
   headers: FrontHeaders;
   /** A header by its lower-case name. */
   header(name: string): string | undefined;
-  /** Who is asking: bounds are counted for it. */
+  /** Whose key it is: streams are counted for it. */
+  account: string;
+  /** Who is asking: what sessions set is remembered for it, within bounds. */
   principal: string;
   /** Who is asking whom, for cancelling one's own calls. */
   caller: string;

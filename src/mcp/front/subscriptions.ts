@@ -21,7 +21,7 @@ export class Subscriptions {
       return sink.reply(406, errorText(id, rpcCode.invalidRequest, 'Accept text/event-stream to subscribe'));
     }
     const subscription = new Subscription(asked);
-    const leave = this.streams.enter(request.principal, Infinity, () => subscription.end());
+    const leave = this.streams.enter(request.account, Infinity, () => subscription.end());
     if (!leave) {
       return sink.reply(200, errorText(id, rpcCode.internalError, 'Too many streams are open: close one first'));
     }

@@ -141,7 +141,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
       if (isPost && !(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
-      return { channel, principal: keyId, target: runnable.serverId };
+      return { channel, account: accountId, principal: keyId, target: runnable.serverId };
     };
     try {
       if (!isMcp(path)) this.refusePath(runnable, isPost, response);
