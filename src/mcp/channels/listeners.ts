@@ -1,5 +1,6 @@
 import type { Listening, ListenFilter, UpstreamListener } from '../channel.js';
 import { withinDeadline } from '../deadline.js';
+import { listChanges, RESOURCE_UPDATED } from '../list-changes.js';
 import { UpstreamError } from '../mcp-errors.js';
 import { parseMessage } from '../messages.js';
 
@@ -15,15 +16,11 @@ const RETRIES_MAX = 6;
 /** A stream that lasted this long did not fail: proxies end those on which nothing is said, every minute or so. */
 const GOOD_STREAM_MS = 30_000;
 
+/** What is kept of the changes that a stream tells before it has said what it can tell. */
+const EARLY_CHARS_MAX = 1024 * 1024;
+
 /** How long opening a stream again may take. */
 const REOPEN_TIMEOUT_MS = 30_000;
-
-const filterKeys = {
-  'notifications/tools/list_changed': 'toolsListChanged',
-  'notifications/prompts/list_changed': 'promptsListChanged',
-  'notifications/resources/list_changed': 'resourcesListChanged',
-} as const;
-const UPDATED = 'notifications/resources/updated';
 
 /** The stream an upstream tells its listeners by. */
 export interface ListenStream {
@@ -89,7 +86,7 @@ export class Listeners {
   /** What came by another way than the stream; told on only while there is no stream, which would tell it too. */
   overheard(text: string, method: string): void {
     if (this.mouth === null) this.tell(text, method);
-    else if (method in filterKeys) this.onChange(method);
+    else if (listChanges.has(method)) this.onChange(method);
   }
 
   /** The stream speaks for something that is gone: another one takes over, if anybody listens. */
@@ -129,10 +126,13 @@ export class Listeners {
     const mouth = {};
     let isLost = false;
     let early: [string, string][] | null = [];
+    let earlyChars = 0;
     const ears: Ears = {
       hear: (text, method) => {
-        if (early) early.push([text, method]);
-        else if (this.mouth === mouth) this.tell(text, method);
+        if (early) {
+          earlyChars += text.length;
+          if (earlyChars <= EARLY_CHARS_MAX) early.push([text, method]);
+        } else if (this.mouth === mouth) this.tell(text, method);
       },
       lost: () => {
         isLost = true;
@@ -187,7 +187,7 @@ export class Listeners {
       await this.enqueue(() => this.adjust(REOPEN_TIMEOUT_MS));
       this.failures = failures;
       // Nobody knows what changed while nobody told it.
-      for (const method of [...Object.keys(filterKeys), UPDATED]) this.onChange(method);
+      for (const method of [...listChanges.keys(), RESOURCE_UPDATED]) this.onChange(method);
     } catch {
       this.scheduleRetry();
     }
@@ -196,7 +196,7 @@ export class Listeners {
   private tell(text: string, method: string): void {
     this.failures = 0;
     this.onChange(method);
-    const uri = method === UPDATED ? uriIn(text) : undefined;
+    const uri = method === RESOURCE_UPDATED ? uriIn(text) : undefined;
     for (const { filter, listener } of this.members)
       if (wants(filter, method, uri)) listener.onNotification(text, method);
   }
@@ -217,7 +217,7 @@ function union(members: Iterable<Member>): ListenFilter {
   const all: ListenFilter = {};
   const uris: string[] = [];
   for (const { filter } of members) {
-    for (const key of Object.values(filterKeys)) if (filter[key]) all[key] = true;
+    for (const key of listChanges.values()) if (filter[key]) all[key] = true;
     uris.push(...(filter.resourceSubscriptions ?? []));
   }
   return bounded({ ...all, resourceSubscriptions: uris });
@@ -226,7 +226,7 @@ function union(members: Iterable<Member>): ListenFilter {
 /** What of `wanted` is in `given`. */
 export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
   const both: ListenFilter = {};
-  for (const key of Object.values(filterKeys)) if (wanted[key] && given[key]) both[key] = true;
+  for (const key of listChanges.values()) if (wanted[key] && given[key]) both[key] = true;
   const known = new Set(given.resourceSubscriptions);
   const uris = wanted.resourceSubscriptions?.filter((uri) => known.has(uri)) ?? [];
   return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
@@ -240,14 +240,15 @@ function isSame(a: ListenFilter, b: ListenFilter): boolean {
   const uris = new Set(a.resourceSubscriptions);
   const others = b.resourceSubscriptions ?? [];
   return (
-    Object.values(filterKeys).every((key) => a[key] === b[key]) &&
+    [...listChanges.values()].every((key) => a[key] === b[key]) &&
     uris.size === others.length &&
     others.every((uri) => uris.has(uri))
   );
 }
 
 function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
-  if (method in filterKeys) return filter[filterKeys[method as keyof typeof filterKeys]] === true;
+  const list = listChanges.get(method);
+  if (list) return filter[list] === true;
   return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);
 }
 
