@@ -44,7 +44,7 @@ export interface FrontSink {
   reply(status: number, text: string | null, headers?: Record<string, string>): void;
   /** A message ahead of the answer; the first one turns the answer into an event stream. */
   event(text: string): void;
-  /** Turns the answer into an event stream now, before there is anything to say. */
+  /** Turns the answer into an event stream that stays open, before there is anything to say. */
   open(): void;
   /** Ends the stream without an answer. */
   end(): void;

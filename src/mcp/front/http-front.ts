@@ -38,9 +38,6 @@ const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
 
-/** What of a session's own stream may wait for its reader: there are many, and they last. */
-const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
-
 /** Where a request leads. */
 export interface FrontTarget {
   /** The upstream, or why there is none. */
@@ -166,7 +163,7 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
       return now;
     };
     const uris = () => this.sessions.uris(session, principal);
-    const stream = new SessionStream(open, new ResponseSink(response, STREAM_UNREAD_BYTES_MAX), uris);
+    const stream = new SessionStream(open, new ResponseSink(response), uris);
     const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => stream.end());
     if (!leave) throw new McpTooManyError('streams');
     const detach = this.sessions.attach(session, principal, stream);
