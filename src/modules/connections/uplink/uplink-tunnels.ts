@@ -79,7 +79,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   async onApplicationBootstrap(): Promise<void> {
     await this.leases.renew();
     this.timers.push(
-      setInterval(() => (this.keeping ??= this.keep()), this.env.uplinkLeaseMs / 3).unref(),
+      setInterval(() => void (this.keeping ??= this.keep()), this.env.uplinkLeaseMs / 3).unref(),
       setInterval(() => this.pingPortion(), this.env.uplinkPingMs / PING_PORTIONS).unref(),
     );
   }
