@@ -114,6 +114,15 @@ export class Env {
   readonly publicUrl: string | null;
 
   @Setting(
+    'ADVERTISE_URL',
+    publicUrl,
+    null,
+    'The URL other processes of this service reach this one by, for calls that only it can serve. ' +
+      'Default: `http://HOST:PORT`; needed where `HOST` is `0.0.0.0` and several processes run.',
+  )
+  readonly advertiseUrl: string | null;
+
+  @Setting(
     'DATA_DIR',
     (value) => path.resolve(value),
     '.data',
@@ -193,6 +202,22 @@ export class Env {
     'How long one call to an MCP server may take. Published clients repeat a call after 60 s, hence the maximum.',
   )
   readonly upstreamCallTimeoutMs: number;
+
+  @Setting(
+    'UPLINK_PING_MS',
+    integer(100, 600_000),
+    '25000',
+    'How often a paired local server is asked for a sign of life; after two without one its tunnel is closed.',
+  )
+  readonly uplinkPingMs: number;
+
+  @Setting(
+    'UPLINK_LEASE_MS',
+    integer(300, 600_000),
+    '15000',
+    'After this long without a sign of life of its process, a tunnel counts as closed.',
+  )
+  readonly uplinkLeaseMs: number;
 
   @Setting(
     'RELEASE_SCAN_TIMEOUT_MS',
@@ -284,7 +309,17 @@ export class Env {
 
   /** The base of every URL we hand out, without a trailing slash. */
   get baseUrl(): string {
-    return this.publicUrl ?? `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
+    return this.publicUrl ?? this.ownUrl;
+  }
+
+  /** Where other processes of this service reach this one; null when it listens everywhere and nobody said where that is. */
+  get internalUrl(): string | null {
+    if (this.advertiseUrl !== null) return this.advertiseUrl;
+    return this.host === '0.0.0.0' || this.host === '::' ? null : this.ownUrl;
+  }
+
+  private get ownUrl(): string {
+    return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
   }
 
   /** True while nobody but this machine can reach the service. */

@@ -10,6 +10,7 @@ export abstract class Link implements Channel {
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();
   private running = 0;
+  private listeners = 0;
   private onIdle: (() => void) | null = null;
 
   constructor(private readonly channel: Channel) {}
@@ -19,11 +20,38 @@ export abstract class Link implements Channel {
   }
 
   request(call: McpCall): Promise<McpReply> {
-    return this.watched(call.method, this.channel.request(call));
+    const { onNotification } = call;
+    const heeded = onNotification ? { ...call, onNotification: this.heeding(onNotification) } : call;
+    return this.watched(call.method, this.channel.request(heeded));
   }
 
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    return this.watched('subscriptions/listen', this.channel.listen(filter, listener, timeoutMs));
+  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+    let isListening = true;
+    const leave = () => {
+      if (isListening) this.listeners -= 1;
+      isListening = false;
+    };
+    this.listeners += 1;
+    const watched: UpstreamListener = {
+      onNotification: this.heeding((text, method) => listener.onNotification(text, method)),
+      onEnd: (reason) => {
+        leave();
+        listener.onEnd(reason);
+      },
+    };
+    try {
+      const listening = await this.watched('subscriptions/listen', this.channel.listen(filter, watched, timeoutMs));
+      return {
+        honoured: listening.honoured,
+        close: () => {
+          leave();
+          return listening.close();
+        },
+      };
+    } catch (error) {
+      leave();
+      throw error;
+    }
   }
 
   release(profileKey: string): Promise<void> {
@@ -48,8 +76,9 @@ export abstract class Link implements Channel {
     await this.close();
   }
 
+  /** Nothing runs on it, and nobody listens. */
   get isIdle(): boolean {
-    return this.running === 0;
+    return this.running === 0 && this.listeners === 0;
   }
 
   /** A request was answered, with an error of the upstream's or without. */
@@ -58,6 +87,14 @@ export abstract class Link implements Channel {
   /** A request failed. @returns what its caller gets to hear */
   protected failed(_method: string, error: Error): Error {
     return error;
+  }
+
+  /** Whoever hears that the tools changed: the catalog hears it first. */
+  private heeding(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
+    return (text, method) => {
+      if (method === 'notifications/tools/list_changed') this.catalog.forget();
+      onNotification(text, method);
+    };
   }
 
   private async watched<T>(method: string, work: Promise<T>): Promise<T> {

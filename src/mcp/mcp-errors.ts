@@ -27,6 +27,8 @@ export class UpstreamError extends UpstreamFailure {
     override readonly outcomeUnknown = false,
     /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. */
     readonly hint: 'wrong path' | 'forbidden' | 'blocked' | null = null,
+    /** The HTTP status that was no MCP answer; null when that is not what went wrong. */
+    readonly status: number | null = null,
   ) {
     super(message, detail);
   }
@@ -40,11 +42,13 @@ export class UpstreamAuthRequiredError extends UpstreamFailure {
   /**
    * @param challenges the values of its `WWW-Authenticate` headers, 8 KB at most: where its authorization server is
    * @param wantsMore it knows who we are, and what we may do is not enough
+   * @param setupUrl the page of ours where a person gives the authorization, if there is one
    */
   constructor(
     hasHeaders: boolean,
     readonly challenges: string[] = [],
     readonly wantsMore = false,
+    readonly setupUrl?: string,
   ) {
     super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
   }
@@ -60,6 +64,25 @@ const NO_HEADERS =
   'The MCP server answered 401: it wants authorization. ' +
   'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
 
+/** The upstream asks for input in the middle of a call, and whoever made the call cannot be asked. */
+export class InputNeededError extends UpstreamFailure {
+  readonly kind = 'conflict';
+  readonly code = 'input_required';
+
+  constructor() {
+    super(
+      'The MCP server asks its user for input before it goes on, and this way of calling cannot pass the question on. ' +
+        "Call it with an MCP client that supports elicitation, at the connection's MCP endpoint.",
+    );
+  }
+}
+
+/** That the upstream took too long, in a sentence. */
+export function tooSlow({ host }: URL, timeoutMs: number): string {
+  const seconds = Number((timeoutMs / 1000).toPrecision(2));
+  return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded.`;
+}
+
 /** The upstream did not answer in time. */
 export class UpstreamTimeoutError extends UpstreamFailure {
   readonly kind = 'timeout';
@@ -71,6 +94,31 @@ export class UpstreamTimeoutError extends UpstreamFailure {
   ) {
     super(message);
   }
+}
+
+const PAIR =
+  'Pair one with `smithery mcp add --id <connectionId> -- <command that starts the server>` and keep it running.';
+
+/** No local server is paired with an uplink connection, or its tunnel ended. */
+export class UplinkDisconnectedError extends UpstreamFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'uplink_disconnected';
+
+  /** @param outcomeUnknown the tunnel ended while the request was under way */
+  constructor(override readonly outcomeUnknown = false) {
+    super(
+      outcomeUnknown
+        ? `The tunnel to the local server ended before the answer came. ${PAIR}`
+        : `No local server is paired with this connection. ${PAIR}`,
+    );
+  }
+}
+
+/** The local server behind an uplink has all the work it may have at once; the request was not sent. */
+export class UplinkBusyError extends UpstreamFailure {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+  override readonly retryAfterSeconds = 1;
 }
 
 /** The caller left before the answer came. Nobody reads this. */
@@ -127,13 +175,17 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
 }
 
 /** An HTTP status that is no MCP answer, in a sentence. */
-export function fromHttpStatus(status: number, url: URL, location: string | undefined): UpstreamFailure {
+export function fromHttpStatus(status: number, url: URL, location: string | undefined): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   if (status >= 300 && status < 400) {
     return new UpstreamError(
       location === undefined
         ? `${where} answered ${status}, a redirect to nowhere.`
         : `${where} redirects to ${location}: connect to that address instead.`,
+      undefined,
+      false,
+      null,
+      status,
     );
   }
   if (status === 404) {
@@ -142,27 +194,31 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
       undefined,
       false,
       'wrong path',
+      status,
     );
   }
   if (status === 403) {
     const message = `${where} answered 403: the headers it was sent do not give access.`;
-    return new UpstreamError(message, undefined, false, 'forbidden');
+    return new UpstreamError(message, undefined, false, 'forbidden', status);
   }
   if (status === 405 || status === 501) {
     const message = `${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`;
-    return new UpstreamError(message, undefined, false, 'wrong path');
+    return new UpstreamError(message, undefined, false, 'wrong path', status);
   }
   if (status === 429) {
-    return new UpstreamError(`${where} answered 429: it receives too many requests. Try again later.`);
+    const message = `${where} answered 429: it receives too many requests. Try again later.`;
+    return new UpstreamError(message, undefined, false, null, status);
   }
   if (status >= 500) {
     return new UpstreamError(
       `${where} answered ${status}: the MCP server failed or is down.`,
       undefined,
       status !== 503,
+      null,
+      status,
     );
   }
-  return new UpstreamError(`${where} answered ${status}, which is no MCP answer.`);
+  return new UpstreamError(`${where} answered ${status}, which is no MCP answer.`, undefined, false, null, status);
 }
 
 /** A 404 in which the endpoint itself says, as a JSON-RPC error to no request, that nothing is behind it. */

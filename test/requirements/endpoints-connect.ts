@@ -84,12 +84,10 @@ export const connectEndpoints = {
   'connection:create:uplink': {
     source: 'Spec 4.3',
     behavior: '`transport: "uplink"` creates a connection that waits for a local server.',
-    pending: 'connections',
   },
   'connection:create:uplink-target': {
     source: 'Spec 4.3, House',
     behavior: 'An uplink with a target or with headers answers 400 `validation_error`.',
-    pending: 'connections',
   },
   'connection:create:mcp-url-invalid': {
     source: 'Spec 4.3',

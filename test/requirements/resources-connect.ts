@@ -18,7 +18,6 @@ export const connectResources = {
   'connection:target:uplink': {
     source: 'Spec 1',
     behavior: 'A connection with transport `uplink` is paired to a local server and its calls reach that server.',
-    pending: 'connections',
   },
   'connection:mock:simulates': {
     source: 'Spec 1',
@@ -53,7 +52,6 @@ export const connectResources = {
   'connection:field:mcp-url-uplink': {
     source: 'Spec 2.1',
     behavior: '`mcpUrl` of an uplink connection is present and null.',
-    pending: 'connections',
   },
   'connection:field:mcp-url-registry': {
     source: 'Spec 2.1, House',
@@ -74,7 +72,6 @@ export const connectResources = {
   'connection:field:transport-uplink': {
     source: 'Spec 2.1',
     behavior: '`transport` is `uplink` for a connection paired to a local server.',
-    pending: 'connections',
   },
   'connection:field:mock-absent': {
     source: 'Spec 2.1',

@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
-import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
-import { Egress } from '../../platform/egress/egress.js';
 import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { MockChannels } from './mock/mock-channels.js';
-import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { SourceNotRunnableError } from './connections.errors.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
 @Injectable()
@@ -16,14 +16,15 @@ export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
     private readonly mocks: MockChannels,
-    private readonly egress: Egress,
+    private readonly https: HttpChannels,
+    private readonly uplinks: UplinkChannels,
     private readonly env: Env,
   ) {}
 
   to(target: ConnectionTarget): Channel {
     switch (target.kind) {
       case 'url':
-        return new HttpChannel(this.egress, {
+        return this.https.channelTo({
           url: new URL(target.url),
           headers: target.headers,
           connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
@@ -40,7 +41,7 @@ export class ConnectionChannels {
       case 'source':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'uplink':
-        return new RefusingChannel(() => new UplinkDisconnectedError());
+        return this.uplinks.channelTo(target);
     }
   }
 }

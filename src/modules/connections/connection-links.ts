@@ -15,6 +15,7 @@ import { isConnectionId } from './connection-target.js';
 import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { StatusRecorder } from './status-recorder.js';
+import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 
 /** A row is believed this long; a change also arrives over the relay, at once. */
 const TARGET_CACHED_MS = 5_000;
@@ -24,6 +25,13 @@ const TARGETS_CACHED_MAX = 50_000;
 const LINKS_MAX = 50_000;
 
 const CHANGED_TOPIC = 'connections.changed';
+
+interface Change {
+  key: string;
+  id: string;
+  /** Null when the connection is gone. */
+  revision: number | null;
+}
 
 /** The links of this process: one per connection, shared by all callers, opened by the first call. */
 @Injectable()
@@ -40,15 +48,13 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly statuses: StatusRecorder,
     private readonly values: ConnectionValues,
     private readonly recorder: CallRecorder,
+    private readonly uplinks: UplinkTunnels,
     private readonly relay: RelayService,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ key: string; id: string; revision: number | null }>(CHANGED_TOPIC, (change) => {
-      this.targets.drop(change.key);
-      const held = this.links.get(change.id);
-      if (held && held.revision !== change.revision) this.links.drop(change.id);
-    });
+    await this.relay.subscribe<Change>(CHANGED_TOPIC, (change) => this.forget(change));
+    this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));
     await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
       this.links.dropWhere(({ namespaceId }) => namespaceId === id);
@@ -73,9 +79,16 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
 
   /** Tells every process that a connection changed (`revision`) or went (null). */
   announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number | null): void {
-    const key = keyOf(connection);
+    const change: Change = { key: keyOf(connection), id: connection.id, revision };
+    this.forget(change);
+    this.relay.publish(CHANGED_TOPIC, change);
+  }
+
+  private forget({ key, id, revision }: Change): void {
     this.targets.drop(key);
-    this.relay.publish(CHANGED_TOPIC, { key, id: connection.id, revision });
+    const held = this.links.get(id);
+    if (held && held.revision !== revision) this.links.drop(id);
+    if (revision === null) this.uplinks.deleted(id);
   }
 
   /** Ends what this process holds of a connection, with its upstream session. */

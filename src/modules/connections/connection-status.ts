@@ -2,13 +2,15 @@ import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneErro
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../credentials/credentials.errors.js';
 import {
   CallerLeftError,
+  UplinkBusyError,
+  UplinkDisconnectedError,
   UpstreamAuthRequiredError,
   UpstreamError,
   UpstreamFailure,
   UpstreamTimeoutError,
 } from '../../mcp/mcp-errors.js';
 import { toStorableText } from '../../platform/database/storable.js';
-import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { SourceNotRunnableError } from './connections.errors.js';
 import type { StatusInputs } from './connection.types.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
@@ -22,6 +24,10 @@ export const statusReasons = {
   uplink_waiting: {
     state: 'disconnected',
     nextStep: 'Start the local server with `smithery mcp add --id <connectionId> -- <command>`: it pairs by itself.',
+  },
+  uplink_failed: {
+    state: 'error',
+    nextStep: 'Mend the local server, and start it with `smithery mcp add --id <connectionId> -- <command>`.',
   },
   unauthorized: {
     state: 'auth_required',
@@ -72,11 +78,16 @@ export const neverCalled = status('never_called', 'Not called yet.');
 /** The state of an uplink without a tunnel. */
 export const uplinkWaiting = status('uplink_waiting', 'No local server is paired.');
 
+/** The state of an uplink whose local server, or the way to it, does not speak MCP. */
+export function uplinkFailed(message: string): ConnectionStatus {
+  return status('uplink_failed', message);
+}
+
 export const connected = status('ok', null);
 
-/** What a failed call says of the connection; null when it says nothing: a caller that left, a value only one call had. */
+/** What a failed call says of the connection; null when it says nothing: a caller that left, one too many. */
 export function statusAfter(error: unknown): ConnectionStatus | null {
-  if (error instanceof CallerLeftError) return null;
+  if (error instanceof CallerLeftError || error instanceof UplinkBusyError) return null;
   if (error instanceof InputRequiredError) return status('missing_values', error.message, error.data);
   if (error instanceof InputInvalidError) return status('invalid_values', error.message, null);
   const reason = reasonOf(error);

@@ -32,18 +32,43 @@ import { MockModel } from './mock/mock-model.js';
 import { SimulatorDay } from './mock/simulator-day.entity.js';
 import { MockCreation } from './mock/mock-creation.js';
 import { StatusRecorder } from './status-recorder.js';
+import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
+import { UplinkDoor } from './uplink/uplink-door.js';
+import { UplinkLeases } from './uplink/uplink-leases.js';
+import { UplinkProcess } from './uplink/uplink-process.entity.js';
+import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
+import { UplinkTunnels } from './uplink/uplink-tunnels.js';
+import { UplinkController } from './uplink/uplink.controller.js';
+import { UplinksService } from './uplink/uplinks.service.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Connection, ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorDay]),
+    TypeOrmModule.forFeature([
+      UplinkProcess,
+      UplinkTunnel,
+      Connection,
+      ConnectionMock,
+      MockCall,
+      MockReply,
+      RecordedCallRow,
+      SimulatorDay,
+    ]),
     AuthModule,
     NamespacesModule,
     ServersModule,
     CredentialsModule,
     ReleasesModule,
   ],
-  controllers: [ConnectionToolsController, ConnectionMcpController, RecordingController, ConnectionsController],
+  controllers: [
+    ConnectionToolsController,
+    ConnectionMcpController,
+    UplinkController,
+    InternalUplinkController,
+    RecordingController,
+    ConnectionsController,
+  ],
   providers: [
     ConnectionsService,
     ConnectionListService,
@@ -62,6 +87,11 @@ import { StatusRecorder } from './status-recorder.js';
     MockReplies,
     CallRecorder,
     RecordingsService,
+    UplinkChannels,
+    UplinkDoor,
+    UplinkLeases,
+    UplinkTunnels,
+    UplinksService,
   ],
 })
 export class ConnectionsModule {}
