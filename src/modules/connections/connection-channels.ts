@@ -6,8 +6,8 @@ import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import type { ConnectionTarget } from './connection.types.js';
-import { MockChannels } from './mock/mock-channels.js';
 import { SourceNotRunnableError } from './connections.errors.js';
+import { MockChannels } from './mock/mock-channels.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
@@ -15,9 +15,9 @@ import { UplinkChannels } from './uplink/uplink-channels.js';
 export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
-    private readonly mocks: MockChannels,
     private readonly https: HttpChannels,
     private readonly uplinks: UplinkChannels,
+    private readonly mocks: MockChannels,
     private readonly env: Env,
   ) {}
 

@@ -1,8 +1,8 @@
 import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
 import { UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
-import type { CallTap } from './mock/call-recorder.js';
 import type { ConnectionTarget } from './connection.types.js';
+import type { CallTap } from './mock/call-recorder.js';
 import { statusAfter } from './connection-status.js';
 import type { StatusObserver } from './status-recorder.js';
 

@@ -47,8 +47,8 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly channels: ConnectionChannels,
     private readonly statuses: StatusRecorder,
     private readonly values: ConnectionValues,
-    private readonly recorder: CallRecorder,
     private readonly uplinks: UplinkTunnels,
+    private readonly recorder: CallRecorder,
     private readonly relay: RelayService,
   ) {}
 

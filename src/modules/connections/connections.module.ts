@@ -46,14 +46,14 @@ import { UplinksService } from './uplink/uplinks.service.js';
 @Module({
   imports: [
     TypeOrmModule.forFeature([
-      UplinkProcess,
-      UplinkTunnel,
       Connection,
       ConnectionMock,
       MockCall,
       MockReply,
       RecordedCallRow,
       SimulatorDay,
+      UplinkProcess,
+      UplinkTunnel,
     ]),
     AuthModule,
     NamespacesModule,
@@ -64,9 +64,9 @@ import { UplinksService } from './uplink/uplinks.service.js';
   controllers: [
     ConnectionToolsController,
     ConnectionMcpController,
+    RecordingController,
     UplinkController,
     InternalUplinkController,
-    RecordingController,
     ConnectionsController,
   ],
   providers: [
@@ -81,17 +81,17 @@ import { UplinksService } from './uplink/uplinks.service.js';
     ConnectionUrls,
     TargetResolver,
     StatusRecorder,
+    UplinkChannels,
+    UplinkDoor,
+    UplinkLeases,
+    UplinkTunnels,
+    UplinksService,
     MockChannels,
     MockCreation,
     MockModel,
     MockReplies,
     CallRecorder,
     RecordingsService,
-    UplinkChannels,
-    UplinkDoor,
-    UplinkLeases,
-    UplinkTunnels,
-    UplinksService,
   ],
 })
 export class ConnectionsModule {}
