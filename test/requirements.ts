@@ -1,4 +1,5 @@
 import { access } from './requirements/access.js';
+import { connectionInsight } from './requirements/connection-insight.js';
 import { credentials } from './requirements/credentials.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
@@ -34,6 +35,7 @@ export const requirementChapters = [
   states,
   registryEndpoints,
   connectEndpoints,
+  connectionInsight,
   access,
   credentials,
   servers,
@@ -51,6 +53,7 @@ export const requirements = {
   ...states,
   ...registryEndpoints,
   ...connectEndpoints,
+  ...connectionInsight,
   ...access,
   ...credentials,
   ...servers,

@@ -110,13 +110,12 @@ export class ModernFront {
     const isRetry = isObject(params) && ('inputResponses' in params || 'requestState' in params);
     const era: Era | null =
       declares || isRetry || logLevel !== null ? (await channel.open(this.parts.timeoutMs)).era : null;
-    const profile: CallerProfile | undefined =
-      era === 'modern' && declares ? { key: request.caller, capabilities } : undefined;
     if (era === 'legacy') {
       return { era, hears, params: paramsForLegacy(isRetry ? originalParams(own) : own) };
     }
     const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
-    return { era, hears, params: forModern, ...(profile ? { profile } : {}) };
+    const profile: CallerProfile = { key: request.caller, capabilities };
+    return { era, hears, params: forModern, ...(declares ? { profile } : {}) };
   }
 
   /** The user refused to go to the page without which the call leads nowhere. */

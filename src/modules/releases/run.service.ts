@@ -96,11 +96,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    */
   channelFor(serverId: string, user: ServerUser): Channel {
     return new ServerChannel<UsableRelease>({
-      current: async () => {
-        const runnable = await this.servers.get(`${BY_ID}${serverId}`);
-        if (!runnable) throw new ServerGoneError(user.serverName);
-        return usable(runnable);
-      },
+      current: () => this.usable(serverId, user.serverName),
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
         const { bearer } = user;
@@ -113,6 +109,15 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       },
       watch: (call, work) => this.watched(serverId, call, work),
     });
+  }
+
+  /**
+   * Where a server's current release runs, for those who look at the way there. Its owner's to know: tell nobody else.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async upstreamOf(serverId: string, serverName: string): Promise<URL> {
+    return (await this.usable(serverId, serverName)).release.upstream;
   }
 
   /**
@@ -135,7 +140,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
-      if (!(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
+      if (isPost && !(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
       return { channel, principal: keyId, target: runnable.serverId };
     };
     try {
@@ -235,6 +240,13 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
     });
+  }
+
+  /** @throws ServerGoneError, NotRunnableError */
+  private async usable(serverId: string, serverName: string): Promise<UsableRelease> {
+    const runnable = await this.servers.get(`${BY_ID}${serverId}`);
+    if (!runnable) throw new ServerGoneError(serverName);
+    return usable(runnable);
   }
 
   private async load(key: string): Promise<Runnable | null> {
