@@ -27,6 +27,14 @@ export class InputInvalidError extends FrontRefusal {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
   readonly rpcCode = rpcCode.invalidParams;
+
+  /** @param inputs as in {@link InputRequiredError}; `missing` names those that must be given anew */
+  constructor(
+    message: string,
+    readonly inputs: { http: object; missing: { headers: string[]; query: string[] } },
+  ) {
+    super(message);
+  }
 }
 
 /** The current release answers MCP and nothing else. */
