@@ -37,6 +37,9 @@ export class UpstreamAuthRequiredError extends UpstreamFailure {
   readonly kind = 'conflict';
   readonly code = 'auth_required';
 
+  /** Where a person can give the authorization, if there is such a page. */
+  setupUrl?: string;
+
   /**
    * @param challenges the values of its `WWW-Authenticate` headers, 8 KB at most: where its authorization server is
    * @param wantsMore it knows who we are, and what we may do is not enough

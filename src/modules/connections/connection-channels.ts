@@ -5,6 +5,7 @@ import { HttpChannel } from '../../mcp/channels/http-channel.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { RunService } from '../releases/run.service.js';
+import { ConnectionBearer } from './connection-bearer.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { ServerGoneError, SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
 
@@ -13,21 +14,28 @@ import { ServerGoneError, SourceNotRunnableError, UplinkDisconnectedError } from
 export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
+    private readonly bearer: ConnectionBearer,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
 
   to(target: ConnectionTarget): Channel {
     switch (target.kind) {
-      case 'url':
+      case 'url': {
+        const { url, headers } = target;
+        const bearer = this.bearer.of(target.id, headers);
         return new HttpChannel(this.egress, {
-          url: new URL(target.url),
-          headers: target.headers,
+          url: new URL(url),
+          headers,
+          bearer: bearer && ((rejected) => bearer(url, rejected)),
           connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
         });
-      case 'server':
-        if (target.serverId === null) return new RefusingChannel(() => new ServerGoneError(target.serverName));
-        return this.runs.channelFor(target.serverId, { headers: target.headers, query: target.query });
+      }
+      case 'server': {
+        const { id, serverId, serverName, headers, query } = target;
+        if (serverId === null) return new RefusingChannel(() => new ServerGoneError(serverName));
+        return this.runs.channelFor(serverId, { headers, query, bearer: this.bearer.of(id, headers) });
+      }
       case 'mock':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'source':

@@ -2,6 +2,7 @@ import type { Channel } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
 import { UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
 import type { ConnectionRef } from './connection.types.js';
+import { withSetupUrl } from './connection-refusal.js';
 import { statusAfter } from './connection-status.js';
 import type { StatusObserver } from './status-recorder.js';
 
@@ -14,10 +15,12 @@ export class ConnectionLink extends Link {
   readonly revision: number;
   readonly namespaceId: string;
 
+  /** @param setupUrl where a person can authorize the connection, or give what it lacks */
   constructor(
     { id, revision, namespaceId }: LinkedRow,
     channel: Channel,
     private readonly observer: StatusObserver,
+    private readonly setupUrl: () => string,
   ) {
     super(channel);
     this.id = id;
@@ -32,7 +35,7 @@ export class ConnectionLink extends Link {
   protected override failed(method: string, error: Error): Error {
     const status = saysSomething(method, error) ? statusAfter(error) : null;
     if (status) this.observer.failed(status);
-    return error;
+    return withSetupUrl(error, this.setupUrl);
   }
 }
 

@@ -8,6 +8,7 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { NAMESPACE_DELETED_TOPIC } from '../namespaces/namespaces.service.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionLink } from './connection-link.js';
+import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { isConnectionId } from './connection-target.js';
@@ -38,6 +39,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly channels: ConnectionChannels,
     private readonly statuses: StatusRecorder,
     private readonly values: ConnectionValues,
+    private readonly urls: ConnectionUrls,
     private readonly relay: RelayService,
   ) {}
 
@@ -69,6 +71,11 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     return { link: this.linkTo(target) };
   }
 
+  /** What a connection leads to, as its row says now; null when it is gone. */
+  target(id: string): Promise<ConnectionTarget | null> {
+    return this.read({ id });
+  }
+
   /** Tells every process that a connection changed (`revision`) or went (null). */
   announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number | null): void {
     const key = keyOf(connection);
@@ -88,7 +95,10 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   private linkTo(target: ConnectionTarget): ConnectionLink {
     const held = this.links.get(target.id);
     if (held && held.revision >= target.revision) return held;
-    const link = new ConnectionLink(target, this.channels.to(target), this.statuses.observer(target));
+    const { id, setupEpoch } = target;
+    const setupUrl = () => this.urls.setup(id, setupEpoch);
+    const observer = this.statuses.observer({ id, revision: target.revision });
+    const link = new ConnectionLink(target, this.channels.to(target), observer, setupUrl);
     this.links.put(target.id, link);
     return link;
   }
@@ -110,6 +120,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
         namespaceId: true,
         namespace: { id: true, name: true },
         connectionId: true,
+        setupEpoch: true,
         targetKind: true,
         mcpUrl: true,
         serverId: true,
@@ -123,8 +134,8 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   }
 
   private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, serverId, mcpUrl, mock } = row;
-    const ref = { id, revision, namespaceId, namespace: row.namespace.name, connectionId };
+    const { id, revision, namespaceId, connectionId, setupEpoch, serverId, mcpUrl, mock } = row;
+    const ref = { id, revision, namespaceId, namespace: row.namespace.name, connectionId, setupEpoch };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink' || row.targetKind === 'source') return { ...ref, kind: row.targetKind };

@@ -8,7 +8,10 @@ import {
   UpstreamFailure,
   UpstreamTimeoutError,
 } from '../../mcp/mcp-errors.js';
+import { bearerChallenge } from '../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../platform/database/storable.js';
+import { visible } from '../../platform/text/quoted.js';
+import { originalOf } from './connection-refusal.js';
 import { ServerGoneError, SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
 import type { StatusInputs } from './connection.types.js';
 
@@ -16,41 +19,84 @@ import type { StatusInputs } from './connection.types.js';
 export const connectionStates = ['connected', 'disconnected', 'auth_required', 'input_required', 'error'] as const;
 export type ConnectionState = (typeof connectionStates)[number];
 
-/** Why a connection is in its state: the state it means, and what its user can do. */
+/**
+ * When Slipway looks at a connection again by itself. `soon`: after a minute, then ever more seldom, up to an hour.
+ * `seldom`: after CONNECTION_RECHECK_HOURS without a call. `never`: only its user can change it.
+ */
+export type Pace = 'soon' | 'seldom' | 'never';
+
+/** Why a connection is in its state: the state it means, what its user can do, and when it is looked at again. */
 export const statusReasons = {
-  ok: { state: 'connected', nextStep: null },
-  never_called: { state: 'disconnected', nextStep: 'Call one of its tools.' },
+  ok: { state: 'connected', pace: 'seldom', nextStep: null },
+  never_called: { state: 'disconnected', pace: 'soon', nextStep: 'Call one of its tools.' },
   uplink_waiting: {
     state: 'disconnected',
+    pace: 'never',
     nextStep: 'Start the local server with `smithery mcp add --id <connectionId> -- <command>`: it pairs by itself.',
   },
   unauthorized: {
     state: 'auth_required',
+    pace: 'never',
     nextStep: 'Open setupUrl in a browser, or PUT the connection with headers the server accepts.',
   },
-  insufficient_scope: { state: 'auth_required', nextStep: 'Open setupUrl in a browser and grant what it asks for.' },
-  authorization_ended: { state: 'auth_required', nextStep: 'Open setupUrl in a browser and authorize once more.' },
+  insufficient_scope: {
+    state: 'auth_required',
+    pace: 'never',
+    nextStep: 'Open setupUrl in a browser and grant what it asks for.',
+  },
+  authorization_ended: {
+    state: 'auth_required',
+    pace: 'never',
+    nextStep: 'Open setupUrl in a browser and authorize once more.',
+  },
+  scopes_refused: {
+    state: 'error',
+    pace: 'never',
+    nextStep: 'Ask whoever runs the MCP server why it does not accept what it granted. Other tools may still work.',
+  },
   missing_values: {
     state: 'input_required',
+    pace: 'never',
     nextStep: 'Open setupUrl in a browser, or PUT the connection with the missing headers and query values.',
   },
   invalid_values: {
     state: 'input_required',
+    pace: 'never',
     nextStep: 'Open setupUrl in a browser, or PUT the connection with other values.',
   },
   authorization_unavailable: {
     state: 'error',
+    pace: 'soon',
     nextStep: 'Wait: Slipway tries again by itself, and the authorization is kept.',
   },
-  not_mcp: { state: 'error', nextStep: 'Check the path of mcpUrl, and create the connection anew with the right one.' },
-  forbidden: { state: 'error', nextStep: 'PUT the connection with headers that give access.' },
-  timeout: { state: 'error', nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.' },
-  unreachable: { state: 'error', nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.' },
-  not_runnable: { state: 'error', nextStep: 'Publish a release of the server that runs here.' },
-  server_deleted: { state: 'error', nextStep: 'Delete the connection: its server is gone.' },
-  source_waiting: { state: 'error', nextStep: 'Nothing: it runs once hosting is enabled on this service.' },
-} as const satisfies Record<string, { state: ConnectionState; nextStep: string | null }>;
+  not_mcp: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Check the path of mcpUrl, and create the connection anew with the right one.',
+  },
+  forbidden: { state: 'error', pace: 'soon', nextStep: 'PUT the connection with headers that give access.' },
+  timeout: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.',
+  },
+  unreachable: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.',
+  },
+  not_runnable: { state: 'error', pace: 'soon', nextStep: 'Publish a release of the server that runs here.' },
+  server_deleted: { state: 'error', pace: 'never', nextStep: 'Delete the connection: its server is gone.' },
+  source_waiting: {
+    state: 'error',
+    pace: 'never',
+    nextStep: 'Nothing: it runs once hosting is enabled on this service.',
+  },
+} as const satisfies Record<string, { state: ConnectionState; pace: Pace; nextStep: string | null }>;
 export type StatusReason = keyof typeof statusReasons;
+
+/** So often in an hour the same scopes are asked for. */
+export const STEP_UPS_MAX = 2;
 
 /** What was last seen of the upstream. */
 export interface ConnectionStatus {
@@ -60,10 +106,17 @@ export interface ConnectionStatus {
   message: string | null;
   /** What it asks for; null unless it waits for values. */
   inputs: StatusInputs | null;
+  /** The challenges of the answer that wanted authorization; null when there was none. */
+  challenges: string[] | null;
 }
 
-function status(reason: StatusReason, message: string | null, inputs: StatusInputs | null = null): ConnectionStatus {
-  return { state: statusReasons[reason].state, reason, message: message && toStorableText(message), inputs };
+function status(
+  reason: StatusReason,
+  message: string | null,
+  { inputs = null, challenges = null }: Partial<Pick<ConnectionStatus, 'inputs' | 'challenges'>> = {},
+): ConnectionStatus {
+  const { state } = statusReasons[reason];
+  return { state, reason, message: message && toStorableText(message), inputs, challenges };
 }
 
 /** The state of a connection nobody has called yet. */
@@ -74,17 +127,38 @@ export const uplinkWaiting = status('uplink_waiting', 'No local server is paired
 
 export const connected = status('ok', null);
 
+/** The scopes a status asks for, as its challenge spells them; empty when it names none. */
+export function scopesAskedFor({ challenges }: Pick<ConnectionStatus, 'challenges'>): string {
+  return bearerChallenge(challenges ?? [])?.scope ?? '';
+}
+
+/** The state of a connection that was authorized again and again, and is still told that this does not reach. */
+export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatus {
+  const scopes = visible(scopesAskedFor({ challenges }), 200);
+  const asked = scopes === '' ? 'more scopes' : `the scopes "${scopes}"`;
+  return status(
+    'scopes_refused',
+    `The MCP server asks for ${asked} again, although that was granted ${STEP_UPS_MAX} times within the last hour: ` +
+      'what its authorization server grants does not satisfy it.',
+    { challenges },
+  );
+}
+
 /** What a failed call says of the connection; null when it says nothing: a caller that left, a value only one call had. */
-export function statusAfter(error: unknown): ConnectionStatus | null {
+export function statusAfter(failure: unknown): ConnectionStatus | null {
+  const error = originalOf(failure);
   if (error instanceof CallerLeftError) return null;
-  if (error instanceof InputRequiredError) return status('missing_values', error.message, error.data);
-  if (error instanceof InputInvalidError) return status('invalid_values', error.message, null);
+  if (error instanceof InputRequiredError) return status('missing_values', error.message, { inputs: error.data });
+  if (error instanceof InputInvalidError) return status('invalid_values', error.message, { inputs: error.inputs });
+  if (error instanceof UpstreamAuthRequiredError) {
+    const challenges = error.challenges.map(toStorableText);
+    return status(error.wantsMore ? 'insufficient_scope' : 'unauthorized', error.message, { challenges });
+  }
   const reason = reasonOf(error);
   return reason && status(reason, (error as Error).message);
 }
 
 function reasonOf(error: unknown): StatusReason | null {
-  if (error instanceof UpstreamAuthRequiredError) return error.wantsMore ? 'insufficient_scope' : 'unauthorized';
   if (error instanceof AuthorizationRequiredError) return 'authorization_ended';
   if (error instanceof CredentialUnavailableError) return 'authorization_unavailable';
   if (error instanceof UplinkDisconnectedError) return 'uplink_waiting';

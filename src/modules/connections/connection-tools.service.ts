@@ -12,9 +12,10 @@ import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import type { ConnectionLink } from './connection-link.js';
 import { ConnectionLinks } from './connection-links.js';
+import { ConnectionInputError } from './connection-refusal.js';
 import { statusAfter } from './connection-status.js';
 import { Connection } from './connection.entity.js';
-import { ResourceNotFoundError, ToolError } from './connections.errors.js';
+import { ConnectionInputRequiredError, ResourceNotFoundError, ToolError } from './connections.errors.js';
 
 /** Connections whose tools one answer holds at most, and how many upstreams are asked at once for it. */
 const NAMESPACE_CONNECTIONS_MAX = 100;
@@ -37,13 +38,13 @@ export class ConnectionToolsService {
   /** `{"tools": […]}` as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
   async list(namespace: OwnedNamespace, connectionId: string): Promise<string> {
     const link = await this.links.find(namespace, connectionId);
-    return toolsText(await link.catalog.list(this.env.upstreamCallTimeoutMs));
+    return toolsText(await inWords(link.catalog.list(this.env.upstreamCallTimeoutMs)));
   }
 
   /** One tool, or `{"tools": […]}` of a category, as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
   async get(namespace: OwnedNamespace, connectionId: string, path: string): Promise<string> {
     const link = await this.links.find(namespace, connectionId);
-    const match = await link.catalog.find(path, this.env.upstreamCallTimeoutMs);
+    const match = await inWords(link.catalog.find(path, this.env.upstreamCallTimeoutMs));
     if (!match) throw new ResourceNotFoundError();
     return 'tool' in match ? match.tool.text : toolsText(match.category);
   }
@@ -65,13 +66,14 @@ export class ConnectionToolsService {
     const args = argumentsText(body);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     // A name without separators needs no list: the upstream knows its tools. The list is asked only about failures.
-    const name = /[./]/.test(path) ? await nameOf(link, path, left()) : path;
-    const reply = await link.request({
+    const name = /[./]/.test(path) ? await inWords(nameOf(link, path, left())) : path;
+    const request = link.request({
       method: 'tools/call',
       params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
       timeoutMs: left(),
       cancellation,
     });
+    const reply = await inWords(request);
     if (failed(reply) && (await isUnknown(link, name, left()))) throw new ResourceNotFoundError({ tool: path });
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
@@ -118,6 +120,15 @@ export class ConnectionToolsService {
       if (state === undefined) throw error;
       return failed(state, (error as Error).message);
     }
+  }
+}
+
+/** What an MCP client reads in the `data` of an error stands in the sentence here. */
+async function inWords<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error.sentence) : error;
   }
 }
 

@@ -26,8 +26,13 @@ export class DirectSetupService {
     private readonly setup: SetupService,
   ) {}
 
-  /** The page that names what will be authorized, and where. @throws OAuthSetupError */
-  async page(owner: CredentialOwner, request: BeginAuthorization): Promise<Page> {
+  /**
+   * The page that names what will be authorized, and where.
+   *
+   * @param action where its button posts to
+   * @throws OAuthSetupError
+   */
+  async page(owner: CredentialOwner, request: BeginAuthorization, action: string): Promise<Page> {
     const key = JSON.stringify([owner, request]);
     let preview = this.previews.get(key);
     if (!preview) {
@@ -36,6 +41,7 @@ export class DirectSetupService {
     }
     const { server, scopes } = preview;
     return setupPage({
+      action,
       label: request.label,
       upstreamHost: new URL(request.upstreamUrl).host,
       issuerHost: new URL(server.issuer).host,

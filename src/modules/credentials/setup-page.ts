@@ -7,10 +7,12 @@ export interface SetupPageView {
   issuerHost: string;
   signInHost: string;
   scopes: string[];
+  /** Where the button posts to; default the page's own address. */
+  action?: string;
 }
 
 /** The page of a setup link. */
-export function setupPage({ label, upstreamHost, issuerHost, signInHost, scopes }: SetupPageView): Page {
+export function setupPage({ label, upstreamHost, issuerHost, signInHost, scopes, action }: SetupPageView): Page {
   const list = scopes.map((scope) => `<li><code>${escaped(scope)}</code></li>`).join('');
   const rows: [name: string, html: string][] = [
     ['MCP server', escaped(label)],
@@ -28,7 +30,7 @@ export function setupPage({ label, upstreamHost, issuerHost, signInHost, scopes 
 <dl>
 ${rows.map(([name, html]) => `<div><dt>${name}</dt><dd>${html}</dd></div>`).join('\n')}
 </dl>
-<form method="post"><button type="submit">Continue to ${escaped(signInHost)}</button></form>
+<form method="post"${action === undefined ? '' : ` action="${escaped(action)}"`}><button type="submit">Continue to ${escaped(signInHost)}</button></form>
 <p class="soft">Whoever can use this server through Slipway then acts with the access you give. Go on only if you expected this
 page; otherwise close it, and nothing happens.</p>`,
   );

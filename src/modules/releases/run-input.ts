@@ -89,7 +89,7 @@ export function toRunForm(config: CompiledConfig, { headers, query }: GivenValue
   const { missing, faults } = mapConfig(config, { headers, query: given });
   return config.fields.map(({ from, headerKey, path, schema, type, isRequired, fallback, allowed }) => {
     const isHeader = from.place === 'header';
-    const { title, description, format, writeOnly } = schema as Record<string, unknown>;
+    const { title, description, format, writeOnly } = schema;
     return {
       place: isHeader ? 'headers' : 'query',
       name: from.name,

@@ -1,0 +1,62 @@
+import { UpstreamAuthRequiredError } from '../../mcp/mcp-errors.js';
+import { AuthorizationRequiredError } from '../credentials/credentials.errors.js';
+import { FrontRefusal } from '../../mcp/front/front.errors.js';
+import { rpcCode } from '../../mcp/protocol.js';
+import { InputInvalidError, InputRequiredError } from '../releases/run.errors.js';
+
+/** Somebody must authorize: the upstream refused what it was sent, or the stored authorization has ended. */
+export class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
+  constructor(
+    readonly original: UpstreamAuthRequiredError | AuthorizationRequiredError,
+    override readonly setupUrl: string,
+  ) {
+    const isUpstream = original instanceof UpstreamAuthRequiredError;
+    super(false, isUpstream ? original.challenges : [], isUpstream && original.wantsMore);
+    this.message = `${original.message} Or open ${setupUrl} in a browser.`;
+  }
+}
+
+/** Values lack or are wrong. The text of the first is the one that published clients know. */
+export class ConnectionInputError extends FrontRefusal {
+  readonly kind = 'conflict';
+  readonly code = 'input_required';
+  readonly rpcCode = rpcCode.inputRequired;
+  override readonly data: { http: object; missing: { headers: string[]; query: string[] }; setupUrl: string };
+
+  constructor(
+    readonly original: InputRequiredError | InputInvalidError,
+    setupUrl: string,
+  ) {
+    super(original.message);
+    const inputs = original instanceof InputRequiredError ? original.data : original.inputs;
+    this.data = { ...inputs, setupUrl };
+  }
+
+  /** The same in one sentence, for those who read no `data`. */
+  get sentence(): string {
+    const { missing, setupUrl } = this.data;
+    const names = [
+      ...missing.headers.map((name) => `header "${name}"`),
+      ...missing.query.map((name) => `query "${name}"`),
+    ];
+    const what = this.original instanceof InputRequiredError ? `Input required: ${names.join(', ')}.` : this.message;
+    return `${what} PUT the connection with them, or open ${setupUrl} in a browser.`;
+  }
+}
+
+/** A failure as those who call the connection hear it: with the page where a person can end it, if there is one. */
+export function withSetupUrl(failure: Error, setupUrl: () => string): Error {
+  if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
+    return new ConnectionAuthRequiredError(failure, setupUrl());
+  }
+  if (failure instanceof InputRequiredError || failure instanceof InputInvalidError) {
+    return new ConnectionInputError(failure, setupUrl());
+  }
+  return failure;
+}
+
+/** What {@link withSetupUrl} was given. */
+export function originalOf(failure: unknown): unknown {
+  const isOurs = failure instanceof ConnectionAuthRequiredError || failure instanceof ConnectionInputError;
+  return isOurs ? failure.original : failure;
+}
