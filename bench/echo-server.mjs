@@ -1,9 +1,11 @@
 #!/usr/bin/env node
 // The MCP server that stands behind every target of the bench: one tool, `echo`, over streamable HTTP.
-// It keeps no session and does as little as it can, so that what is measured is the way to it.
+// It keeps no session and does as little as it can, so that what is measured is the way to it. With --era modern it is a
+// stateless server of 2026-07-28 that knows no `initialize`; with --sessions it hands out session ids and looks at none.
 //
-//   node bench/echo-server.mjs --port 3901 [--sse] [--delay-ms 20]
+//   node bench/echo-server.mjs --port 3901 [--sse] [--delay-ms 20] [--era modern] [--sessions]
 
+import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { parseArgs } from 'node:util';
 
@@ -12,9 +14,12 @@ const { values: options } = parseArgs({
     port: { type: 'string', default: '3901' },
     sse: { type: 'boolean', default: false },
     'delay-ms': { type: 'string', default: '0' },
+    era: { type: 'string', default: 'legacy' },
+    sessions: { type: 'boolean', default: false },
   },
 });
 const delayMs = Number(options['delay-ms']);
+const isModern = options.era === 'modern';
 const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 const echoTool = {
   name: 'echo',
@@ -22,10 +27,20 @@ const echoTool = {
   inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
 };
 
-const result = (id, value) => ({ jsonrpc: '2.0', id, result: value });
+const complete = isModern ? { resultType: 'complete' } : {};
+const result = (id, value) => ({ jsonrpc: '2.0', id, result: { ...value, ...complete } });
 const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });
 
-const methods = {
+const lists = isModern ? { ttlMs: 60_000, cacheScope: 'private' } : {};
+
+const opening = {
+  'server/discover': (id) =>
+    result(id, {
+      supportedVersions: ['2026-07-28'],
+      capabilities: { tools: {} },
+      ...lists,
+      _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'bench-echo', version: '1.0.0' } },
+    }),
   initialize: (id, params) =>
     result(id, {
       protocolVersion: protocolVersions.includes(params?.protocolVersion)
@@ -34,20 +49,25 @@ const methods = {
       capabilities: { tools: {} },
       serverInfo: { name: 'bench-echo', version: '1.0.0' },
     }),
+};
+
+const methods = {
+  ...(isModern ? { 'server/discover': opening['server/discover'] } : { initialize: opening.initialize }),
   ping: (id) => result(id, {}),
-  'tools/list': (id) => result(id, { tools: [echoTool] }),
+  'tools/list': (id) => result(id, { tools: [echoTool], ...lists }),
   'tools/call': (id, params) =>
     params?.name === 'echo'
       ? result(id, { content: [{ type: 'text', text: String(params.arguments?.message ?? '') }] })
       : failure(id, -32602, `unknown tool: ${params?.name}`),
 };
 
-function send(response, status, reply) {
+function send(response, status, reply, session) {
   const json = JSON.stringify(reply);
   const body = options.sse && status === 200 ? `event: message\ndata: ${json}\n\n` : json;
   response.writeHead(status, {
     'content-type': options.sse && status === 200 ? 'text/event-stream' : 'application/json',
     'content-length': Buffer.byteLength(body),
+    ...(session && { 'mcp-session-id': session }),
   });
   response.end(body);
 }
@@ -61,10 +81,18 @@ function answer(response, text) {
   }
   if (message?.id === undefined) return response.writeHead(202).end();
   const method = Object.hasOwn(methods, message.method) ? methods[message.method] : undefined;
-  if (!method) return send(response, 200, failure(message.id, -32601, `unknown method: ${message.method}`));
+  if (!method) return refuse(response, message);
   const reply = method(message.id, message.params);
   if (delayMs > 0 && message.method === 'tools/call') setTimeout(send, delayMs, response, 200, reply);
-  else send(response, 200, reply);
+  else send(response, 200, reply, options.sessions && message.method === 'initialize' ? randomUUID() : undefined);
+}
+
+function refuse(response, { id, method }) {
+  if (isModern && method === 'initialize') {
+    const { error } = failure(id, -32022, 'Unsupported protocol version');
+    return send(response, 400, { jsonrpc: '2.0', id, error: { ...error, data: { supported: ['2026-07-28'] } } });
+  }
+  return send(response, isModern ? 404 : 200, failure(id, -32601, `unknown method: ${method}`));
 }
 
 const server = createServer((request, response) => {

@@ -13,6 +13,7 @@ const { values: options } = parseArgs({
   options: {
     url: { type: 'string' },
     mode: { type: 'string', default: 'mcp' },
+    era: { type: 'string', default: 'legacy' },
     concurrency: { type: 'string', default: '16' },
     calls: { type: 'string', default: '3000' },
     warmup: { type: 'string', default: '200' },
@@ -38,7 +39,9 @@ if (url.protocol !== 'http:' || !['127.0.0.1', 'localhost', '[::1]'].includes(ur
   stop('--url must be http:// on loopback');
 }
 if (!['mcp', 'rest'].includes(options.mode)) stop('--mode is mcp or rest');
+if (!['legacy', 'modern'].includes(options.era)) stop('--era is legacy or modern');
 const isMcp = options.mode === 'mcp';
+const isModern = options.era === 'modern';
 const concurrency = whole('concurrency', 1, 1000);
 const calls = whole('calls', 1, 1_000_000);
 const warmup = whole('warmup', 0, 100_000);
@@ -48,7 +51,8 @@ const timeoutMs = whole('timeout-ms', 1, 600_000);
 const headers = {
   'content-type': 'application/json',
   accept: 'application/json, text/event-stream',
-  ...(isMcp && { 'mcp-protocol-version': '2025-06-18' }),
+  ...(isMcp && { 'mcp-protocol-version': isModern ? '2026-07-28' : '2025-06-18' }),
+  ...(isMcp && isModern && { 'mcp-method': 'tools/call', 'mcp-name': 'echo' }),
 };
 for (const line of options.header) {
   const [, name, value] = /^([^:]+):\s*(.*)$/.exec(line) ?? stop(`--header must be "Name: value": ${line}`);
@@ -84,6 +88,14 @@ function replyWith(id, { answer, type }) {
   return data.map((line) => JSON.parse(line.slice(5))).find((reply) => reply.id === id);
 }
 
+const envelope = isModern && {
+  _meta: {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1.0.0' },
+  },
+};
+
 let lastId = 0;
 
 async function callOnce() {
@@ -91,7 +103,7 @@ async function callOnce() {
   const token = `${process.pid}-${id}-`.padEnd(32, 'x');
   let result;
   if (isMcp) {
-    const params = { name: 'echo', arguments: { message: token } };
+    const params = { name: 'echo', arguments: { message: token }, ...envelope };
     const reply = replyWith(id, await post(JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params })));
     if (reply?.id !== id) throw new Error('answer with another id');
     if (reply.error) throw new Error(`rpc ${reply.error.code}: ${reply.error.message}`);

@@ -44,7 +44,7 @@ function start(label, args, env = {}) {
   return child;
 }
 
-async function stop(child) {
+export async function stop(child) {
   child.kill('SIGTERM');
   const timer = setTimeout(() => child.kill('SIGKILL'), stopMaxMs);
   await exitOf(child);
@@ -226,10 +226,18 @@ export function integerOption(name, text, lowest, highest) {
 
 // ---- The bench itself.
 
-async function load(target, callers, calls) {
+export async function load(target, callers, calls) {
   const before = cpuUsOf(target.server.child.pid);
   const warmup = Math.min(1000, calls); // lets the load's own code get compiled
-  const args = ['--url', target.url, '--mode', target.mode, ...target.headers.flatMap((line) => ['--header', line])];
+  const era = target.era ? ['--era', target.era] : [];
+  const args = [
+    '--url',
+    target.url,
+    '--mode',
+    target.mode,
+    ...era,
+    ...target.headers.flatMap((line) => ['--header', line]),
+  ];
   const bounds = ['--concurrency', String(callers), '--calls', String(calls), '--warmup', String(warmup)];
   const child = start(`load on ${target.label}`, [path('./load.mjs'), ...args, ...bounds]);
   await exitOf(child);

@@ -25,8 +25,8 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
-    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. */
-    readonly hint: 'wrong path' | 'forbidden' | null = null,
+    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. */
+    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | null = null,
   ) {
     super(message, detail);
   }
@@ -93,7 +93,7 @@ const TLS_CODES =
 /** A failure of the socket, in a sentence. `written`: the request may have reached the upstream. */
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
-  if (error instanceof DomainError) return new UpstreamError(error.message, error.detail);
+  if (error instanceof DomainError) return new UpstreamError(error.message, error.detail, false, 'blocked');
   const { code = '', message } = error as { code?: string; message: string };
   const host = url.hostname;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN' || code === 'EAI_NODATA') {

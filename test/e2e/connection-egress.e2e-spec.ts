@@ -77,6 +77,8 @@ describe('a connection to a closed address', () => {
           mcpUrl,
           status: {
             state: 'error',
+            reason: 'blocked',
+            nextStep: expect.stringMatching(/EGRESS_ALLOW/),
             since: expect.any(String),
             message: expect.stringMatching(/^The address of ".*" is .*Slipway does not dial .* EGRESS_ALLOW/),
           },

@@ -48,7 +48,8 @@ async function statusOf(mcpUrl: string, process = app): Promise<Status> {
 /** The message of a connection to this URL, which must be an `error`. */
 async function errorOf(mcpUrl: string, process = app): Promise<string> {
   const status = await statusOf(mcpUrl, process);
-  expect(status).toEqual({ state: 'error', message: expect.any(String), since: expect.any(String) });
+  const any = expect.any(String);
+  expect(status).toEqual({ state: 'error', reason: any, message: any, nextStep: any, since: any });
   return status.message as string;
 }
 
@@ -65,7 +66,7 @@ describe('a server that works', () => {
       const upstream = await start();
       const { body } = await createConnection(app, owner, { mcpUrl: upstream.url });
       const iso = expect.stringMatching(/^\d{4}-.*Z$/);
-      expect(body.status).toEqual({ state: 'connected', since: iso, lastOkAt: iso });
+      expect(body.status).toEqual({ state: 'connected', reason: 'ok', since: iso, lastOkAt: iso });
       expect(upstream.count('initialize')).toBe(1);
     },
   );
@@ -130,7 +131,8 @@ describe('a server that works', () => {
       const put = async (given: object) => ((await app.as(owner).put(path, given)).body as { status: Status }).status;
       expect(body.status).toMatchObject({ state: 'auth_required' });
       const connected = await put({ headers });
-      expect(connected).toEqual({ state: 'connected', since: expect.any(String), lastOkAt: expect.any(String) });
+      const any = expect.any(String);
+      expect(connected).toEqual({ state: 'connected', reason: 'ok', since: any, lastOkAt: any });
       expect(Date.parse(connected.since)).toBeGreaterThanOrEqual(Date.parse((body.status as Status).since));
       const again = await put({ name: 'Second' });
       expect(again).toMatchObject({ state: 'connected', since: connected.since });
@@ -158,6 +160,10 @@ describe('a server that answers 401', () => {
           message: expect.stringMatching(
             /answered 401.*PUT the connection again with headers, for example \{"headers"/,
           ),
+          reason: 'unauthorized',
+          nextStep: expect.stringMatching(/setupUrl/),
+          setupUrl: expect.stringMatching(/^http/),
+          authorizationUrl: expect.stringMatching(/^http/),
           since: expect.any(String),
         });
       }
@@ -313,7 +319,7 @@ describe('a target that cannot be used', () => {
       const call = () => app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
       await until(async () => (await call()).status === 200, 'the server is called again', 10_000);
       const { status } = (await app.as(owner).get(path)).body as { status: Status };
-      expect(status).toEqual({ state: 'connected', since: expect.any(String), lastOkAt: expect.any(String) });
+      expect(status).toMatchObject({ state: 'connected', reason: 'ok' });
     },
   );
 });

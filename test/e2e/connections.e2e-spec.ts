@@ -97,6 +97,7 @@ describe('POST /connect/{namespace}', () => {
         createdAt: expect.stringMatching(isoUtc),
         status: {
           state: 'connected',
+          reason: 'ok',
           since: expect.stringMatching(isoUtc),
           lastOkAt: expect.stringMatching(isoUtc),
         },
@@ -274,7 +275,7 @@ describe('POST /connect/{namespace}', () => {
         /server must be longer than or equal to 1|server must be shorter than or equal to 255/,
       );
     }
-    for (const server of ['a', 'a'.repeat(255)]) await expectRefused({ server }, /^server is not available yet/);
+    for (const server of ['a', 'a'.repeat(255)]) await expectRefused({ server }, /^The registry has no server/);
   });
 
   verifies('connection:create:server-pattern', 'a server that is no qualified name is refused', async () => {
@@ -302,7 +303,7 @@ describe('POST /connect/{namespace}', () => {
       await expectRefused({ server }, /server must be a qualified name/);
     }
     for (const server of ['@acme/weather', 'acme', 'A_1-b/C_2-d', '@0/0']) {
-      await expectRefused({ server }, /^server is not available yet/);
+      await expectRefused({ server }, /^The registry has no server/);
     }
   });
 
@@ -354,14 +355,6 @@ describe('POST /connect/{namespace}', () => {
       await expectRefused({ ...targets, transport: 'http' }, /^give exactly one of mcpUrl, server and source$/);
     }
     await expectRefused({ transport: 'uplink', mcpUrl }, /^transport "uplink" takes no mcpUrl$/);
-  });
-
-  verifies('connection:create:not-available-yet', 'what cannot be served yet is refused by name', async () => {
-    const notYet = (what: string) => new RegExp(`^${what} is not available yet`);
-    await expectRefused({ server: 'acme/weather' }, notYet('server'));
-    await expectRefused({ source: { kind: 'module', entrypoint: 'a.ts', sourceFiles: [] } }, notYet('source'));
-    await expectRefused({ transport: 'uplink' }, notYet('transport "uplink"'));
-    await expectRefused({ server: 'acme/weather', mock: { enabled: true } }, notYet('server and mock'));
   });
 
   verifies('connection:create:unknown-key', 'an unknown key is refused with its name', async () => {

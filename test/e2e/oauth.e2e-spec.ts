@@ -13,6 +13,7 @@ import { age, authorize, beginSetup, newOwner, personAt, secretsOf, storedText }
 import { createServer } from '../support/factories.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { until } from '../support/until.js';
+import { serverIdOf } from '../support/server-rows.js';
 import { verifies } from '../support/verifies.js';
 
 /** Behind https, as in production: cookies are `__Host-` then. */
@@ -500,6 +501,20 @@ describe('what is stored', () => {
     server.releaseTokens();
     expect(await completing).toMatchObject({ status: 404 });
     expect(await app.database.query('SELECT 1 FROM upstream_credentials WHERE owner_id = $1', [id])).toEqual([]);
+  });
+
+  verifies('oauth:remove', 'is revoked when its server is deleted', async () => {
+    const account = await app.account();
+    const name = await createServer(app, account);
+    const id = await serverIdOf(app, name);
+    const { person, callback } = await backFromServer(await beginSetup(app, { kind: 'server', id }, guarded.url));
+    expect(await person.open(callback)).toMatchObject({ status: 200 });
+    const { refreshToken } = server.issued.at(-1) ?? {};
+    expect((await app.as(account).delete(`/servers/${encodeURIComponent(name)}`)).status).toBe(200);
+    await until(
+      () => server.seen.some(({ endpoint, params }) => endpoint === 'revoke' && params.get('token') === refreshToken),
+      'the token is revoked',
+    );
   });
 
   verifies('oauth:remove', 'is revoked when it is removed, and its links are taken back', async () => {

@@ -98,7 +98,6 @@ export const connectEndpoints = {
   'connection:create:server': {
     source: 'Spec 4.3',
     behavior: '`server` names a registry server by its qualified name, with or without a leading `@`.',
-    pending: 'connections',
   },
   'connection:create:server-length': {
     source: 'Spec 4.3, 8',
@@ -112,18 +111,41 @@ export const connectEndpoints = {
   'connection:create:server-unknown': {
     source: 'Spec 4.3, House',
     behavior: 'A `server` that does not exist is refused and creates nothing.',
-    pending: 'connections',
   },
   'connection:create:source': {
     source: 'Spec 4.3, Field',
     behavior:
       '`source` is `{kind: "module", entrypoint, sourceFiles: [{path, contents}]}` and any other shape answers 400.',
-    pending: 'connections',
   },
   'connection:create:source-runs': {
     source: 'Spec 4.3, Field',
     behavior: 'A connection with a valid `source` runs that module and serves its tools.',
     pending: 'hosting',
+  },
+  'connection:server:no-loop': {
+    source: 'House',
+    behavior: 'Calls of a connection to a registry server reach its release directly, with no key of ours.',
+  },
+  'connection:server:aliases': {
+    source: 'House',
+    behavior:
+      'The addresses published tools write for registry servers, and our own run addresses, mean that server, in bodies and in the `mcpUrl` filter.',
+  },
+  'connection:server:follows': {
+    source: 'House',
+    behavior: 'A connection to a registry server follows it to later releases and another slug.',
+  },
+  'connection:server:bound-to-id': {
+    source: 'House',
+    behavior: 'A server registered anew under the name of a deleted one receives nothing of the connections to that.',
+  },
+  'connection:status:not-runnable': {
+    source: 'House',
+    behavior: 'A connection to a server without a release that runs here says so, and works once there is one.',
+  },
+  'connection:put:target-conflict': {
+    source: 'House',
+    behavior: '`PUT` with another server, or another kind of target, answers 409 `conflict` and changes nothing.',
   },
   'connection:create:name-length': {
     source: 'Spec 2.1, 4.3, 8',
@@ -166,11 +188,6 @@ export const connectEndpoints = {
   'connection:create:one-target': {
     source: 'Spec 4.3, Field',
     behavior: 'An http connection with no target or with more than one answers 400 `validation_error`.',
-  },
-  'connection:create:not-available-yet': {
-    source: 'House',
-    behavior:
-      'A well-formed `server`, `source`, `uplink` or `mock` that cannot be served yet answers 400 `validation_error` "not available yet" and stores nothing.',
   },
   'connection:create:unknown-key': {
     source: 'Field',

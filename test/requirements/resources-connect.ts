@@ -14,7 +14,6 @@ export const connectResources = {
   'connection:target:registry-server': {
     source: 'Spec 1',
     behavior: 'A connection created with `server` links to that registry server.',
-    pending: 'connections',
   },
   'connection:target:uplink': {
     source: 'Spec 1',
@@ -61,7 +60,6 @@ export const connectResources = {
   'connection:field:mcp-url-registry': {
     source: 'Spec 2.1, House',
     behavior: '`mcpUrl` of a connection to a registry server is computed from that server.',
-    pending: 'connections',
   },
   'connection:field:metadata': {
     source: 'Spec 2.1',

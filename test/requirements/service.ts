@@ -161,6 +161,11 @@ export const service = {
     behavior: 'The official MCP client, v1 and v2, uses a registered server through its run endpoint.',
   },
 
+  'contract:connect-cli': {
+    source: 'Field',
+    behavior:
+      'The published command line tools add, list, get, update and remove connections, and list, find, get and call their tools.',
+  },
   'contract:published-cli': {
     source: 'Field',
     behavior:

@@ -25,7 +25,7 @@ export async function createServer(
 export async function createConnection(
   app: TestApp,
   owner: TestAccount,
-  body: { mcpUrl: string; [field: string]: unknown },
+  body: Record<string, unknown>,
   { namespace, connectionId = uniqueName('conn') }: { namespace?: string; connectionId?: string } = {},
 ): Promise<{ namespace: string; connectionId: string; path: string; body: Record<string, unknown> }> {
   const inside = namespace ?? (await createNamespace(app, owner));

@@ -4,10 +4,11 @@ import type { Channel } from '../../mcp/channel.js';
 import { HttpChannel } from '../../mcp/channels/http-channel.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { Egress } from '../../platform/egress/egress.js';
+import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import { ConnectionBearer } from './connection-bearer.js';
 import type { ConnectionTarget } from './connection.types.js';
-import { ServerGoneError, SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
 @Injectable()
@@ -34,7 +35,7 @@ export class ConnectionChannels {
       case 'server': {
         const { id, serverId, serverName, headers, query } = target;
         if (serverId === null) return new RefusingChannel(() => new ServerGoneError(serverName));
-        return this.runs.channelFor(serverId, { headers, query, bearer: this.bearer.of(id, headers) });
+        return this.runs.channelFor(serverId, { serverName, headers, query, bearer: this.bearer.of(id, headers) });
       }
       case 'mock':
         return new RefusingChannel(() => new SourceNotRunnableError());

@@ -1,6 +1,5 @@
-import { NotRunnableError, InputRequiredError, InputInvalidError } from '../releases/run.errors.js';
+import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../releases/run.errors.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../credentials/credentials.errors.js';
-import { ServerNotFoundError } from '../servers/servers.errors.js';
 import {
   CallerLeftError,
   UpstreamAuthRequiredError,
@@ -12,7 +11,7 @@ import { bearerChallenge } from '../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../platform/database/storable.js';
 import { visible } from '../../platform/text/quoted.js';
 import { originalOf } from './connection-refusal.js';
-import { ServerGoneError, SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
 import type { StatusInputs } from './connection.types.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
@@ -73,6 +72,11 @@ export const statusReasons = {
     state: 'error',
     pace: 'soon',
     nextStep: 'Check the path of mcpUrl, and create the connection anew with the right one.',
+  },
+  blocked: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Ask the operator of this service to add the address to EGRESS_ALLOW.',
   },
   forbidden: { state: 'error', pace: 'soon', nextStep: 'PUT the connection with headers that give access.' },
   timeout: {
@@ -164,8 +168,9 @@ function reasonOf(error: unknown): StatusReason | null {
   if (error instanceof UplinkDisconnectedError) return 'uplink_waiting';
   if (error instanceof SourceNotRunnableError) return 'source_waiting';
   if (error instanceof NotRunnableError) return 'not_runnable';
-  if (error instanceof ServerNotFoundError || error instanceof ServerGoneError) return 'server_deleted';
+  if (error instanceof ServerGoneError) return 'server_deleted';
   if (error instanceof UpstreamTimeoutError) return 'timeout';
+  if (error instanceof UpstreamError && error.hint === 'blocked') return 'blocked';
   if (error instanceof UpstreamError && error.hint === 'wrong path') return 'not_mcp';
   if (error instanceof UpstreamError && error.hint === 'forbidden') return 'forbidden';
   return error instanceof UpstreamFailure ? 'unreachable' : null;

@@ -34,16 +34,6 @@ export class UplinkDisconnectedError extends UpstreamFailure {
   }
 }
 
-/** The registry server of a connection was deleted; one registered anew under its name is another one. */
-export class ServerGoneError extends UpstreamFailure {
-  readonly kind = 'upstream';
-  readonly code = 'upstream_error';
-
-  constructor(name: string) {
-    super(`The server ${name} was deleted, and this connection with it: a new one of that name is another server.`);
-  }
-}
-
 /** A connection with a module of its own runs once hosting is there. */
 export class SourceNotRunnableError extends UpstreamFailure {
   readonly kind = 'conflict';

@@ -1,5 +1,5 @@
 import { FrontRefusal } from '../../mcp/front/front.errors.js';
-import { UpstreamAuthRequiredError } from '../../mcp/mcp-errors.js';
+import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { rpcCode } from '../../mcp/protocol.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 
@@ -34,6 +34,18 @@ export class InputInvalidError extends FrontRefusal {
     readonly inputs: { http: object; missing: { headers: string[]; query: string[] } },
   ) {
     super(message);
+  }
+}
+
+/** The server a connection is bound to was deleted; one registered anew under its name is another one. */
+export class ServerGoneError extends UpstreamFailure {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+
+  constructor(name: string) {
+    super(
+      `The server ${name} was deleted. One that is registered anew under this name is another server: connect to it.`,
+    );
   }
 }
 

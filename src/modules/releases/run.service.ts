@@ -20,7 +20,7 @@ import { InvocationObserver } from './invocation.types.js';
 import { RELEASE_CURRENT_TOPIC, type GivenValues, type ReleaseCurrent, type RunFormField } from './releases.types.js';
 import { inputNames, toRunForm, valuesFor, valuesOf, type RunValues } from './run-input.js';
 import { RunLink } from './run-link.js';
-import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
+import { NotRunnableError, RunPathNotFoundError, ServerGoneError } from './run.errors.js';
 import { toRunnable, type Runnable, type RunnableRelease } from './runnable.js';
 import { ServerChannel } from './server-channel.js';
 
@@ -42,6 +42,8 @@ const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 /** A connection to a server, which keeps its own values and its own upstream session. */
 export interface ServerUser extends GivenValues {
+  /** What the server is called, also when it is gone. */
+  serverName: string;
   /** The token for the release's upstream, if the connection holds one: `HttpTarget.bearer`, told which upstream. */
   bearer?: (upstreamUrl: string, rejected?: string) => Promise<string | null>;
 }
@@ -90,21 +92,18 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     return found;
   }
 
-  /** {@link find} by the server's id. @throws ServerNotFoundError */
-  async findById(serverId: string): Promise<Runnable> {
-    const found = await this.servers.get(`${BY_ID}${serverId}`);
-    if (!found) throw new ServerNotFoundError();
-    return found;
-  }
-
   /**
    * A channel of its own to a server's current release, for one connection; it follows the server to later releases. Calls
    * are recorded and counted like those at the run address, without a way through HTTP. What is missing rejects at the
-   * call: ServerNotFoundError, NotRunnableError, InputRequiredError, InputInvalidError.
+   * call: ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
    */
   channelFor(serverId: string, user: ServerUser): Channel {
     return new ServerChannel<UsableRelease>({
-      current: async () => usable(await this.findById(serverId)),
+      current: async () => {
+        const runnable = await this.servers.get(`${BY_ID}${serverId}`);
+        if (!runnable) throw new ServerGoneError(user.serverName);
+        return usable(runnable);
+      },
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
         const { href } = release.upstream;
