@@ -1,6 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { ConfigModule } from './config/config.module.js';
 import type { Env } from './config/env.js';
+import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
@@ -18,7 +19,16 @@ import { QueueModule } from './platform/queue/queue.module.js';
 import { TelemetryModule } from './platform/telemetry/telemetry.module.js';
 import { VaultModule } from './platform/vault/vault.module.js';
 
-const platform = [DatabaseModule, QueueModule, VaultModule, EgressModule, BlobsModule, HttpModule, TelemetryModule];
+const platform = [
+  DatabaseModule,
+  QueueModule,
+  VaultModule,
+  EgressModule,
+  McpModule,
+  BlobsModule,
+  HttpModule,
+  TelemetryModule,
+];
 
 /** What `api` processes serve. A process without that role still answers health checks. */
 const api = [

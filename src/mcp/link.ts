@@ -19,11 +19,17 @@ export abstract class Link implements Channel {
   }
 
   request(call: McpCall): Promise<McpReply> {
-    return this.watched(call.method, this.channel.request(call));
+    const { onNotification } = call;
+    const heeded = onNotification ? { ...call, onNotification: this.heeding(onNotification) } : call;
+    return this.watched(call.method, this.channel.request(heeded));
   }
 
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    return this.watched('subscriptions/listen', this.channel.listen(filter, listener, timeoutMs));
+    const heeding: UpstreamListener = {
+      onNotification: this.heeding((text, method) => listener.onNotification(text, method)),
+      onEnd: (reason) => listener.onEnd(reason),
+    };
+    return this.watched('subscriptions/listen', this.channel.listen(filter, heeding, timeoutMs));
   }
 
   release(profileKey: string): Promise<void> {
@@ -58,6 +64,14 @@ export abstract class Link implements Channel {
   /** A request failed. @returns what its caller gets to hear */
   protected failed(_method: string, error: Error): Error {
     return error;
+  }
+
+  /** Whoever hears that the tools changed: the catalog hears it first. */
+  private heeding(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
+    return (text, method) => {
+      if (method === 'notifications/tools/list_changed') this.catalog.forget();
+      onNotification(text, method);
+    };
   }
 
   private async watched<T>(method: string, work: Promise<T>): Promise<T> {

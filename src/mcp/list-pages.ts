@@ -3,6 +3,7 @@ import { deadlineIn } from './deadline.js';
 import { elements, members, slice, type Span } from './json-text.js';
 import { UpstreamError } from './mcp-errors.js';
 import { rpcCode } from './protocol.js';
+import { completeOrRefuse } from './result-type.js';
 
 /** What is read of one list in all; a single answer may be as large. */
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
@@ -34,6 +35,8 @@ export interface ListPage {
   items: string[];
   /** Asks for the next page; absent on the last one. */
   nextCursor?: string;
+  /** How long the server says that the page stays good, in milliseconds; absent when it does not say. */
+  ttlMs?: number;
   /** The server does not know the list (-32601); then there are no items, and this is the only page. */
   isUnknown: boolean;
 }
@@ -45,7 +48,11 @@ export interface ListPage {
  * @param timeoutMs for all pages together
  * @throws UpstreamFailure when a page does not come, is no list, or the list grows beyond 16 MB
  */
-export async function* listPages(channel: Channel, kind: ListKind, timeoutMs: number): AsyncGenerator<ListPage, void> {
+export async function* listPages(
+  channel: Pick<Channel, 'request'>,
+  kind: ListKind,
+  timeoutMs: number,
+): AsyncGenerator<ListPage, void> {
   const left = deadlineIn(timeoutMs);
   let bytes = 0;
   let cursor: string | undefined;
@@ -61,7 +68,7 @@ export async function* listPages(channel: Channel, kind: ListKind, timeoutMs: nu
       yield { items: [], isUnknown: true };
       return;
     }
-    const page = readPage(reply, kind);
+    const page = readPage(completeOrRefuse(reply), kind);
     yield page;
     cursor = page.nextCursor;
   } while (cursor !== undefined);
@@ -82,5 +89,12 @@ function readPage({ text, result, error }: McpReply, { member, noun }: ListKind)
   const items = elements(text, list[0]).map((span) => slice(text, span));
   const next = parts.get('nextCursor');
   const nextCursor: unknown = next && JSON.parse(slice(text, next));
-  return { items, isUnknown: false, ...(typeof nextCursor === 'string' ? { nextCursor } : {}) };
+  const ttl = parts.get('ttlMs');
+  const ttlMs: unknown = ttl && JSON.parse(slice(text, ttl));
+  return {
+    items,
+    isUnknown: false,
+    ...(typeof nextCursor === 'string' ? { nextCursor } : {}),
+    ...(typeof ttlMs === 'number' ? { ttlMs: Math.max(0, ttlMs) } : {}),
+  };
 }

@@ -27,6 +27,8 @@ export class UpstreamError extends UpstreamFailure {
     override readonly outcomeUnknown = false,
     /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. */
     readonly hint: 'wrong path' | 'forbidden' | 'blocked' | null = null,
+    /** The HTTP status that was no MCP answer; null when that is not what went wrong. */
+    readonly status: number | null = null,
   ) {
     super(message, detail);
   }
@@ -62,6 +64,19 @@ const HEADERS_REFUSED =
 const NO_HEADERS =
   'The MCP server answered 401: it wants authorization. ' +
   'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
+
+/** The upstream asks for input in the middle of a call, and whoever made the call cannot be asked. */
+export class InputNeededError extends UpstreamFailure {
+  readonly kind = 'conflict';
+  readonly code = 'input_required';
+
+  constructor() {
+    super(
+      'The MCP server asks its user for input before it goes on, and this way of calling cannot pass the question on. ' +
+        "Call it with an MCP client that supports elicitation, at the connection's MCP endpoint.",
+    );
+  }
+}
 
 /** The upstream did not answer in time. */
 export class UpstreamTimeoutError extends UpstreamFailure {
@@ -130,13 +145,17 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
 }
 
 /** An HTTP status that is no MCP answer, in a sentence. */
-export function fromHttpStatus(status: number, url: URL, location: string | undefined): UpstreamFailure {
+export function fromHttpStatus(status: number, url: URL, location: string | undefined): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   if (status >= 300 && status < 400) {
     return new UpstreamError(
       location === undefined
         ? `${where} answered ${status}, a redirect to nowhere.`
         : `${where} redirects to ${location}: connect to that address instead.`,
+      undefined,
+      false,
+      null,
+      status,
     );
   }
   if (status === 404) {
@@ -145,27 +164,31 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
       undefined,
       false,
       'wrong path',
+      status,
     );
   }
   if (status === 403) {
     const message = `${where} answered 403: the headers it was sent do not give access.`;
-    return new UpstreamError(message, undefined, false, 'forbidden');
+    return new UpstreamError(message, undefined, false, 'forbidden', status);
   }
   if (status === 405 || status === 501) {
     const message = `${where} answered ${status}: it does not take POST, so it is no MCP endpoint.`;
-    return new UpstreamError(message, undefined, false, 'wrong path');
+    return new UpstreamError(message, undefined, false, 'wrong path', status);
   }
   if (status === 429) {
-    return new UpstreamError(`${where} answered 429: it receives too many requests. Try again later.`);
+    const message = `${where} answered 429: it receives too many requests. Try again later.`;
+    return new UpstreamError(message, undefined, false, null, status);
   }
   if (status >= 500) {
     return new UpstreamError(
       `${where} answered ${status}: the MCP server failed or is down.`,
       undefined,
       status !== 503,
+      null,
+      status,
     );
   }
-  return new UpstreamError(`${where} answered ${status}, which is no MCP answer.`);
+  return new UpstreamError(`${where} answered ${status}, which is no MCP answer.`, undefined, false, null, status);
 }
 
 /** A 404 in which the endpoint itself says, as a JSON-RPC error to no request, that nothing is behind it. */

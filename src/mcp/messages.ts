@@ -1,7 +1,7 @@
 import { isObject } from '../platform/text/json-object.js';
-import type { McpReply, RpcError } from './channel.js';
-import { members, slice, splice } from './json-text.js';
-import { CLIENT_INFO, envelope, type Era } from './protocol.js';
+import type { ClientAnswer, McpReply, RpcError } from './channel.js';
+import { members, slice, splice, type Span } from './json-text.js';
+import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era } from './protocol.js';
 
 /** A JSON-RPC message as far as routing it needs. */
 export interface RpcHead {
@@ -20,6 +20,12 @@ export function parseMessage(text: string): RpcHead | null {
   } catch {
     return null;
   }
+}
+
+/** An answer to a request of the upstream; `id` and `result` are JSON text. */
+export function answerText(id: string, answer: ClientAnswer): string {
+  const outcome = 'result' in answer ? `"result":${answer.result}` : `"error":${JSON.stringify(answer.error)}`;
+  return `{"jsonrpc":"2.0","id":${id},${outcome}}`;
 }
 
 /** A JSON-RPC request or, without an id, a notification; `params` is JSON text. */
@@ -59,13 +65,21 @@ function toRpcError(value: unknown): RpcError {
   };
 }
 
-/** `params` with the envelope of a modern request in front of whatever `_meta` it has. */
-export function withEnvelope(params: string | undefined, protocolVersion: string): string {
-  const own = JSON.stringify({
-    [envelope.version]: protocolVersion,
+/** The envelope's members as JSON text, for the callers that nobody can ask anything. */
+const plainEnvelope = envelopeText({});
+
+function envelopeText(capabilities: Record<string, unknown>): string {
+  const own = {
+    [envelope.version]: MODERN_VERSION,
     [envelope.clientInfo]: CLIENT_INFO,
-    [envelope.capabilities]: {},
-  }).slice(1, -1);
+    [envelope.capabilities]: capabilities,
+  };
+  return JSON.stringify(own).slice(1, -1);
+}
+
+/** `params` with the envelope of a modern request in front of whatever `_meta` it has. */
+export function withEnvelope(params: string | undefined, capabilities?: Record<string, unknown>): string {
+  const own = capabilities ? envelopeText(capabilities) : plainEnvelope;
   if (params === undefined) return `{"_meta":{${own}}}`;
   const parts = members(params);
   const meta = parts.get('_meta');
@@ -77,17 +91,39 @@ export function withEnvelope(params: string | undefined, protocolVersion: string
   return `{"_meta":{${own}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
 }
 
-/** The value of an `Mcp-Name` header: plain where HTTP allows it, else the base64 form of MCP 2026-07-28. */
+/** A notification without the mark of the subscription it came by, which means nothing beyond that hop. */
+export function withoutSubscriptionId(text: string): string {
+  if (!text.includes(SUBSCRIPTION_ID)) return text;
+  const params = members(text).get('params');
+  if (!params || text[params[0]] !== '{') return text;
+  const parts = members(text, params[0]);
+  const meta = parts.get('_meta');
+  if (!meta || text[meta[0]] !== '{') return text;
+  const kept = objectText(text, members(text, meta[0]), SUBSCRIPTION_ID);
+  if (kept !== '{}') return splice(text, meta, kept);
+  return splice(text, params, objectText(text, parts, '_meta'));
+}
+
+/** An object of these members, but one, each as it was written. */
+function objectText(text: string, parts: Map<string, Span>, without: string): string {
+  const kept = [...parts].filter(([name]) => name !== without);
+  return `{${kept.map(([name, span]) => `${JSON.stringify(name)}:${slice(text, span)}`).join(',')}}`;
+}
+
+/** The value of an `Mcp-Name` or `Mcp-Param-…` header: plain where HTTP allows it, else the base64 form of MCP 2026-07-28. */
 export function headerValue(text: string): string {
   const isPlain = /^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text);
   return isPlain ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
 }
 
 /** Which member of a method's params goes into the `Mcp-Name` header. */
-export const namedBy: ReadonlyMap<string, 'name' | 'uri'> = new Map([
+export const namedBy: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
   ['resources/read', 'uri'],
+  ['tasks/get', 'taskId'],
+  ['tasks/update', 'taskId'],
+  ['tasks/cancel', 'taskId'],
 ]);
 
 /** A reply's result as a value; undefined for an error. For what we read ourselves, never for what passes through. */

@@ -13,6 +13,9 @@ export const envelope = {
   clientInfo: 'io.modelcontextprotocol/clientInfo',
 } as const;
 
+/** The member of `_meta` that says by which `subscriptions/listen` a notification came. */
+export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
 /** How we introduce ourselves to upstreams. */
 export const CLIENT_INFO = { name: 'slipway', version: '0.1.0' };
 

@@ -6,7 +6,7 @@ const url = new URL('http://example.com/mcp');
 
 describe('what we say of ourselves', () => {
   it('offers the newest revision with a handshake and no capability', () => {
-    expect(JSON.parse(initializeParams)).toEqual({
+    expect(JSON.parse(initializeParams())).toEqual({
       protocolVersion: '2025-11-25',
       capabilities: {},
       clientInfo: { name: 'slipway', version: expect.any(String) },
@@ -68,7 +68,7 @@ describe('helloOfDiscover', () => {
     });
   });
 
-  it.each([undefined, {}, { supportedVersions: '2026-07-28' }, { supportedVersions: ['2025-11-25'] }])(
+  it.each([undefined, null, 'text', { supportedVersions: [] }, { supportedVersions: ['2025-11-25'] }])(
     'refuses %j',
     (result) => {
       expect(() => helloOfDiscover(result, url)).toThrow(UpstreamError);

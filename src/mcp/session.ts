@@ -2,12 +2,15 @@ import { isObject } from '../platform/text/json-object.js';
 import { UpstreamError } from './mcp-errors.js';
 import { CLIENT_INFO, LEGACY_VERSIONS, MODERN_VERSION, type ServerHello, type ServerInfo } from './protocol.js';
 
-/** What we send to open a session. We declare no capabilities: nobody behind a shared session could be asked anything. */
-export const initializeParams = JSON.stringify({
-  protocolVersion: LEGACY_VERSIONS[0],
-  capabilities: {},
-  clientInfo: CLIENT_INFO,
-});
+/**
+ * What we send to open a session.
+ *
+ * @param capabilities what the session's caller can be asked; none for a session that callers share, since nobody in
+ * particular stands behind it
+ */
+export function initializeParams(capabilities: Record<string, unknown> = {}): string {
+  return JSON.stringify({ protocolVersion: LEGACY_VERSIONS[0], capabilities, clientInfo: CLIENT_INFO });
+}
 
 function record(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};
@@ -47,14 +50,22 @@ export function helloOfInitialize(result: unknown, url: URL): ServerHello {
   };
 }
 
+/** The versions a `server/discover` result names; null when it names none. */
+export function versionsOfDiscover(result: unknown): unknown[] | null {
+  const { supportedVersions } = record(result);
+  return Array.isArray(supportedVersions) ? supportedVersions : null;
+}
+
 /**
- * What a `server/discover` result says.
+ * What a `server/discover` result says. One that names no versions is taken for a modern one's.
  *
  * @throws UpstreamError when the server speaks no version of ours
  */
 export function helloOfDiscover(result: unknown, url: URL): ServerHello {
-  const { supportedVersions, capabilities, instructions, _meta } = record(result);
-  if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN_VERSION)) {
+  if (!isObject(result)) throw new UpstreamError(`${url.host} answered "server/discover" with what is no MCP.`);
+  const { capabilities, instructions, _meta } = result;
+  const versions = versionsOfDiscover(result);
+  if (versions && !versions.includes(MODERN_VERSION)) {
     throw new UpstreamError(`${url.host} does not speak MCP ${MODERN_VERSION} or an older revision Slipway knows.`);
   }
   return {

@@ -2,8 +2,11 @@ import type { Channel } from './channel.js';
 import { withinDeadline } from './deadline.js';
 import { listPages, mcpLists } from './list-pages.js';
 
-/** How long a list is believed. Legacy servers announce changes on a stream we do not hold open. */
+/** How long a list is believed whose server does not say how long it stays good. */
 const FRESH_MS = 30_000;
+
+/** However long a server says. */
+const FRESH_MS_MAX = 60 * 60_000;
 
 /** Not asked again sooner, however many callers name tools that do not exist. */
 const REFRESH_MS_MIN = 1_000;
@@ -25,17 +28,30 @@ export interface ToolText {
 /** What a tool path means: one tool, the tools of a category, or nothing. */
 export type ToolMatch = { tool: ToolText } | { category: ToolText[] } | null;
 
-/** The tools of one upstream, listed once for all callers and remembered for half a minute. */
+/** What was listed, when, and how long its server says that it stays good. */
+interface Listed {
+  tools: ToolText[];
+  at: number;
+  ttlMs: number | null;
+}
+
+/** The tools of one upstream, listed once for all callers and remembered as long as it says, or half a minute. */
 export class ToolCatalog {
-  private known: { tools: ToolText[]; at: number } | null = null;
-  private listing: Promise<ToolText[]> | null = null;
+  private known: Listed | null = null;
+  private listing: Promise<Listed> | null = null;
 
   constructor(private readonly channel: Channel) {}
 
-  /** Every tool, at most {@link FRESH_MS} old. */
+  /** Every tool, no older than the upstream allows, or half a minute if it does not say. */
   async list(timeoutMs: number): Promise<ToolText[]> {
-    if (this.known && Date.now() - this.known.at < FRESH_MS) return this.known.tools;
+    if (this.known && isFresh(this.known, this.known.ttlMs ?? FRESH_MS)) return this.known.tools;
     return this.refresh(timeoutMs);
+  }
+
+  /** The upstream says that its tools changed: the list is read anew when it is needed. */
+  forget(): void {
+    this.known = null;
+    this.listing = null;
   }
 
   /**
@@ -43,20 +59,35 @@ export class ToolCatalog {
    * `path.`. A list that does not know the path is read anew before that is believed.
    */
   async find(path: string, timeoutMs: number): Promise<ToolMatch> {
-    const found = matchTool(await this.list(timeoutMs), path);
+    // To name a tool a list may be older than its server allows: a name it lacks is looked for in a new one.
+    const isKnown = this.known && isFresh(this.known, Math.max(this.known.ttlMs ?? 0, FRESH_MS));
+    const found = matchTool(isKnown && this.known ? this.known.tools : await this.list(timeoutMs), path);
     if (found || (this.known && Date.now() - this.known.at < REFRESH_MS_MIN)) return found;
     return matchTool(await this.refresh(timeoutMs), path);
   }
 
-  private refresh(timeoutMs: number): Promise<ToolText[]> {
-    this.listing ??= readAll(this.channel)
-      .then((tools) => {
-        this.known = { tools, at: Date.now() };
-        return tools;
-      })
-      .finally(() => (this.listing = null));
-    return withinDeadline(this.listing, timeoutMs, 'The MCP server did not list its tools in time.');
+  private async refresh(timeoutMs: number): Promise<ToolText[]> {
+    this.listing ??= this.readAll();
+    const late = 'The MCP server did not list its tools in time.';
+    return (await withinDeadline(this.listing, timeoutMs, late)).tools;
   }
+
+  private readAll(): Promise<Listed> {
+    const isWanted = () => this.listing === reading;
+    const reading: Promise<Listed> = readAll(this.channel)
+      .then((listed) => {
+        if (isWanted()) this.known = listed;
+        return listed;
+      })
+      .finally(() => {
+        if (isWanted()) this.listing = null;
+      });
+    return reading;
+  }
+}
+
+function isFresh({ at }: Listed, ms: number): boolean {
+  return Date.now() - at < Math.min(ms, FRESH_MS_MAX);
 }
 
 /** See {@link ToolCatalog.find}. */
@@ -69,15 +100,17 @@ export function matchTool(tools: ToolText[], path: string): ToolMatch {
   return category.length > 0 ? { category } : null;
 }
 
-async function readAll(channel: Channel): Promise<ToolText[]> {
+async function readAll(channel: Channel): Promise<Listed> {
   const tools: ToolText[] = [];
   let pages = 0;
-  for await (const { items } of listPages(channel, mcpLists.tools, LIST_TIMEOUT_MS)) {
-    tools.push(...items.flatMap(toToolText));
+  let ttlMs: number | null = null;
+  for await (const page of listPages(channel, mcpLists.tools, LIST_TIMEOUT_MS)) {
+    tools.push(...page.items.flatMap(toToolText));
+    if (page.ttlMs !== undefined) ttlMs = Math.min(ttlMs ?? page.ttlMs, page.ttlMs);
     pages += 1;
     if (pages === PAGES_MAX || tools.length >= TOOLS_MAX) break;
   }
-  return tools.slice(0, TOOLS_MAX);
+  return { tools: tools.slice(0, TOOLS_MAX), at: Date.now(), ttlMs };
 }
 
 /** What is no tool is passed over. */

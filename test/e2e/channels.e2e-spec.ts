@@ -119,7 +119,11 @@ describe.each(kinds)('one channel to an upstream that answers %s', (_, options) 
       await mcp(app, owner, path, request(1, 'initialize', { protocolVersion: '2025-11-25' }));
       await rest(path, 'echo', { message: '' });
       expect(upstream.count('initialize')).toBe(1);
-      const after = upstream.requests.slice(1).map(({ headers }) => headers);
+      expect(upstream.requests.slice(0, 2).map((one) => messageOf(one).method)).toEqual([
+        'server/discover',
+        'initialize',
+      ]);
+      const after = upstream.requests.slice(2).map(({ headers }) => headers);
       expect(new Set(after.map((one) => one['mcp-session-id']))).toEqual(
         new Set(options.sessions ? upstream.sessions : [undefined]),
       );

@@ -2,9 +2,10 @@ import { lookup } from 'node:dns/promises';
 import { createServer, type Server } from 'node:net';
 import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { HttpChannel } from '../../src/mcp/channels/http-channel.js';
+import type { Channel } from '../../src/mcp/channel.js';
 import { AddressPolicy, addressKind, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress, type ResolveHost } from '../../src/platform/egress/egress.js';
+import { channelTo } from '../support/channels.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { startFaulty } from '../support/faulty-upstreams.js';
@@ -153,9 +154,9 @@ function resolver(...answers: string[][]): ResolveHost & { asked: number } {
 }
 
 /** The channel of a connection to this URL, with names resolved by us. */
-function channelTo(url: string, allow: string, resolve: ResolveHost): HttpChannel {
+function channelBy(url: string, allow: string, resolve: ResolveHost): Channel {
   const egress = closing(new Egress(new AddressPolicy(parseEgressAllow(allow)), resolve));
-  return closing(new HttpChannel(egress, { url: new URL(url), headers: {}, connectTimeoutMs: 2_000 }));
+  return closing(channelTo(egress, url, { connectTimeoutMs: 2_000 }));
 }
 
 /** Counts what arrives at 127.0.0.2 or, where that does not exist, ::1, on this port. */
@@ -197,7 +198,7 @@ describe('a connection to a name', () => {
     const upstream = await start();
     const url = `http://intra.example:${upstream.port}/mcp`;
     for (const addresses of [['127.0.0.1'], ['127.0.0.1', '10.0.0.1', '::1'], ['::ffff:127.0.0.1']]) {
-      const opening = channelTo(url, '', resolver(addresses)).open(2_000);
+      const opening = channelBy(url, '', resolver(addresses)).open(2_000);
       await expect(opening).rejects.toThrow(
         /^The host "intra\.example" resolves to a loopback address: Slipway does not dial loopback addresses\. .* adding intra\.example or loopback to EGRESS_ALLOW/,
       );
@@ -214,11 +215,11 @@ describe('a connection to a name', () => {
       [neighbour.host, '127.0.0.1'],
       ['127.0.0.1', neighbour.host],
     ]) {
-      await channelTo(url, '127.0.0.1', resolver(addresses)).open(2_000);
+      await channelBy(url, '127.0.0.1', resolver(addresses)).open(2_000);
     }
     expect(upstream.count('initialize')).toBe(2);
     // The open one is down: the closed one is no way out.
-    const closed = channelTo(url, '127.0.0.3', resolver(['127.0.0.3', neighbour.host])).open(2_000);
+    const closed = channelBy(url, '127.0.0.3', resolver(['127.0.0.3', neighbour.host])).open(2_000);
     await expect(closed).rejects.toThrow();
     expect(neighbour.arrived()).toBe(0);
   });
@@ -232,14 +233,14 @@ describe('a connection to a name', () => {
       const url = `http://rebind.example:${upstream.port}/mcp`;
       // Were the name asked once to check it and once more to dial it, the second answer would be the closed address.
       const turning = resolver(...Array.from({ length: 50 }, (_, i) => [i % 2 === 0 ? '127.0.0.1' : neighbour.host]));
-      await channelTo(url, '127.0.0.1', turning)
+      await channelBy(url, '127.0.0.1', turning)
         .open(2_000)
         .catch(() => undefined);
       expect(upstream.count('initialize')).toBe(1);
 
       const steady = resolver(['127.0.0.1']);
       const before = upstream.connections;
-      const channel = channelTo(url, '127.0.0.1', steady);
+      const channel = channelBy(url, '127.0.0.1', steady);
       await channel.open(2_000);
       await channel.request({ method: 'tools/list', params: undefined, timeoutMs: 2_000 });
       expect(steady.asked).toBe(upstream.connections - before);

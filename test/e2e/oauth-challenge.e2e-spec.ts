@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { HttpChannel } from '../../src/mcp/channels/http-channel.js';
 import { UpstreamAuthRequiredError, UpstreamError } from '../../src/mcp/mcp-errors.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress } from '../../src/platform/egress/egress.js';
 import { createServer, type Server } from 'node:http';
 import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
+import { channelTo } from '../support/channels.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { listen, shut } from '../support/upstream-net.js';
 import { verifies } from '../support/verifies.js';
@@ -30,7 +30,7 @@ afterAll(async () => {
 /** What opening a session with the server fails with. */
 async function failure(status: number, challenges: string[], headers: Record<string, string> = {}): Promise<unknown> {
   answer = { status, challenges };
-  const channel = new HttpChannel(egress, { url: new URL(url), headers, connectTimeoutMs: 5_000 });
+  const channel = channelTo(egress, url, { headers });
   return channel.open(5_000).catch((error: unknown) => error);
 }
 
@@ -86,7 +86,7 @@ describe('an MCP server behind an authorization server', () => {
 
   verifies('oauth:discovery', 'says in its 401 where its metadata are', async () => {
     const guarded = await server.protect(upstream.url, { challengeScope: 'tools:read' });
-    const channel = new HttpChannel(egress, { url: new URL(guarded.url), headers: {}, connectTimeoutMs: 5_000 });
+    const channel = channelTo(egress, guarded.url);
     await expect(channel.open(5_000)).rejects.toMatchObject({
       challenges: [
         `Bearer resource_metadata="${guarded.origin}/.well-known/oauth-protected-resource/mcp", scope="tools:read"`,

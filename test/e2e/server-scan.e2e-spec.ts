@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer, type RequestListener } from 'node:http';
-import { HttpChannel } from '../../src/mcp/channels/http-channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamTimeoutError } from '../../src/mcp/mcp-errors.js';
 import { fetchServerCard } from '../../src/mcp/server-card.js';
 import { scanServer, type ServerScan } from '../../src/mcp/server-scan.js';
@@ -8,6 +7,7 @@ import { checkServer } from '../../src/modules/releases/security-check.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress } from '../../src/platform/egress/egress.js';
 import { times } from '../support/calls.js';
+import { channelTo } from '../support/channels.js';
 import { startEverything } from '../support/everything.js';
 import { deadHost, refusedPort, startFaulty } from '../support/faulty-upstreams.js';
 import { sendJson, startScripted, type Script } from '../support/scripted-upstream.js';
@@ -34,7 +34,7 @@ interface Told {
 
 /** Scans the server at `url` and gives what it was told on the way. */
 async function scanAt(url: string, { timeoutMs = 10_000, headers = {} } = {}): Promise<Told> {
-  const channel = closing(new HttpChannel(egress, { url: new URL(url), headers, connectTimeoutMs: 5_000 }));
+  const channel = closing(channelTo(egress, url, { headers }));
   const told: string[] = [];
   const scan = await scanServer(channel, { timeoutMs, onProgress: (message) => told.push(message) });
   return { scan, told };
@@ -91,7 +91,7 @@ describe('scanning a server', () => {
       await startSdkV2({ legacy: 'reject' }),
     ].map(closing);
     const scans = await Promise.all(servers.map(({ url }) => scanAt(url)));
-    expect(scans.map(({ scan }) => scan.era)).toEqual(['legacy', 'legacy', 'legacy', 'modern']);
+    expect(scans.map(({ scan }) => scan.era)).toEqual(['legacy', 'legacy', 'modern', 'modern']);
     for (const { scan } of scans) {
       expect(scan.tools).toEqual([expect.objectContaining({ name: 'echo', inputSchema: expect.anything() })]);
       expect([scan.resources, scan.resourceTemplates, scan.prompts]).toEqual([null, null, null]);
@@ -121,7 +121,7 @@ describe('scanning a server', () => {
     const { scan } = await scanAt(server.url);
     expect(scan).toMatchObject({ tools: null, resources: null, resourceTemplates: null, prompts: [] });
     expect(scan).toMatchObject({ instructions: 'Be kind.', serverInfo: { vendor: 'x' } });
-    expect(server.seen).toEqual(['initialize', 'notifications/initialized', 'prompts/list']);
+    expect(server.seen).toEqual(['server/discover', 'initialize', 'notifications/initialized', 'prompts/list']);
   });
 
   it('takes a declared list the server does not know as empty, and says so', async () => {

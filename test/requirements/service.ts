@@ -223,6 +223,47 @@ export const service = {
     source: 'House',
     behavior: 'A `tools/call` cut after it was written is reported as outcome unknown and is not sent again.',
   },
+  'channel:era': {
+    source: 'House',
+    behavior: 'What an upstream speaks is found out by `server/discover` first, and every kind of server is spoken to.',
+  },
+  'channel:era-remembered': {
+    source: 'House',
+    behavior: 'What an upstream speaks is found out once for all processes, and anew when it behaves otherwise.',
+  },
+  'channel:http-sse': {
+    source: 'House',
+    behavior: 'Over HTTP+SSE calls run side by side; losing the stream loses the session and what ran in it.',
+  },
+  'channel:modern-requests': {
+    source: 'House',
+    behavior:
+      'A modern request carries its envelope and headers, also those a tool asks for; a mismatch is mended once.',
+  },
+  'channel:input-required': {
+    source: 'House',
+    behavior: 'Results that ask for input pass as they came; callers that cannot answer hear that input is needed.',
+  },
+  'channel:asks-caller': {
+    source: 'House',
+    behavior: 'What a server asks during a call reaches the caller who made it, if it can be asked, and nobody else.',
+  },
+  'channel:listen': {
+    source: 'House',
+    behavior: 'All listeners of an upstream share one stream, and each hears what it wants to hear.',
+  },
+  'channel:resume': {
+    source: 'House',
+    behavior: 'A legacy answer whose stream broke is taken up where it broke, without calling again.',
+  },
+  'channel:cache-hints': {
+    source: 'House',
+    behavior: 'A result is given again for as long as its server says, to the same channel, until it says otherwise.',
+  },
+  'channel:bearer': {
+    source: 'House',
+    behavior: 'A refused token is asked for once more, and the request sent once more with another one.',
+  },
   'channel:headers-changed': { source: 'House', behavior: 'After PUT with new headers no call carries the old ones.' },
 
   // Egress guard

@@ -43,12 +43,17 @@ export async function startScripted(script: Script, { sessions = false } = {}): 
     if (sessions && message.method === 'initialize') {
       res.setHeader('mcp-session-id', `session-${count('initialize')}`);
     }
+    if (message.method === 'server/discover') return sendJson(res, unknownMethod(message.id));
     const result = message.method === 'initialize' ? hello : script(message, res, count(message.method ?? ''));
     if (typeof result === 'string') sendJson(res, `{"jsonrpc":"2.0","id":${message.id},"result":${result}}`);
   };
   const server = createServer((req, res) => void serve(req, res));
   const port = await listen(server);
   return { url: `http://127.0.0.1:${port}/mcp`, seen, count, close: () => shut(server) };
+}
+
+function unknownMethod(id: number): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } });
 }
 
 const hello = JSON.stringify({

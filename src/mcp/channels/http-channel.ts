@@ -1,142 +1,147 @@
 import type { Egress } from '../../platform/egress/egress.js';
-import type { Cancellation } from '../cancellation.js';
-import type { Channel, Listening, McpCall, McpReply } from '../channel.js';
-import { deadlineIn, withinDeadline } from '../deadline.js';
-import { CallerLeftError, UpstreamError, UpstreamFailure, UpstreamTimeoutError } from '../mcp-errors.js';
-import { headerValue, namedBy, requestText, resultOf, withEnvelope } from '../messages.js';
+import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../channel.js';
+import { deadlineIn } from '../deadline.js';
+import type { EraMemory } from '../eras/era-memory.js';
+import { isDoubtful, type EraVerdict } from '../eras/era-verdict.js';
+import { UpstreamError } from '../mcp-errors.js';
 import type { ServerHello } from '../protocol.js';
-import { openSession, type HttpSession } from './http-session.js';
-import { HttpWire, SessionLostError, type HttpTarget } from './http-wire.js';
+import { EraContradictedError, type Dialect } from './dialect.js';
+import { findEra, type Found } from './era-probe.js';
+import { HttpWire, type HttpTarget } from './http-wire.js';
+import { LegacyDialect } from './legacy-dialect.js';
+import { ModernDialect } from './modern-dialect.js';
+import type { ResultCache } from './result-cache.js';
+import { Shared } from './shared.js';
+import { openSse } from './sse-session.js';
+import { openStreamable } from './streamable-session.js';
 
-/** A failed handshake is remembered this long, so that a dead upstream costs one dial however many callers wait. */
-const FAILURE_MS = 1_000;
+/** A verdict of our own this young is not doubted: what fails then, fails. */
+const FRESH_MS = 5_000;
 
-/** Methods that change nothing upstream. */
-const READS = /^(?:ping|completion\/complete|[\w/]+\/(?:list|read|get))$/;
+/** A dialect, and the verdict it was chosen by. */
+interface Choice {
+  dialect: Dialect;
+  verdict: EraVerdict;
+}
 
-/** MCP over streamable HTTP, to legacy and modern servers. Answers may be JSON or event streams. */
+/**
+ * MCP over HTTP, to whatever answers there: modern servers, legacy ones, and the oldest over HTTP+SSE. What it is, is
+ * remembered; a server that turns out to be another is found out about once more, and the call sent once more if it
+ * certainly did not run.
+ */
 export class HttpChannel implements Channel {
   private readonly wire: HttpWire;
-  private session: HttpSession | null = null;
-  private opening: Promise<HttpSession> | null = null;
-  private failure: { error: Error; until: number } | null = null;
-  private isClosed = false;
+  private readonly choice: Shared<Choice>;
+  private isConfirmed = false;
 
   constructor(
     egress: Egress,
     private readonly target: HttpTarget,
+    private readonly eras: EraMemory,
+    private readonly cache: ResultCache,
   ) {
     this.wire = new HttpWire(egress, target);
+    this.choice = new Shared(() => this.choose(), `${target.url.host} did not open a session in time.`);
   }
 
-  async open(timeoutMs: number): Promise<ServerHello> {
-    return (this.session ?? (await this.waitForSession(timeoutMs))).hello;
+  open(timeoutMs: number): Promise<ServerHello> {
+    return this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.open(ms));
   }
 
   async request(call: McpCall): Promise<McpReply> {
-    const left = deadlineIn(call.timeoutMs);
-    const session = this.session ?? (await this.waitForSession(call.timeoutMs, call.cancellation));
+    return this.withDialect(call.timeoutMs, call, (dialect, ms) => dialect.request(call, ms), replyIn);
+  }
+
+  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+    return this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.listen(filter, listener, ms));
+  }
+
+  async release(profileKey: string): Promise<void> {
+    await this.choice.value?.dialect.release(profileKey);
+  }
+
+  close(): Promise<void> {
+    return this.choice.close(({ dialect }) => dialect.close());
+  }
+
+  private async withDialect<T>(
+    timeoutMs: number,
+    call: McpCall | undefined,
+    work: (dialect: Dialect, timeoutMs: number) => Promise<T>,
+    settleFor: (error: EraContradictedError) => T = notMet,
+  ): Promise<T> {
+    const left = deadlineIn(timeoutMs);
+    let choice = this.choice.value ?? (await this.chosen(timeoutMs, call));
     try {
-      return await this.send(session, call, left());
+      return await work(choice.dialect, left());
     } catch (error) {
-      if (error instanceof SessionLostError) {
-        if (this.session === session) this.session = null;
-        return await this.send(await this.waitForSession(left(), call.cancellation), call, left(), true);
-      }
-      // What only reads may run again when its answer was lost; a tool may not, nor a method we do not know.
-      const isLost = error instanceof UpstreamError && error.outcomeUnknown && READS.test(call.method);
-      if (isLost && !call.cancellation?.isCancelled) return await this.send(session, call, left(), true);
+      if (!(error instanceof EraContradictedError)) throw error;
+    }
+    await this.doubt(choice);
+    choice = await this.chosen(left(), call);
+    try {
+      return await work(choice.dialect, left());
+    } catch (error) {
+      if (error instanceof EraContradictedError) return settleFor(error);
       throw error;
     }
   }
 
-  async listen(): Promise<Listening> {
-    return { honoured: {}, close: async () => undefined };
-  }
-
-  async release(): Promise<void> {}
-
-  async close(): Promise<void> {
-    this.isClosed = true;
-    const { session, opening } = this;
-    this.session = null;
-    if (session) await this.end(session);
-    // A handshake under way is not waited for: its session ends when it is there.
-    else void opening?.then((opened) => this.end(opened)).catch(() => undefined);
-  }
-
-  private async end(session: HttpSession): Promise<void> {
-    this.session = null;
-    if (session.id) await this.wire.endSession(session.headers);
-  }
-
-  /** The session, opened once however many callers wait. Leaving does not disturb the handshake the others wait for. */
-  private waitForSession(timeoutMs: number, cancellation?: Cancellation): Promise<HttpSession> {
-    if (this.session) return Promise.resolve(this.session);
-    if (this.isClosed) return Promise.reject(new UpstreamError('The connection was changed or deleted meanwhile.'));
-    if (this.failure && Date.now() < this.failure.until) return Promise.reject(this.failure.error);
-    this.failure = null;
-    this.opening ??= openSession(this.wire)
-      .then((session) => (this.session = session))
-      .catch((error: Error) => {
-        this.failure = { error, until: Date.now() + FAILURE_MS };
-        throw error;
-      })
-      .finally(() => (this.opening = null));
-    return withinDeadline(
-      this.opening,
-      timeoutMs,
-      `${this.target.url.host} did not open a session in time.`,
-      cancellation,
-    );
-  }
-
-  private async send(session: HttpSession, call: McpCall, timeoutMs: number, isRepeat = false): Promise<McpReply> {
-    const isLegacy = session.hello.era === 'legacy';
-    const id = this.wire.nextId;
+  private async chosen(timeoutMs: number, call: McpCall | undefined): Promise<Choice> {
+    const from = performance.now();
     try {
-      const { reply } = await this.wire.ask({
-        ...call,
-        era: session.hello.era,
-        ...(isLegacy ? { headers: session.headers } : modernForm(session, call)),
-        timeoutMs,
-        mayLoseSession: session.id !== null && !isRepeat,
-      });
-      if (!isLegacy) refuseInputRequest(reply);
-      return reply;
-    } catch (error) {
-      const isOpen = error instanceof UpstreamTimeoutError || error instanceof CallerLeftError;
-      if (isOpen && isLegacy) this.cancel(session, id);
-      throw error instanceof UpstreamFailure && call.method === 'tools/call' ? error.ofCall() : error;
+      return await this.choice.get(timeoutMs, call?.cancellation);
+    } finally {
+      if (call?.timing) call.timing.queueMs = performance.now() - from;
     }
   }
 
-  /** Tells a legacy server that nobody waits any more; closing the socket alone does not mean that to it. */
-  private cancel(session: HttpSession, requestId: number): void {
-    const params = JSON.stringify({ requestId, reason: 'nobody waits for the answer any more' });
-    this.wire.aside(session.headers, requestText(null, 'notifications/cancelled', params));
+  /** By what is remembered of the endpoint, or by a look at it. */
+  private async choose(): Promise<Choice> {
+    let found: Found | undefined;
+    const verdict = await this.eras.settle(this.target.url, async () => {
+      found = await findEra(this.wire);
+      return found.verdict;
+    });
+    return { verdict, dialect: this.dialectOf(verdict, found) };
+  }
+
+  private dialectOf(verdict: EraVerdict, found: Found | undefined): Dialect {
+    const { wire } = this;
+    const isFresh = () => found !== undefined && Date.now() - verdict.learnedAt < FRESH_MS;
+    if (verdict.kind === 'modern') {
+      const onDoubt = () => {
+        if (isFresh() || this.isConfirmed || !this.choice.value) return;
+        this.isConfirmed = true;
+        void this.doubt(this.choice.value);
+      };
+      return new ModernDialect(wire, this.cache, { discovered: found?.discovered, isFresh, onDoubt });
+    }
+    const open = verdict.kind === 'sse' ? openSse : openStreamable;
+    return new LegacyDialect((profile, ears) => open(wire, profile, ears), {
+      host: this.target.url.host,
+      opened: found?.opened,
+      isFresh,
+      isDoubtful: () => isDoubtful(verdict),
+    });
+  }
+
+  /** The endpoint is not what it was taken for; what runs on the dialect runs on. */
+  private async doubt(choice: Choice): Promise<void> {
+    if (this.choice.value === choice) {
+      this.choice.lose(choice);
+      void choice.dialect.close();
+    }
+    await this.eras.forget(this.target.url, choice.verdict);
   }
 }
 
-/** Headers and params of a request to a modern server, which repeats in headers what it is about. */
-function modernForm(
-  { headers, hello }: HttpSession,
-  { method, params }: McpCall,
-): { headers: Record<string, string>; params: string } {
-  const named = namedBy.get(method);
-  const name = named && params ? (JSON.parse(params) as Record<string, unknown>)[named] : undefined;
-  return {
-    headers: {
-      ...headers,
-      'mcp-method': method,
-      ...(typeof name === 'string' ? { 'mcp-name': headerValue(name) } : {}),
-    },
-    params: withEnvelope(params, hello.protocolVersion),
-  };
+/** What is left when an endpoint is twice not what it was taken for. */
+function notMet({ outcome }: EraContradictedError): never {
+  if (outcome instanceof Error) throw outcome;
+  throw new UpstreamError(`The MCP server refused the request: ${outcome.error?.message.slice(0, 200) ?? ''}`);
 }
 
-function refuseInputRequest(reply: McpReply): void {
-  if (!reply.result || !reply.text.includes('"input_required"')) return;
-  if ((resultOf(reply) as { resultType?: unknown }).resultType !== 'input_required') return;
-  throw new UpstreamError('The MCP server asks its user for input, which this connection cannot pass on.');
+function replyIn(error: EraContradictedError): McpReply {
+  return error.outcome instanceof Error ? notMet(error) : error.outcome;
 }

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Egress } from '../../platform/egress/egress.js';
 import type { Cancellation } from '../cancellation.js';
+import type { CallTiming } from '../channel.js';
 import { CallerLeftError, fromSocketError, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
 import { SseParser } from './sse-parser.js';
 
@@ -12,7 +13,7 @@ export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 export const EVENT_CHARS_MAX = 8 * 1024 * 1024;
 
 /** A call that keeps sending events may run this long in all. */
-const STREAM_MS_MAX = 15 * 60_000;
+export const STREAM_MS_MAX = 15 * 60_000;
 
 /** After the answer an upstream may take this long to end its stream; then the socket is closed, not reused. */
 const DRAIN_MS = 1_000;
@@ -20,14 +21,19 @@ const DRAIN_MS = 1_000;
 /** One HTTP request to an upstream. */
 export interface ExchangeRequest {
   url: URL;
-  method: 'POST' | 'DELETE';
+  method: 'POST' | 'GET' | 'DELETE';
   headers: Record<string, string>;
   body?: string;
   /** How long the whole answer may take, headers and body. */
   timeoutMs: number;
   /** Start the time anew with every event of a stream. */
   extendWithEvents?: boolean;
+  /** Asked at the deadline: true while it is the caller that the upstream waits for. Then the time starts anew. */
+  isHeld?: () => boolean;
+  /** A stream that breaks behind an event with an id is an answer without its message, not a failure. */
+  isResumable?: boolean;
   cancellation?: Cancellation;
+  timing?: CallTiming;
   /** Must not wait for a socket that calls hold: those may be waiting for this very message. */
   isAside?: boolean;
   /** Looks at each message of an event stream; true when it is the one that was waited for. */
@@ -40,6 +46,14 @@ export interface ExchangeAnswer {
   headers: IncomingHttpHeaders;
   contentType: string;
   text: string | null;
+  /** Where an event stream that ended without its message can be taken up. */
+  resume?: ResumePoint;
+}
+
+/** Behind which event a stream broke, and after how long the server wants to be asked for the rest; null: it did not say. */
+export interface ResumePoint {
+  lastEventId: string;
+  retryMs: number | null;
 }
 
 /**
@@ -66,6 +80,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   private bytes = 0;
   private chunks: Buffer[] = [];
   private sse: SseParser | null = null;
+  /** When it was handed over, and when it went out; only for those who keep {@link CallTiming}. */
+  private handedAt = 0;
+  private sentAt = 0;
 
   constructor(
     private readonly egress: Egress,
@@ -75,10 +92,11 @@ class Exchange implements Dispatcher.DispatchHandler {
   ) {}
 
   start(): void {
-    const { url, method, headers, body, cancellation, timeoutMs, isAside } = this.request;
+    const { url, method, headers, body, cancellation, timeoutMs, isAside, timing } = this.request;
     if (cancellation?.isCancelled) return this.reject(new CallerLeftError());
     this.timer = setTimeout(this.onDeadline, timeoutMs);
     cancellation?.notify(this.onCancel);
+    if (timing) this.handedAt = performance.now();
     try {
       this.egress.dispatch(url, { method, headers, body, dispatcherKind: isAside ? 'stream' : 'call' }, this);
     } catch (error) {
@@ -89,11 +107,13 @@ class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
     this.written = true;
+    if (this.request.timing) this.timeSending(this.request.timing);
     if (this.failure) controller.abort(this.failure);
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
+    if (this.request.timing) this.request.timing.firstByteMs = performance.now() - this.sentAt;
     this.status = status;
     this.headers = headers;
     this.contentType = headers['content-type'] ?? '';
@@ -143,7 +163,11 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private readonly onDeadline = (): void => {
-    const { timeoutMs, url } = this.request;
+    const { timeoutMs, url, isHeld } = this.request;
+    if (isHeld?.() && Date.now() - this.startedAt < STREAM_MS_MAX) {
+      this.timer = setTimeout(this.onDeadline, timeoutMs);
+      return;
+    }
     this.abort(
       new UpstreamTimeoutError(
         `${url.host} did not answer completely within ${Number((timeoutMs / 1000).toPrecision(2))} s: it is too slow or overloaded.`,
@@ -169,12 +193,29 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   private finish(text: string | null): void {
     if (!this.settle()) return;
-    this.resolve({ status: this.status, headers: this.headers, contentType: this.contentType, text });
+    const { status, headers, contentType, sse } = this;
+    const answer: ExchangeAnswer = { status, headers, contentType, text };
+    if (text === null && sse && sse.lastEventId !== '') {
+      answer.resume = { lastEventId: sse.lastEventId, retryMs: sse.retryMs };
+    }
+    this.resolve(answer);
   }
 
   private fail(error: Error): void {
+    if (this.request.isResumable && !this.failure && this.sse && this.sse.lastEventId !== '') return this.finish(null);
     if (!this.settle()) return;
     this.reject(fromSocketError(error, this.request.url, this.written));
+  }
+
+  /** A socket that was opened while the request waited was opened for it, or for one just like it. */
+  private timeSending(timing: CallTiming): void {
+    this.sentAt = performance.now();
+    const waitedMs = this.sentAt - this.handedAt;
+    const opened = this.egress.lastConnect(this.request.url.origin);
+    const isNew = opened !== undefined && opened.at >= this.handedAt;
+    timing.guardMs = isNew ? Math.min(opened.guardMs, waitedMs) : 0;
+    timing.connectMs = isNew ? Math.min(opened.connectMs, waitedMs - timing.guardMs) : 0;
+    timing.queueMs = (timing.queueMs ?? 0) + waitedMs - timing.guardMs - timing.connectMs;
   }
 
   private settle(): boolean {

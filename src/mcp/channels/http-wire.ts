@@ -3,17 +3,21 @@ import { Logger } from '@nestjs/common';
 import { parseUrl } from '../../config/parse-url.js';
 import type { Egress } from '../../platform/egress/egress.js';
 import type { McpCall, McpReply } from '../channel.js';
+import { deadlineIn } from '../deadline.js';
 import { endpointGone, fromHttpStatus, notMcp, UpstreamAuthRequiredError, UpstreamError } from '../mcp-errors.js';
 import { bearerChallenge, challengeHeaders } from '../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../messages.js';
 import { rpcCode, type Era } from '../protocol.js';
-import { exchange, type ExchangeAnswer } from './http-exchange.js';
+import { openStream, type StreamAnswer, type StreamRequest } from './event-stream.js';
+import { exchange, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
+import { Questions } from './questions.js';
+import { resumed } from './resume.js';
 
 /** For messages whose answer nobody waits for. */
 const ASIDE_TIMEOUT_MS = 2_000;
 
-/** What a server may ask its client during one call; each is answered by a request of its own. */
-const QUESTIONS_MAX = 100;
+/** For answers to what an upstream asked: its call stands still until it has one. */
+const ANSWER_TIMEOUT_MS = 10_000;
 
 type Headers = Record<string, string>;
 
@@ -27,7 +31,7 @@ export interface HttpTarget {
   headers: Headers;
   /**
    * The token sent as bearer, asked for before every request; null for none. `rejected` is the token the upstream has just
-   * answered 401 to.
+   * answered 401 to; a different one is tried, once. What it throws is what the request throws.
    */
   bearer?: (rejected?: string) => Promise<string | null>;
   /** How long a handshake may take. */
@@ -41,6 +45,19 @@ export interface WireRequest extends McpCall {
   era: Era;
   /** Answers that mean the session is gone reject with {@link SessionLostError}. */
   mayLoseSession?: boolean;
+  /** A stream that breaks is taken up again where it broke. */
+  isResumable?: boolean;
+  /** What the upstream asks during the call; without it, it hears that nobody answers. */
+  questions?: Questions;
+}
+
+/** What an endpoint answered, MCP or not. */
+export interface Look {
+  status: number;
+  /** Where a redirect leads, if it does. */
+  location: string | undefined;
+  /** The reply, whatever its status; null for what is none. */
+  reply: McpReply | null;
 }
 
 /**
@@ -61,81 +78,141 @@ export class HttpWire {
     return this.lastId + 1;
   }
 
+  /** An id for a request that goes out by other means than {@link ask}. */
+  takeId(): number {
+    return (this.lastId += 1);
+  }
+
   /**
    * Sends a request and returns its reply, which may be a JSON-RPC error, with the headers it came with.
    *
    * @throws UpstreamFailure, SessionLostError
    */
   async ask(request: WireRequest): Promise<{ reply: McpReply; headers: IncomingHttpHeaders }> {
-    const id = (this.lastId += 1);
+    const id = this.takeId();
+    const left = request.isResumable ? deadlineIn(request.timeoutMs) : undefined;
     let found: McpReply | null = null;
-    let asked = 0;
-    const answer = await exchange(this.egress, {
-      url: this.target.url,
-      method: 'POST',
-      headers: request.headers,
-      body: requestText(id, request.method, request.params),
-      timeoutMs: request.timeoutMs,
-      extendWithEvents: request.onNotification !== undefined,
-      cancellation: request.cancellation,
-      onEvent: (data) => {
-        found = this.onEvent(id, data, request, () => (asked += 1));
-        return found !== null;
-      },
-    });
+    const sent = this.toExchange(id, request, (reply) => (found = reply));
+    let answer = await this.send(sent);
+    if (left && found === null && answer.resume) {
+      const timeLeft = request.onNotification ? () => request.timeoutMs : left;
+      answer = await resumed((again) => this.send(again), sent, answer, timeLeft);
+    }
     return { reply: found ?? this.replyIn(answer, id, request), headers: answer.headers };
+  }
+
+  /**
+   * Sends a request to find out what answers there.
+   *
+   * @throws UpstreamFailure when nothing does, or it wants authorization
+   */
+  async look(request: WireRequest): Promise<Look> {
+    const id = this.takeId();
+    let found: McpReply | null = null;
+    const { status, headers, text } = await this.send(this.toExchange(id, request, (reply) => (found = reply)));
+    this.requireAuthorized(status, headers);
+    const head = text === null ? null : parseMessage(text);
+    const reply = found ?? (head && text !== null ? replyTo(id, text, head, request.era) : null);
+    return { status, location: locationOf(headers.location, this.target.url), reply };
   }
 
   /** Sends a notification and waits until it was taken. @throws UpstreamFailure */
   async tell(headers: Headers, method: string, timeoutMs: number): Promise<void> {
-    const { url } = this.target;
-    const body = requestText(null, method, undefined);
-    const { status, headers: answered } = await exchange(this.egress, {
-      url,
-      method: 'POST',
-      headers,
-      body,
-      timeoutMs,
-    });
+    await this.post(this.target.url, headers, requestText(null, method, undefined), { timeoutMs });
+  }
+
+  /** Posts a message whose answer is no answer: any body is passed over. @throws UpstreamFailure */
+  async post(
+    url: URL,
+    headers: Headers,
+    body: string,
+    options: Pick<ExchangeRequest, 'timeoutMs' | 'cancellation' | 'timing' | 'isAside'>,
+  ): Promise<void> {
+    const { status, headers: answered } = await this.send({ ...options, url, method: 'POST', headers, body });
     this.requireAuthorized(status, answered);
-    if (status >= 400) throw fromHttpStatus(status, url, undefined);
+    if (status >= 300) throw fromHttpStatus(status, url, locationOf(answered.location, url));
   }
 
   /** Sends a message that nothing depends on. */
-  aside(headers: Headers, body: string): void {
-    const { url } = this.target;
-    const request = { url, method: 'POST', headers, body, timeoutMs: ASIDE_TIMEOUT_MS, isAside: true } as const;
-    exchange(this.egress, request).catch((error: unknown) =>
+  aside(headers: Headers, body: string, url = this.target.url, timeoutMs = ASIDE_TIMEOUT_MS): void {
+    this.send({ url, method: 'POST', headers, body, timeoutMs, isAside: true }).catch((error: unknown) =>
       this.logger.debug({ msg: 'a message to an upstream was lost', err: error }),
     );
+  }
+
+  /** What takes the answers to an upstream's questions there. */
+  answers(headers: Headers, url = this.target.url): (text: string) => void {
+    return (text) => this.aside(headers, text, url, ANSWER_TIMEOUT_MS);
   }
 
   /** Ends a session upstream, in 2 s at most. Never rejects. */
   async endSession(headers: Headers): Promise<void> {
     const { url } = this.target;
     const request = { url, method: 'DELETE', headers, timeoutMs: ASIDE_TIMEOUT_MS, isAside: true } as const;
-    await exchange(this.egress, request).catch((error: unknown) =>
+    await this.send(request).catch((error: unknown) =>
       this.logger.debug({ msg: 'an upstream session could not be ended', err: error }),
     );
   }
 
-  /** One message of an answer's stream: the reply, or null for what precedes it. */
-  private onEvent(
-    id: number,
-    data: string,
-    { headers, onNotification, era }: WireRequest,
-    countQuestion: () => number,
-  ): McpReply | null {
-    const head = parseMessage(data);
-    if (!head) throw notMcp(this.target.url, '', data);
-    if (typeof head.method !== 'string') return replyTo(id, data, head, era);
-    if (head.id === undefined) onNotification?.(data, head.method);
-    else if (countQuestion() <= QUESTIONS_MAX) this.aside(headers, answerToServer(head.id, head.method));
-    else
-      throw new UpstreamError(
-        `${this.target.url.host} asked its client more than ${QUESTIONS_MAX} things during one call.`,
-      );
-    return null;
+  /** Opens an event stream of its own. @throws UpstreamFailure; another status than 401 is not a failure */
+  async stream(request: Omit<StreamRequest, 'url'>): Promise<StreamAnswer> {
+    const { url } = this.target;
+    const answer = await this.withToken({ ...request, url }, (authorized) => openStream(this.egress, authorized));
+    this.requireAuthorized(answer.status, answer.headers);
+    return answer;
+  }
+
+  private toExchange(id: number, request: WireRequest, onReply: (reply: McpReply) => void): ExchangeRequest {
+    const { headers, method, params, timeoutMs, onNotification, cancellation, isResumable, timing } = request;
+    let { questions } = request;
+    return {
+      url: this.target.url,
+      method: 'POST',
+      headers,
+      body: requestText(id, method, params),
+      timeoutMs,
+      extendWithEvents: onNotification !== undefined,
+      isHeld: questions && (() => questions?.isHolding(timeoutMs) ?? false),
+      isResumable,
+      cancellation,
+      timing,
+      onEvent: (data) => {
+        const head = parseMessage(data);
+        if (!head) throw notMcp(this.target.url, '', data);
+        if (typeof head.method !== 'string') {
+          const reply = replyTo(id, data, head, request.era);
+          if (reply) onReply(reply);
+          return reply !== null;
+        }
+        if (head.id === undefined) onNotification?.(data, head.method);
+        else {
+          questions ??= new Questions(this.answers(headers), this.target.url.host);
+          questions.take(data, head.method);
+        }
+        return false;
+      },
+    };
+  }
+
+  private send(request: ExchangeRequest): Promise<ExchangeAnswer> {
+    if (!this.target.bearer) return exchange(this.egress, request);
+    return this.withToken(request, (authorized) => exchange(this.egress, authorized));
+  }
+
+  /** With the token of this moment, and once more with another one when it is refused: a 401 proves that nothing ran. */
+  private async withToken<R extends { headers: Headers; timeoutMs: number }, A extends { status: number }>(
+    request: R,
+    send: (request: R) => Promise<A>,
+  ): Promise<A> {
+    const { bearer } = this.target;
+    if (!bearer) return send(request);
+    const left = deadlineIn(request.timeoutMs);
+    const token = await bearer();
+    const answer = await send(authorizedWith(request, token));
+    if (answer.status !== 401 || token === null) return answer;
+    const other = await bearer(token);
+    if (other === null || other === token) return answer;
+    return send(authorizedWith({ ...request, timeoutMs: left() }, other));
   }
 
   /** @throws UpstreamAuthRequiredError for a 401, and for a 403 that asks for more scopes (RFC 6750 section 3.1) */
@@ -167,13 +244,8 @@ export class HttpWire {
   }
 }
 
-/** A server may ask its client something mid-call. We declared that we answer nothing, so it hears so at once. */
-function answerToServer(id: unknown, method: string): string {
-  const outcome =
-    method === 'ping'
-      ? { result: {} }
-      : { error: { code: rpcCode.methodNotFound, message: `This client does not answer ${method}` } };
-  return JSON.stringify({ jsonrpc: '2.0', id, ...outcome });
+function authorizedWith<R extends { headers: Headers }>(request: R, token: string | null): R {
+  return token === null ? request : { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } };
 }
 
 /** 404 is how MCP says it; servers in the field also answer 400 with a generic code and no id of ours. */

@@ -1,9 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
-import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
-import { Egress } from '../../platform/egress/egress.js';
 import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import { ConnectionBearer } from './connection-bearer.js';
@@ -16,7 +15,7 @@ export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
     private readonly bearer: ConnectionBearer,
-    private readonly egress: Egress,
+    private readonly http: HttpChannels,
     private readonly env: Env,
   ) {}
 
@@ -25,7 +24,7 @@ export class ConnectionChannels {
       case 'url': {
         const { url, headers } = target;
         const bearer = this.bearer.of(target.id, headers);
-        return new HttpChannel(this.egress, {
+        return this.http.channelTo({
           url: new URL(url),
           headers,
           bearer: bearer && ((rejected) => bearer(url, rejected)),

@@ -7,9 +7,8 @@ import { OAuthSetupError, SetupPageError } from '../credentials/credentials.erro
 import type { BeginAuthorization } from '../credentials/credentials.types.js';
 import { DirectSetupService } from '../credentials/direct-setup.service.js';
 import type { RunFormField } from '../releases/releases.types.js';
-import { NotRunnableError } from '../releases/run.errors.js';
+import { NotRunnableError, ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
-import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { ConnectionCheck } from './connection-check.js';
 import { authorizationField, connectedPage, fieldName, formPage, type SetupForm } from './connection-setup-page.js';
 import { scopesAskedFor, statusReasons } from './connection-status.js';
@@ -137,10 +136,10 @@ export class ConnectionSetupService {
     if (row.targetKind === 'url' && row.mcpUrl !== null) return place(row.mcpUrl, []);
     if (row.targetKind !== 'server' || row.serverId === null) return null;
     try {
-      const { upstream, fields } = await this.runs.formOf(row.serverId, given);
+      const { upstream, fields } = await this.runs.formOf(row.serverId, { serverName: row.serverName ?? '', ...given });
       return place(upstream, fields);
     } catch (error) {
-      if (error instanceof NotRunnableError || error instanceof ServerNotFoundError) return null;
+      if (error instanceof NotRunnableError || error instanceof ServerGoneError) return null;
       throw error;
     }
   }

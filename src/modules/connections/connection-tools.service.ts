@@ -7,6 +7,7 @@ import type { McpReply } from '../../mcp/channel.js';
 import { deadlineIn } from '../../mcp/deadline.js';
 import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { slice } from '../../mcp/json-text.js';
+import { completeOrRefuse } from '../../mcp/result-type.js';
 import type { ToolText } from '../../mcp/tool-catalog.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
@@ -74,6 +75,7 @@ export class ConnectionToolsService {
       cancellation,
     });
     const reply = await inWords(request);
+    completeOrRefuse(reply);
     if (failed(reply) && (await isUnknown(link, name, left()))) throw new ResourceNotFoundError({ tool: path });
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';

@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { Cancellation } from '../../mcp/cancellation.js';
 import type { Channel } from '../../mcp/channel.js';
-import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
+import type { HttpTarget } from '../../mcp/channels/http-wire.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { fetchServerCard } from '../../mcp/server-card.js';
 import { scanServer, type ServerScan } from '../../mcp/server-scan.js';
@@ -37,6 +38,7 @@ type ScanResult = { facts: ServerFacts; source: FactsSource } | { outcome: Stage
 export class ExternalScan {
   constructor(
     private readonly egress: Egress,
+    private readonly channels: HttpChannels,
     private readonly credentials: CredentialsService,
     private readonly servers: ServerReleasesService,
     private readonly vault: Vault,
@@ -47,7 +49,9 @@ export class ExternalScan {
     const { upstreamUrl, serverId } = release;
     const target = credentialTarget(new URL(upstreamUrl ?? ''), release, this.vault);
     try {
-      const scan = await this.authorizedScan(target, serverId, upstreamUrl ?? '', lease);
+      const owner: CredentialOwner = { kind: 'server', id: serverId };
+      const bearer = (rejected?: string) => this.storedToken(owner, upstreamUrl ?? '', rejected);
+      const scan = await this.scan(target, target.headers.authorization ? undefined : bearer, lease);
       return { facts: factsOfScan(scan), source: 'server' };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
@@ -61,25 +65,6 @@ export class ExternalScan {
     }
   }
 
-  /** With the token stored for this server, and once more with a fresh one when that is refused. */
-  private async authorizedScan(
-    target: ScanTarget,
-    serverId: string,
-    upstreamUrl: string,
-    lease: ReleaseLease,
-  ): Promise<ServerScan> {
-    const owner: CredentialOwner = { kind: 'server', id: serverId };
-    const token = target.headers.authorization ? null : await this.storedToken(owner, upstreamUrl);
-    try {
-      return await this.scan(withToken(target, token), lease);
-    } catch (error) {
-      if (token === null || !(error instanceof UpstreamAuthRequiredError)) throw error;
-      const fresh = await this.storedToken(owner, upstreamUrl, token);
-      if (fresh === null || fresh === token) throw error;
-      return this.scan(withToken(target, fresh), lease);
-    }
-  }
-
   /** Null when there is none, or the one there was is no longer good: then the server's 401 starts it all anew. */
   private async storedToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
     try {
@@ -90,8 +75,8 @@ export class ExternalScan {
     }
   }
 
-  private async scan(target: ScanTarget, lease: ReleaseLease): Promise<ServerScan> {
-    const channel = new HttpChannel(this.egress, { ...target, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
+  private async scan(target: ScanTarget, bearer: HttpTarget['bearer'], lease: ReleaseLease): Promise<ServerScan> {
+    const channel = this.channels.channelTo({ ...target, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
     const cancellation = new Cancellation();
     let told: Promise<void> = Promise.resolve();
     const onProgress = (message: string) => {
@@ -162,7 +147,7 @@ export class ExternalScan {
   private async triedUsualPath(target: ScanTarget): Promise<string> {
     const url = new URL(USUAL_PATH, target.url);
     if (url.pathname === target.url.pathname) return '';
-    const channel = new HttpChannel(this.egress, { ...target, url, connectTimeoutMs: USUAL_PATH_TIMEOUT_MS });
+    const channel = this.channels.channelTo({ ...target, url, connectTimeoutMs: USUAL_PATH_TIMEOUT_MS });
     try {
       await channel.open(USUAL_PATH_TIMEOUT_MS);
       return ` Slipway tried ${url.href}, and an MCP server answers there: publish that URL.`;
@@ -186,9 +171,4 @@ function cancelledWith(cancellation: Cancellation, channel: Channel): Channel {
     release: (key) => channel.release(key),
     close: () => channel.close(),
   };
-}
-
-function withToken(target: ScanTarget, token: string | null): ScanTarget {
-  if (token === null) return target;
-  return { ...target, headers: { ...target.headers, authorization: `Bearer ${token}` } };
 }

@@ -3,13 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
-import { HttpChannel } from '../../mcp/channels/http-channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import type { HttpTarget } from '../../mcp/channels/http-wire.js';
 import { FrontRefusal } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { Egress } from '../../platform/egress/egress.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
@@ -71,7 +70,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly addresses: ServerLinksService,
     private readonly observer: InvocationObserver,
     private readonly relay: RelayService,
-    private readonly egress: Egress,
+    private readonly channels: HttpChannels,
     private readonly env: Env,
   ) {
     this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
@@ -99,11 +98,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    */
   channelFor(serverId: string, user: ServerUser): Channel {
     return new ServerChannel<UsableRelease>({
-      current: async () => {
-        const runnable = await this.servers.get(`${BY_ID}${serverId}`);
-        if (!runnable) throw new ServerGoneError(user.serverName);
-        return usable(runnable);
-      },
+      current: () => this.current(serverId, user.serverName),
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
         const { href } = release.upstream;
@@ -120,10 +115,13 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   /**
    * What a person may fill in for a server, and where its current release is.
    *
-   * @throws ServerNotFoundError, NotRunnableError
+   * @throws ServerGoneError, NotRunnableError
    */
-  async formOf(serverId: string, given: GivenValues): Promise<{ upstream: string; fields: RunFormField[] }> {
-    const { release } = usable(await this.findById(serverId));
+  async formOf(
+    serverId: string,
+    { serverName, ...given }: Omit<ServerUser, 'bearer'>,
+  ): Promise<{ upstream: string; fields: RunFormField[] }> {
+    const { release } = await this.current(serverId, serverName);
     return { upstream: release.upstream.href, fields: toRunForm(release.config, given) };
   }
 
@@ -191,6 +189,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     return this.links.close();
   }
 
+  private async current(serverId: string, serverName: string): Promise<UsableRelease> {
+    const runnable = await this.servers.get(`${BY_ID}${serverId}`);
+    if (!runnable) throw new ServerGoneError(serverName);
+    return usable(runnable);
+  }
+
   private channelOrRefusal(runnable: Runnable, accountId: string, request: IncomingMessage): Channel | FrontRefusal {
     try {
       return this.channelTo(runnable, accountId, request);
@@ -232,7 +236,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   private channel(upstream: URL, values: RunValues | null, bearer?: HttpTarget['bearer']): Channel {
     const url = new URL(upstream);
     for (const [name, value] of values?.query ?? []) url.searchParams.append(name, value);
-    return new HttpChannel(this.egress, {
+    return this.channels.channelTo({
       url,
       headers: values?.headers ?? {},
       bearer,

@@ -1,5 +1,6 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
+import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { addressKind, type AddressPolicy } from './address-policy.js';
 import { EgressRefusedError } from './egress.errors.js';
@@ -28,6 +29,19 @@ export interface EgressRequestOptions {
   /** `stream` for what stays open (SSE listeners), so that it never holds a socket that calls wait for. Default `call`. */
   dispatcherKind?: 'call' | 'stream';
 }
+
+/** How the last socket to an origin was opened. */
+export interface LastConnect {
+  /** Finding and judging the address. */
+  guardMs: number;
+  /** Opening the socket, TLS included. */
+  connectMs: number;
+  /** When it was open, by `performance.now()`. */
+  at: number;
+}
+
+/** Origins whose last connect is remembered. */
+const LAST_CONNECTS_MAX = 1_000;
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -63,6 +77,9 @@ const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
 export class Egress {
   private readonly calls: Agent;
   private readonly streams: Agent;
+  private readonly connects = new LRUCache<string, LastConnect>({ max: LAST_CONNECTS_MAX });
+  /** How long the last answer for a name took. */
+  private readonly lookups = new LRUCache<string, number>({ max: LAST_CONNECTS_MAX });
 
   constructor(
     private readonly policy: AddressPolicy,
@@ -123,6 +140,11 @@ export class Egress {
     agent.dispatch({ origin: url.origin, path: url.pathname + url.search, method, headers, body }, handler);
   }
 
+  /** How the last socket to this origin was opened; undefined when that is long ago. */
+  lastConnect(origin: string): LastConnect | undefined {
+    return this.connects.get(origin);
+  }
+
   /**
    * Ends every socket now; what is still running fails. Callers drain first: a stream has no end of its own, so waiting
    * here might never return, and undici cannot destroy an Agent's sockets any more once `Agent.close` was called.
@@ -157,13 +179,20 @@ export class Egress {
     });
     return (options, callback) => {
       try {
-        this.judgeHost(options.hostname, `${options.protocol}//${options.host ?? options.hostname}`);
+        this.judgeHost(options.hostname, originOf(options));
       } catch (error) {
         // In a later turn, as a failing socket would: undici is still inside the call that asked for the connection.
         queueMicrotask(() => callback(error as EgressRefusedError, null));
         return;
       }
-      connect(options, callback);
+      const from = performance.now();
+      this.lookups.delete(options.hostname);
+      connect(options, (...outcome) => {
+        const at = performance.now();
+        const guardMs = Math.min(this.lookups.get(options.hostname) ?? 0, at - from);
+        this.connects.set(originOf(options), { guardMs, connectMs: at - from - guardMs, at });
+        callback(...outcome);
+      });
     };
   }
 
@@ -178,7 +207,9 @@ export class Egress {
 
   /** Asked once per connection by `net.connect`, which then dials only addresses from this answer. */
   private readonly lookup: LookupFunction = (hostname, options, callback) => {
+    const from = performance.now();
     this.resolve(hostname, { all: true }, (error, addresses) => {
+      this.lookups.set(hostname, performance.now() - from);
       if (error) return callback(error, []);
       const allowed = addresses.filter(({ address }) => this.policy.allows(address, hostname));
       const [first] = allowed;
@@ -187,6 +218,10 @@ export class Egress {
       else callback(null, first.address, first.family);
     });
   };
+}
+
+function originOf({ protocol, host, hostname }: buildConnector.Options): string {
+  return `${protocol}//${host ?? hostname}`;
 }
 
 function parseUrl(input: string | URL): URL {

@@ -1,0 +1,100 @@
+import type { CallerProfile } from '../channel.js';
+import { UpstreamError } from '../mcp-errors.js';
+import type { LegacySession, OpenedSession, OpenSession, SessionEars } from './legacy-session.js';
+import { Shared } from './shared.js';
+
+/** Callers of one upstream who can be asked, each with a session of its own; beyond that the idlest one's is ended. */
+const PROFILES_MAX = 100;
+
+/** A caller's own session that nobody used for this long is ended. */
+const IDLE_MS = 10 * 60_000;
+const SWEEP_EVERY_MS = 60_000;
+
+/** Where a session is, or will be when somebody needs it. */
+export class SessionSlot extends Shared<LegacySession> {
+  lastUsedAt = Date.now();
+  running = 0;
+
+  private readonly heard: SessionEars;
+
+  constructor(open: OpenSession, profile: CallerProfile | undefined, ears: SessionEars, host: string) {
+    const heard: SessionEars = {
+      onNotification: (text, method) => ears.onNotification(text, method),
+      onLost: (session) => {
+        this.lose(session);
+        ears.onLost(session);
+      },
+    };
+    super(() => open(profile, heard), `${host} did not open a session in time.`);
+    this.heard = heard;
+  }
+
+  /** Takes over a session that was opened elsewhere. */
+  adopt({ session, ears }: OpenedSession): void {
+    Object.assign(ears, this.heard);
+    this.value = session;
+  }
+
+  end(): Promise<void> {
+    return this.close((session) => session.end());
+  }
+}
+
+/** The sessions of callers who can be asked back: one for each, ended when it is not used any more. */
+export class ProfileSlots {
+  private readonly slots = new Map<string, SessionSlot>();
+  private sweeper: NodeJS.Timeout | undefined;
+
+  constructor(private readonly make: (profile: CallerProfile) => SessionSlot) {}
+
+  /** The caller's own slot, held while `work` runs in it. @throws UpstreamError when 100 others are in use */
+  async use<T>(profile: CallerProfile, work: (slot: SessionSlot) => Promise<T>): Promise<T> {
+    const slot = this.slotOf(profile);
+    slot.running += 1;
+    try {
+      return await work(slot);
+    } finally {
+      slot.running -= 1;
+      slot.lastUsedAt = Date.now();
+    }
+  }
+
+  async release(key: string): Promise<void> {
+    const slot = this.slots.get(key);
+    this.slots.delete(key);
+    await slot?.end();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.sweeper);
+    await Promise.all([...this.slots.keys()].map((key) => this.release(key)));
+  }
+
+  private slotOf(profile: CallerProfile): SessionSlot {
+    const { key } = profile;
+    const slot = this.slots.get(key) ?? this.make(profile);
+    // A Map keeps its keys in order of arrival, so the first ones are those nobody used the longest.
+    this.slots.delete(key);
+    if (this.slots.size >= PROFILES_MAX) this.makeRoom();
+    this.slots.set(key, slot);
+    this.sweeper ??= setInterval(() => this.endIdle(), SWEEP_EVERY_MS).unref();
+    return slot;
+  }
+
+  private makeRoom(): void {
+    const idle = [...this.slots].find(([, { running }]) => running === 0);
+    if (!idle) {
+      throw new UpstreamError(
+        `More than ${PROFILES_MAX} clients that can be asked back use this server at once: try again later.`,
+      );
+    }
+    void this.release(idle[0]);
+  }
+
+  private endIdle(): void {
+    const before = Date.now() - IDLE_MS;
+    for (const [key, { running, lastUsedAt }] of this.slots) {
+      if (running === 0 && lastUsedAt < before) void this.release(key);
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/** What kind of server answers at an upstream's address, so that no other process and no restart has to find it out. */
+@Entity('upstream_eras')
+@Index('upstream_eras_expiry', ['expiresAt'])
+@Check('upstream_eras_kind', `"kind" IN ('modern', 'streamable', 'sse')`)
+export class UpstreamEra {
+  /** SHA-256 of the URL, base64url: URLs carry credentials in their query. */
+  @PrimaryColumn('text')
+  endpoint: string;
+
+  @Column('text')
+  kind: string;
+
+  /** What the server did that told. */
+  @Column('text')
+  reason: string;
+
+  @Column('timestamptz', { name: 'learned_at' })
+  learnedAt: Date;
+
+  @Column('timestamptz', { name: 'expires_at' })
+  expiresAt: Date;
+}
