@@ -1,5 +1,6 @@
 import { access } from './requirements/access.js';
 import { credentials } from './requirements/credentials.js';
+import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { connectResources } from './requirements/resources-connect.js';
@@ -35,6 +36,7 @@ export const requirementChapters = [
   connectEndpoints,
   access,
   credentials,
+  connectionSetup,
   servers,
   service,
 ] as const;
@@ -51,6 +53,7 @@ export const requirements = {
   ...connectEndpoints,
   ...access,
   ...credentials,
+  ...connectionSetup,
   ...servers,
   ...service,
 } as const satisfies Record<string, Requirement>;
