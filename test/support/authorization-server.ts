@@ -236,7 +236,7 @@ class TestAuthorizationServer implements AuthorizationServer {
       response.setHeader('www-authenticate', `Bearer error="insufficient_scope", scope="${toolScope}"`);
       return void json(response, 403, { error: 'insufficient_scope' });
     }
-    const { accept = ''', 'content-type': type = 'application/json' } = request.headers;
+    const { accept = '', 'content-type': type = 'application/json' } = request.headers;
     const answer = await fetch(upstreamUrl, {
       method: request.method,
       headers: { accept, 'content-type': type },
