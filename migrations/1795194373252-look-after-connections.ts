@@ -6,6 +6,7 @@ export class LookAfterConnections1795194373252 implements MigrationInterface {
   public async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`ALTER TABLE "connections" ADD "status_challenges" jsonb`);
     await queryRunner.query(`ALTER TABLE "connections" ADD "step_ups" jsonb NOT NULL DEFAULT '[]'`);
+    await queryRunner.query(`ALTER TABLE "connections" ADD "status_seen_at" TIMESTAMP(3) WITH TIME ZONE`);
     await queryRunner.query(`ALTER TABLE "connections" ADD "next_check_at" TIMESTAMP(3) WITH TIME ZONE`);
     await queryRunner.query(`ALTER TABLE "connections" ADD "check_failures" integer NOT NULL DEFAULT '0'`);
     await queryRunner.query(
@@ -27,6 +28,7 @@ export class LookAfterConnections1795194373252 implements MigrationInterface {
     await queryRunner.query(`DROP INDEX "public"."connections_shared"`);
     await queryRunner.query(`ALTER TABLE "connections" DROP COLUMN "check_failures"`);
     await queryRunner.query(`ALTER TABLE "connections" DROP COLUMN "next_check_at"`);
+    await queryRunner.query(`ALTER TABLE "connections" DROP COLUMN "status_seen_at"`);
     await queryRunner.query(`ALTER TABLE "connections" DROP COLUMN "step_ups"`);
     await queryRunner.query(`ALTER TABLE "connections" DROP COLUMN "status_challenges"`);
   }

@@ -117,6 +117,10 @@ export class Connection {
   @Column('text', { name: 'status_message', nullable: true })
   statusMessage: string | null;
 
+  /** When the status was seen: what was seen before, and comes in later, does not change it. Null before the first look. */
+  @Column({ type: 'timestamptz', name: 'status_seen_at', precision: 3, nullable: true, select: false })
+  statusSeenAt: Date | null;
+
   /** The `WWW-Authenticate` headers of the last 401 or 403: what an authorization is asked for with. Null before the first. */
   @Column('jsonb', { name: 'status_challenges', nullable: true, select: false })
   statusChallenges: string[] | null;

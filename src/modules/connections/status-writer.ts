@@ -40,7 +40,8 @@ export class StatusWriter {
   ) {}
 
   /**
-   * Writes what was seen, in one statement; each connection at most once.
+   * Writes what was seen, in one statement; each connection at most once. What was seen earlier than what stands there, or
+   * with an earlier revision, is not written.
    *
    * @param by calls leave the time of our next look as it is, unless the state is another one; looks set it
    * @returns the ids of the rows that were written
@@ -50,7 +51,7 @@ export class StatusWriter {
     const rows = await this.limited(seen);
     const [written] = await this.connections.query<[{ id: string }[]]>(
       `UPDATE connections c
-          SET status_state = o.state, status_reason = o.reason, status_message = o.message, status_inputs = o.inputs,
+          SET status_seen_at = o.at, status_state = o.state, status_reason = o.reason, status_message = o.message, status_inputs = o.inputs,
               status_challenges = COALESCE(o.challenges, c.status_challenges),
               status_since = CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END,
               last_ok_at = GREATEST(c.last_ok_at, o.ok_at),
@@ -63,7 +64,7 @@ export class StatusWriter {
                 ELSE now() + LEAST($5, $4 * 2 ^ LEAST(c.check_failures, 16)) * o.jitter * interval '1 second' END
          FROM jsonb_to_recordset($1::jsonb) AS o(id uuid, revision int, state text, reason text, message text, inputs jsonb,
               challenges jsonb, at timestamptz, ok_at timestamptz, server_info jsonb, pace text, jitter float8)
-        WHERE c.id = o.id AND c.revision = o.revision
+        WHERE c.id = o.id AND c.revision = o.revision AND COALESCE(c.status_seen_at <= o.at, true)
         RETURNING c.id`,
       [JSON.stringify(rows.map(toRecord)), by === 'look', this.seldomSeconds, FIRST_PAUSE_SECONDS, PAUSE_SECONDS_MAX],
     );
