@@ -42,7 +42,9 @@ export const authorizationField: RunFormField = {
 
 /** The page that asks a person for values. */
 export function formPage({ label, upstreamHost, action, reason, fields, wantsAuthorization, fault }: SetupForm): Page {
-  const all = wantsAuthorization ? [...fields, authorizationField] : fields;
+  // What must be given comes first: stored schemas do not keep the order of their publisher.
+  const sorted = fields.toSorted((a, b) => Number(b.isRequired) - Number(a.isRequired));
+  const all = wantsAuthorization ? [...sorted, authorizationField] : sorted;
   return page(
     `Set up ${label}`,
     `<p>The connection <strong>${escaped(label)}</strong> to <code>${escaped(upstreamHost)}</code> does not work yet.
