@@ -1,6 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { ConfigModule } from './config/config.module.js';
 import type { Env } from './config/env.js';
+import { FrontModule } from './mcp/front/front.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
@@ -32,6 +33,7 @@ const platform = [
 
 /** What `api` processes serve. A process without that role still answers health checks. */
 const api = [
+  FrontModule,
   AuthModule,
   NamespacesModule,
   ServersModule,

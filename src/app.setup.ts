@@ -8,6 +8,7 @@ import type { Env } from './config/env.js';
 import { AccessService } from './modules/auth/access.service.js';
 import { checkRoutes } from './modules/auth/access.check.js';
 import { DirectDoor } from './modules/auth/direct-door.js';
+import { UplinkDoor } from './modules/connections/uplink/uplink-door.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
 import { SlipwayAdapter } from './platform/http/adapter.js';
 import { InputPipe } from './platform/http/input.pipe.js';
@@ -44,6 +45,8 @@ export async function createApp(
   if (env.roles.includes('api')) {
     const door = new DirectDoor(routes, app.get(AccessService, { strict: false }));
     adapter.useDoor((request, response) => door.take(request, response));
+    const uplinks = app.get(UplinkDoor, { strict: false });
+    adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
   }
   serveDocs(app);
   return app;

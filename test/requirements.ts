@@ -8,6 +8,7 @@ import { registryResources } from './requirements/resources-registry.js';
 import { servers } from './requirements/servers.js';
 import { service } from './requirements/service.js';
 import { states } from './requirements/states.js';
+import { uplinks } from './requirements/uplinks.js';
 
 /**
  * Who says so: `Spec 4.2` is a section of the interface specification, `Field` the behaviour of published clients and
@@ -39,6 +40,7 @@ export const requirementChapters = [
   connectionSetup,
   servers,
   service,
+  uplinks,
 ] as const;
 
 /**
@@ -56,6 +58,7 @@ export const requirements = {
   ...connectionSetup,
   ...servers,
   ...service,
+  ...uplinks,
 } as const satisfies Record<string, Requirement>;
 
 /** The id of a requirement. A test that cites any other does not compile. */

@@ -114,6 +114,15 @@ export class Env {
   readonly publicUrl: string | null;
 
   @Setting(
+    'ADVERTISE_URL',
+    publicUrl,
+    null,
+    'The URL other processes of this service reach this one by, for calls that only it can serve. ' +
+      'Default: `http://HOST:PORT`; needed where `HOST` is `0.0.0.0` and several processes run.',
+  )
+  readonly advertiseUrl: string | null;
+
+  @Setting(
     'DATA_DIR',
     (value) => path.resolve(value),
     '.data',
@@ -195,6 +204,22 @@ export class Env {
   readonly upstreamCallTimeoutMs: number;
 
   @Setting(
+    'UPLINK_PING_MS',
+    integer(100, 600_000),
+    '25000',
+    'How often a paired local server is asked for a sign of life; after two without one its tunnel is closed.',
+  )
+  readonly uplinkPingMs: number;
+
+  @Setting(
+    'UPLINK_LEASE_MS',
+    integer(300, 600_000),
+    '15000',
+    'After this long without a sign of life of its process, a tunnel counts as closed.',
+  )
+  readonly uplinkLeaseMs: number;
+
+  @Setting(
     'RELEASE_SCAN_TIMEOUT_MS',
     integer(1_000, 600_000),
     '60000',
@@ -245,6 +270,37 @@ export class Env {
   readonly connectionRecheckHours: number;
 
   @Setting(
+    'SIMULATOR_URL',
+    url('http:', 'https:'),
+    null,
+    'Language model that answers for simulated connections: an OpenAI-compatible base such as `https://host/v1`, or ' +
+      "Anthropic's. Default: answers are made from schemas, without one.",
+  )
+  readonly simulatorUrl: string | null;
+
+  @Setting('SIMULATOR_MODEL', text, null, 'Name of that model. Required with `SIMULATOR_URL`.')
+  readonly simulatorModel: string | null;
+
+  @Setting('SIMULATOR_API_KEY', text, null, 'Key that is sent to it.')
+  readonly simulatorApiKey: string | null;
+
+  @Setting(
+    'SIMULATOR_TIMEOUT_MS',
+    integer(100, 50_000),
+    '20000',
+    'How long it may take for one call; then the schemas answer.',
+  )
+  readonly simulatorTimeoutMs: number;
+
+  @Setting(
+    'SIMULATOR_DAILY_CALLS_MAX',
+    integer(1, 10_000_000),
+    '1000',
+    'How often it is asked in a day, by one namespace a quarter of it at most; then the schemas answer.',
+  )
+  readonly simulatorDailyCallsMax: number;
+
+  @Setting(
     'LOG_LEVEL',
     oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
     'info',
@@ -262,7 +318,17 @@ export class Env {
 
   /** The base of every URL we hand out, without a trailing slash. */
   get baseUrl(): string {
-    return this.publicUrl ?? `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
+    return this.publicUrl ?? this.ownUrl;
+  }
+
+  /** Where other processes of this service reach this one; null when it listens everywhere and nobody said where that is. */
+  get internalUrl(): string | null {
+    if (this.advertiseUrl !== null) return this.advertiseUrl;
+    return this.host === '0.0.0.0' || this.host === '::' ? null : this.ownUrl;
+  }
+
+  private get ownUrl(): string {
+    return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
   }
 
   /** True while nobody but this machine can reach the service. */
@@ -298,6 +364,9 @@ export function loadEnv(source: NodeJS.ProcessEnv = process.env, checks: ((env: 
   }
   if (source.DATABASE_URL?.trim() && !source.ENCRYPTION_KEYS?.trim()) {
     faults.push('ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.');
+  }
+  if (source.SIMULATOR_URL?.trim() && !source.SIMULATOR_MODEL?.trim()) {
+    faults.push('SIMULATOR_MODEL must be set with SIMULATOR_URL: the name of the model to ask.');
   }
   for (const check of checks) {
     try {

@@ -10,6 +10,7 @@ export abstract class Link implements Channel {
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();
   private running = 0;
+  private listeners = 0;
   private onIdle: (() => void) | null = null;
 
   constructor(private readonly channel: Channel) {}
@@ -24,12 +25,33 @@ export abstract class Link implements Channel {
     return this.watched(call.method, this.channel.request(heeded));
   }
 
-  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    const heeding: UpstreamListener = {
-      onNotification: this.heeding((text, method) => listener.onNotification(text, method)),
-      onEnd: (reason) => listener.onEnd(reason),
+  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+    let isListening = true;
+    const leave = () => {
+      if (isListening) this.listeners -= 1;
+      isListening = false;
     };
-    return this.watched('subscriptions/listen', this.channel.listen(filter, heeding, timeoutMs));
+    this.listeners += 1;
+    const watched: UpstreamListener = {
+      onNotification: this.heeding((text, method) => listener.onNotification(text, method)),
+      onEnd: (reason) => {
+        leave();
+        listener.onEnd(reason);
+      },
+    };
+    try {
+      const listening = await this.watched('subscriptions/listen', this.channel.listen(filter, watched, timeoutMs));
+      return {
+        honoured: listening.honoured,
+        close: () => {
+          leave();
+          return listening.close();
+        },
+      };
+    } catch (error) {
+      leave();
+      throw error;
+    }
   }
 
   release(profileKey: string): Promise<void> {
@@ -54,8 +76,9 @@ export abstract class Link implements Channel {
     await this.close();
   }
 
+  /** Nothing runs on it, and nobody listens. */
   get isIdle(): boolean {
-    return this.running === 0;
+    return this.running === 0 && this.listeners === 0;
   }
 
   /** A request was answered, with an error of the upstream's or without. */

@@ -39,17 +39,16 @@ export class UpstreamAuthRequiredError extends UpstreamFailure {
   readonly kind = 'conflict';
   readonly code = 'auth_required';
 
-  /** Where a person can give the authorization, if there is such a page. */
-  setupUrl?: string;
-
   /**
    * @param challenges the values of its `WWW-Authenticate` headers, 8 KB at most: where its authorization server is
    * @param wantsMore it knows who we are, and what we may do is not enough
+   * @param setupUrl the page of ours where a person gives the authorization, if there is one
    */
   constructor(
     hasHeaders: boolean,
     readonly challenges: string[] = [],
     readonly wantsMore = false,
+    readonly setupUrl?: string,
   ) {
     super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
   }
@@ -78,6 +77,12 @@ export class InputNeededError extends UpstreamFailure {
   }
 }
 
+/** That the upstream took too long, in a sentence. */
+export function tooSlow({ host }: URL, timeoutMs: number): string {
+  const seconds = Number((timeoutMs / 1000).toPrecision(2));
+  return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded.`;
+}
+
 /** The upstream did not answer in time. */
 export class UpstreamTimeoutError extends UpstreamFailure {
   readonly kind = 'timeout';
@@ -89,6 +94,31 @@ export class UpstreamTimeoutError extends UpstreamFailure {
   ) {
     super(message);
   }
+}
+
+const PAIR =
+  'Pair one with `smithery mcp add --id <connectionId> -- <command that starts the server>` and keep it running.';
+
+/** No local server is paired with an uplink connection, or its tunnel ended. */
+export class UplinkDisconnectedError extends UpstreamFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'uplink_disconnected';
+
+  /** @param outcomeUnknown the tunnel ended while the request was under way */
+  constructor(override readonly outcomeUnknown = false) {
+    super(
+      outcomeUnknown
+        ? `The tunnel to the local server ended before the answer came. ${PAIR}`
+        : `No local server is paired with this connection. ${PAIR}`,
+    );
+  }
+}
+
+/** The local server behind an uplink has all the work it may have at once; the request was not sent. */
+export class UplinkBusyError extends UpstreamFailure {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+  override readonly retryAfterSeconds = 1;
 }
 
 /** The caller left before the answer came. Nobody reads this. */

@@ -110,6 +110,14 @@ function objectText(text: string, parts: Map<string, Span>, without: string): st
   return `{${kept.map(([name, span]) => `${JSON.stringify(name)}:${slice(text, span)}`).join(',')}}`;
 }
 
+/** Where the progress token stands in a request's params; null when they have none. */
+export function progressTokenIn(params: string): Span | null {
+  if (!params.includes('progressToken')) return null;
+  const meta = members(params).get('_meta');
+  if (!meta || params[meta[0]] !== '{') return null;
+  return members(params, meta[0]).get('progressToken') ?? null;
+}
+
 /** The value of an `Mcp-Name` or `Mcp-Param-…` header: plain where HTTP allows it, else the base64 form of MCP 2026-07-28. */
 export function headerValue(text: string): string {
   const isPlain = /^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text);

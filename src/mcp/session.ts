@@ -28,16 +28,17 @@ function serverInfo(value: unknown): ServerInfo {
 /**
  * What an `initialize` result says.
  *
+ * @param host who answered, for sentences: a URL will do
  * @throws UpstreamError when it is none, or names a protocol version we do not speak
  */
-export function helloOfInitialize(result: unknown, url: URL): ServerHello {
+export function helloOfInitialize(result: unknown, { host }: { host: string }): ServerHello {
   const { protocolVersion, capabilities, instructions, serverInfo: info } = record(result);
   if (typeof protocolVersion !== 'string') {
-    throw new UpstreamError(`${url.host} answered "initialize" without a protocol version: it is no MCP server.`);
+    throw new UpstreamError(`${host} answered "initialize" without a protocol version: it is no MCP server.`);
   }
   if (!(LEGACY_VERSIONS as readonly string[]).includes(protocolVersion)) {
     throw new UpstreamError(
-      `${url.host} speaks MCP ${protocolVersion.slice(0, 20)}, which Slipway does not know: ` +
+      `${host} speaks MCP ${protocolVersion.slice(0, 20)}, which Slipway does not know: ` +
         `it speaks ${[MODERN_VERSION, ...LEGACY_VERSIONS].join(', ')}.`,
     );
   }

@@ -236,7 +236,7 @@ describe('a connection to a name', () => {
       await channelBy(url, '127.0.0.1', turning)
         .open(2_000)
         .catch(() => undefined);
-      expect(upstream.count('initialize')).toBe(1);
+      expect(upstream.count('server/discover')).toBe(1);
 
       const steady = resolver(['127.0.0.1']);
       const before = upstream.connections;

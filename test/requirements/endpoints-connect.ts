@@ -84,12 +84,10 @@ export const connectEndpoints = {
   'connection:create:uplink': {
     source: 'Spec 4.3',
     behavior: '`transport: "uplink"` creates a connection that waits for a local server.',
-    pending: 'connections',
   },
   'connection:create:uplink-target': {
     source: 'Spec 4.3, House',
     behavior: 'An uplink with a target or with headers answers 400 `validation_error`.',
-    pending: 'connections',
   },
   'connection:create:mcp-url-invalid': {
     source: 'Spec 4.3',
@@ -169,7 +167,6 @@ export const connectEndpoints = {
   'connection:create:mock': {
     source: 'Spec 4.3',
     behavior: '`mock: {enabled: true, scenario?}` on a registry server creates a simulated connection.',
-    pending: 'connections',
   },
   'connection:create:mock-invalid': {
     source: 'Spec 4.3',
@@ -183,7 +180,6 @@ export const connectEndpoints = {
   'connection:mock:frozen': {
     source: 'Spec 4.3',
     behavior: 'PUT can neither switch mock mode on or off nor change its scenario.',
-    pending: 'connections',
   },
   'connection:create:one-target': {
     source: 'Spec 4.3, Field',

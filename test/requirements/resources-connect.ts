@@ -18,17 +18,14 @@ export const connectResources = {
   'connection:target:uplink': {
     source: 'Spec 1',
     behavior: 'A connection with transport `uplink` is paired to a local server and its calls reach that server.',
-    pending: 'connections',
   },
   'connection:mock:simulates': {
     source: 'Spec 1',
     behavior: 'A tool call on a connection in mock mode is answered by the simulator.',
-    pending: 'connections',
   },
   'connection:mock:never-reaches-upstream': {
     source: 'Spec 1',
     behavior: 'A connection in mock mode sends no request at all to the upstream server.',
-    pending: 'connections',
   },
 
   // Spec 2.1: connection fields
@@ -55,7 +52,6 @@ export const connectResources = {
   'connection:field:mcp-url-uplink': {
     source: 'Spec 2.1',
     behavior: '`mcpUrl` of an uplink connection is present and null.',
-    pending: 'connections',
   },
   'connection:field:mcp-url-registry': {
     source: 'Spec 2.1, House',
@@ -76,7 +72,6 @@ export const connectResources = {
   'connection:field:transport-uplink': {
     source: 'Spec 2.1',
     behavior: '`transport` is `uplink` for a connection paired to a local server.',
-    pending: 'connections',
   },
   'connection:field:mock-absent': {
     source: 'Spec 2.1',
@@ -85,17 +80,56 @@ export const connectResources = {
   'connection:field:mock-enabled': {
     source: 'Spec 2.1',
     behavior: '`mock` of a simulated connection is an object whose `enabled` is true.',
-    pending: 'connections',
   },
   'connection:field:mock-scenario': {
     source: 'Spec 2.1',
     behavior: '`mock.scenario` is the text given at creation and absent when none was given.',
-    pending: 'connections',
   },
   'connection:mock:scenario-seeds': {
     source: 'Spec 2.1',
     behavior: 'The scenario text sets the state from which the simulator answers.',
-    pending: 'connections',
+  },
+  'connection:mock:memory': {
+    source: 'Field',
+    behavior: 'A simulated connection finds what calls created, shows what they changed and no more what they deleted.',
+  },
+  'connection:mock:deterministic': {
+    source: 'Field',
+    behavior:
+      'The same calls on simulated connections with the same id, scenario and server give the same answers, in any namespace and process.',
+  },
+  'connection:mock:one-order': {
+    source: 'House',
+    behavior:
+      'Calls of a simulated connection have one order in all processes, and what they led to outlives restarts.',
+  },
+  'connection:mock:failures': {
+    source: 'Field',
+    behavior: 'A scenario makes calls fail on demand; arguments are validated as real servers do.',
+  },
+  'connection:mock:frozen-server': {
+    source: 'House',
+    behavior:
+      'A simulated connection keeps the tools its server had at creation, also when that server changes or goes.',
+  },
+  'connection:mock:needs-release': {
+    source: 'House',
+    behavior: 'Simulating a server without a successful release answers 400 `validation_error`.',
+  },
+  'connection:mock:bounded': {
+    source: 'House',
+    behavior:
+      'A mock keeps its newest 1,000 calls and its memory beyond them; a server that offers more than 4 MB is refused.',
+  },
+  'connection:mock:model': {
+    source: 'House',
+    behavior:
+      'With `SIMULATOR_URL` a language model answers, checked against the schema; else the schemas answer, and `_meta` says who did and why.',
+  },
+  'connection:mock:model-bounded': {
+    source: 'House',
+    behavior:
+      'A day has at most `SIMULATOR_DAILY_CALLS_MAX` questions to the language model, a namespace a quarter of them.',
   },
   'connection:field:icon-url': {
     source: 'Spec 2.1',

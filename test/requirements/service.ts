@@ -51,7 +51,43 @@ export const service = {
     behavior: '`initialize` is answered, so that ordinary MCP clients connect with only URL and bearer.',
   },
   'mcp:notification': { source: 'Field', behavior: 'A notification is answered 202 without a body.' },
-  'mcp:get-delete': { source: 'Field', behavior: 'GET and DELETE answer 405.' },
+  'mcp:get-delete': { source: 'Field', behavior: 'GET and DELETE without a session of ours answer 405.' },
+  'mcp:eras': {
+    source: 'House',
+    behavior:
+      'Clients of 2026-07-28 and of every older revision are served by their own rules; what breaks them is refused as the specification says.',
+  },
+  'mcp:bridge': {
+    source: 'House',
+    behavior: 'A client of one era uses an upstream of the other; what one of them lacks is translated or said.',
+  },
+  'mcp:input': {
+    source: 'House',
+    behavior:
+      'What an upstream asks in the middle of a call reaches the client that made it, if it can answer; else the caller hears what was asked.',
+  },
+  'mcp:session': {
+    source: 'House',
+    behavior:
+      '`initialize` opens a session that any process knows, good for one key and one target for 24 hours; one that is over answers 404.',
+  },
+  'mcp:session-stream': {
+    source: 'House',
+    behavior: 'A session has one stream, by GET, that tells of changed lists and of the resources it subscribed to.',
+  },
+  'mcp:subscriptions': {
+    source: 'House',
+    behavior:
+      '`subscriptions/listen` tells a client of 2026-07-28 what it asked for and the upstream can tell, and no more.',
+  },
+  'mcp:batch': {
+    source: 'House',
+    behavior: 'Batches of up to 100 messages are taken from clients of 2025-03-26 alone, and answered one by one.',
+  },
+  'mcp:vanish': {
+    source: 'House',
+    behavior: 'A client that vanishes leaves nothing behind: no call, no question, no listener.',
+  },
   'mcp:bad-request': {
     source: 'Field',
     behavior: 'A body that is no JSON or no JSON-RPC message answers 400 with a JSON-RPC error.',
@@ -79,7 +115,7 @@ export const service = {
   'mcp:auth-required': {
     source: 'House',
     behavior:
-      'An upstream that wants authorization never becomes our 401: `tools/call` answers an `isError` text, others a JSON-RPC error.',
+      'An upstream that wants authorization never becomes our 401: `tools/call` answers an `isError` text, others a JSON-RPC error; clients that can be led to a page are led there.',
   },
   'mcp:passes-through': {
     source: 'House',

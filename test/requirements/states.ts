@@ -79,7 +79,6 @@ export const states = {
   'connection:state:uplink': {
     source: 'Spec 3, Field',
     behavior: 'An uplink connection is `connected` while its tunnel is open and `disconnected` otherwise.',
-    pending: 'connections',
   },
   'connection:state:error': {
     source: 'Spec 3, Field',

@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,12 +13,24 @@ export interface Run {
   output: string;
 }
 
+/** A run under way. */
+export interface RunningCli {
+  pid: number;
+  /** Both outputs so far, without colours. */
+  output(): string;
+  kill(signal: NodeJS.Signals): void;
+  /** Its exit code, or -1 when a signal ended it. */
+  ended: Promise<number>;
+}
+
 /** The published command line tool against one service and nothing else, with a folder of its own. */
 export interface PublishedCli {
   /** Where it keeps settings, logs and whatever the test puts there. */
   folder: string;
   /** Runs it, without a terminal. */
   run(...args: string[]): Promise<Run>;
+  /** Starts it, without a terminal, and leaves it running; {@link close} ends it. */
+  start(...args: string[]): RunningCli;
   /** The processes it left behind, which follow releases. */
   watchers(): Promise<number[]>;
   /** Ends the watchers it left behind, and removes its folder. */
@@ -54,27 +66,46 @@ export async function openCli(
     SMITHERY_API_KEY: key,
     SMITHERY_CONFIG_PATH: join(folder, 'settings'),
   };
-  const run = (...args: string[]): Promise<Run> =>
-    new Promise((resolve, reject) => {
-      const child = spawn(process.execPath, [programOf(publishedClis[name]), ...args], {
-        cwd: folder,
-        env,
-        stdio: ['ignore', 'pipe', 'pipe'],
-        timeout: RUN_MS_MAX,
-      });
-      let output = '';
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-      }
-      child.once('error', reject);
-      // eslint-disable-next-line no-control-regex -- colours begin with one
-      child.once('close', (code) => resolve({ code: code ?? -1, output: output.replace(/\x1b\[[\d;]*m/g, '') }));
+  const running = new Set<ChildProcess>();
+  const start = (...args: string[]): RunningCli => {
+    const child = spawn(process.execPath, [programOf(publishedClis[name]), ...args], {
+      cwd: folder,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
+    running.add(child);
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+    }
+    const ended = new Promise<number>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (code) => {
+        running.delete(child);
+        resolve(code ?? -1);
+      });
+    });
+    return {
+      pid: child.pid ?? -1,
+      // eslint-disable-next-line no-control-regex -- colours begin with one
+      output: () => output.replace(/\x1b\[[\d;]*m/g, ''),
+      kill: (signal) => child.kill(signal),
+      ended,
+    };
+  };
+  const run = async (...args: string[]): Promise<Run> => {
+    const started = start(...args);
+    const timer = setTimeout(() => started.kill('SIGKILL'), RUN_MS_MAX);
+    const code = await started.ended.finally(() => clearTimeout(timer));
+    return { code, output: started.output() };
+  };
   return {
     folder,
     run,
+    start,
     watchers: () => watchersIn(folder),
     close: async () => {
+      for (const child of running) child.kill('SIGKILL');
       for (const pid of await watchersIn(folder)) process.kill(pid, 'SIGKILL');
       await until(async () => (await watchersIn(folder)).length === 0, 'no watcher is left');
       await rm(folder, { recursive: true, force: true });

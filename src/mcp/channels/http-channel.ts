@@ -41,7 +41,7 @@ export class HttpChannel implements Channel {
     private readonly cache: ResultCache,
   ) {
     this.wire = new HttpWire(egress, target);
-    this.choice = new Shared(() => this.choose(), `${target.url.host} did not open a session in time.`);
+    this.choice = new Shared(() => this.choose(), target.url);
   }
 
   open(timeoutMs: number): Promise<ServerHello> {
@@ -119,7 +119,7 @@ export class HttpChannel implements Channel {
     }
     const open = verdict.kind === 'sse' ? openSse : openStreamable;
     return new LegacyDialect((profile, ears) => open(wire, profile, ears), {
-      host: this.target.url.host,
+      url: this.target.url,
       opened: found?.opened,
       isFresh,
       isDoubtful: () => isDoubtful(verdict),

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { Egress } from '../../platform/egress/egress.js';
 import type { Cancellation } from '../cancellation.js';
 import type { CallTiming } from '../channel.js';
-import { CallerLeftError, fromSocketError, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
+import { CallerLeftError, fromSocketError, tooSlow, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
 import { SseParser } from './sse-parser.js';
 
 /** The largest answer that is taken from an upstream. */
@@ -168,12 +168,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.timer = setTimeout(this.onDeadline, timeoutMs);
       return;
     }
-    this.abort(
-      new UpstreamTimeoutError(
-        `${url.host} did not answer completely within ${Number((timeoutMs / 1000).toPrecision(2))} s: it is too slow or overloaded.`,
-        this.written,
-      ),
-    );
+    this.abort(new UpstreamTimeoutError(tooSlow(url, timeoutMs), this.written));
   };
 
   private readonly onCancel = (): void => this.abort(new CallerLeftError());

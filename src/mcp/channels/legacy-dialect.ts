@@ -11,7 +11,7 @@ import { ProfileSlots, SessionSlot } from './session-slots.js';
 
 /** What a legacy dialect needs to know of the verdict it was chosen by. */
 export interface LegacyOptions {
-  host: string;
+  url: URL;
   /** The session that was opened while it was found out what the endpoint is. */
   opened?: OpenedSession;
   /** True while the verdict is of this moment: then nothing contradicts it, failures are failures. */
@@ -31,7 +31,7 @@ export class LegacyDialect implements Dialect {
     open: OpenSession,
     private readonly options: LegacyOptions,
   ) {
-    const { host, opened } = options;
+    const { url, opened } = options;
     const listening = new LegacyListening((timeoutMs) => this.plain.get(timeoutMs));
     this.listeners = new Listeners((...args) => listening.start(...args));
     const onNotification: SessionEars['onNotification'] = (...heard) => this.listeners.overheard(...heard);
@@ -40,10 +40,10 @@ export class LegacyDialect implements Dialect {
       open,
       undefined,
       { onNotification: (...heard) => listening.hear(...heard), onLost },
-      host,
+      url,
     );
     if (opened) this.plain.adopt(opened);
-    this.profiles = new ProfileSlots((profile) => new SessionSlot(open, profile, { onNotification, onLost }, host));
+    this.profiles = new ProfileSlots((profile) => new SessionSlot(open, profile, { onNotification, onLost }, url));
   }
 
   async open(timeoutMs: number): Promise<ServerHello> {
@@ -78,7 +78,9 @@ export class LegacyDialect implements Dialect {
         slot.lose(session);
         if (slot === this.plain) this.listeners.restart();
         if (this.options.isDoubtful()) {
-          throw new EraContradictedError(new UpstreamError(`${this.options.host} forgot the session again and again.`));
+          throw new EraContradictedError(
+            new UpstreamError(`${this.options.url.host} forgot the session again and again.`),
+          );
         }
       } else if (!mayRepeat(call, error)) throw error;
       const again = slot.value ?? (await this.session(slot, left(), call));

@@ -52,9 +52,8 @@ export class ModernDialect implements Dialect {
     private readonly cache: ResultCache,
     private readonly options: ModernOptions,
   ) {
-    const { url } = wire.target;
     this.headers = modernHeaders(wire);
-    this.discovery = new Shared(() => this.discover(), `${url.host} did not answer in time.`);
+    this.discovery = new Shared(() => this.discover(), wire.target.url);
     this.discovery.value = options.discovered ?? null;
     this.listeners = new Listeners(modernListening(wire, this.headers), (method) => cache.noticed(method));
   }

@@ -17,7 +17,7 @@ export class SessionSlot extends Shared<LegacySession> {
 
   private readonly heard: SessionEars;
 
-  constructor(open: OpenSession, profile: CallerProfile | undefined, ears: SessionEars, host: string) {
+  constructor(open: OpenSession, profile: CallerProfile | undefined, ears: SessionEars, url: URL) {
     const heard: SessionEars = {
       onNotification: (text, method) => ears.onNotification(text, method),
       onLost: (session) => {
@@ -25,7 +25,7 @@ export class SessionSlot extends Shared<LegacySession> {
         ears.onLost(session);
       },
     };
-    super(() => open(profile, heard), `${host} did not open a session in time.`);
+    super(() => open(profile, heard), url);
     this.heard = heard;
   }
 

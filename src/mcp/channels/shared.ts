@@ -1,6 +1,6 @@
 import type { Cancellation } from '../cancellation.js';
 import { withinDeadline } from '../deadline.js';
-import { UpstreamError } from '../mcp-errors.js';
+import { tooSlow, UpstreamError } from '../mcp-errors.js';
 
 /** A failure is remembered this long, so that a dead upstream costs one dial however many callers wait. */
 const FAILURE_MS = 1_000;
@@ -12,10 +12,10 @@ export class Shared<T> {
   private failure: { error: Error; until: number } | null = null;
   private isClosed = false;
 
-  /** @param late what is said when it takes too long */
+  /** @param url who is waited for */
   constructor(
     private readonly open: () => Promise<T>,
-    private readonly late: string,
+    private readonly url: URL,
   ) {}
 
   /** Waits no longer than `timeoutMs`, and no longer than the caller stays; the work goes on for the others. */
@@ -31,7 +31,7 @@ export class Shared<T> {
         throw error;
       })
       .finally(() => (this.opening = null));
-    return withinDeadline(this.opening, timeoutMs, this.late, cancellation);
+    return withinDeadline(this.opening, timeoutMs, tooSlow(this.url, timeoutMs), cancellation);
   }
 
   /** Forgets this value, unless another one has taken its place. */

@@ -4,6 +4,7 @@ import type { CallerProfile, McpCall, McpReply } from '../channel.js';
 import { withinDeadline } from '../deadline.js';
 import {
   CallerLeftError,
+  tooSlow,
   UpstreamError,
   UpstreamFailure,
   UpstreamTimeoutError,
@@ -166,7 +167,7 @@ class SseSession implements LegacySession {
       const expire = () => {
         const isHeld = pending.questions?.isHolding(timeoutMs) && Date.now() - startedAt < STREAM_MS_MAX;
         if (isHeld) timer = setTimeout(expire, timeoutMs);
-        else giveUp(this.tooLate(timeoutMs));
+        else giveUp(new UpstreamTimeoutError(tooSlow(this.wire.target.url, timeoutMs), true));
       };
       let timer = setTimeout(expire, timeoutMs);
       const pending: Pending = {
@@ -263,12 +264,6 @@ class SseSession implements LegacySession {
   private cut(): UpstreamError {
     const { host } = this.wire.target.url;
     return new UpstreamError(`${host} ended the event stream that brings its answers.`, undefined, true);
-  }
-
-  private tooLate(timeoutMs: number): UpstreamTimeoutError {
-    const seconds = Number((timeoutMs / 1000).toPrecision(2));
-    const { host } = this.wire.target.url;
-    return new UpstreamTimeoutError(`${host} did not answer within ${seconds} s: it is too slow or overloaded.`, true);
   }
 }
 

@@ -7,13 +7,45 @@ export abstract class FrontRefusal extends DomainError {
   readonly data?: unknown;
 }
 
-/** Our MCP endpoints are stateless. */
+/** Only sessions of ours have a stream to open, or can be ended. */
 export class McpMethodNotAllowedError extends DomainError {
   readonly kind = 'method_not_allowed';
   readonly code = 'method_not_allowed';
 
   constructor() {
-    super('This MCP endpoint is stateless: send POST');
+    super('Send POST: there is no session of this endpoint in the request, so nothing to stream or to end');
+  }
+}
+
+/** The session is over, or was never this caller's; its client initializes anew (MCP 2025-11-25, session management). */
+export class McpSessionNotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor() {
+    super('Session not found: send initialize without a session id');
+  }
+}
+
+/** A session has one stream of its own. */
+export class McpStreamOpenError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'conflict';
+
+  constructor() {
+    super('The session has its stream already: close it first');
+  }
+}
+
+/** The caller has as much under way as it may. */
+export class McpTooManyError extends DomainError {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+  override readonly retryAfterSeconds = 1;
+
+  /** @param what in the plural */
+  constructor(what: 'requests' | 'streams') {
+    super(`Too many ${what} of this key are under way: wait until some are over`);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { FrontSink } from './mcp-front.js';
+import type { FrontSink } from './asked.js';
 
 /** Comment lines keep proxies from closing a stream whose tool takes its time. */
 const KEEP_ALIVE_MS = 15_000;
@@ -11,17 +11,22 @@ const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 export class ResponseSink implements FrontSink {
   private keepAlive: NodeJS.Timeout | null = null;
 
-  constructor(private readonly response: ServerResponse) {}
+  /** @param unreadBytesMax what may wait for its reader; more ends the connection */
+  constructor(
+    private readonly response: ServerResponse,
+    private readonly unreadBytesMax = UNREAD_BYTES_MAX,
+  ) {}
 
-  reply(status: number, text: string | null): void {
+  reply(status: number, text: string | null, headers: Record<string, string> = {}): void {
     if (this.keepAlive) {
       clearInterval(this.keepAlive);
       this.response.end(text === null ? undefined : frame(text));
     } else if (text === null) {
-      this.response.writeHead(status).end();
+      this.response.writeHead(status, headers).end();
     } else {
       this.response
         .writeHead(status, {
+          ...headers,
           'content-type': 'application/json; charset=utf-8',
           'content-length': Buffer.byteLength(text),
           // Published clients repeat this status unless told not to.
@@ -32,17 +37,30 @@ export class ResponseSink implements FrontSink {
   }
 
   event(text: string): void {
-    if (!this.keepAlive) {
-      this.response.writeHead(200, {
-        'content-type': 'text/event-stream; charset=utf-8',
-        'cache-control': 'no-cache',
-        'x-accel-buffering': 'no',
-      });
-      this.keepAlive = setInterval(() => this.response.write(': keep-alive\n\n'), KEEP_ALIVE_MS).unref();
-      this.response.on('close', () => clearInterval(this.keepAlive ?? undefined));
-    }
+    this.begin();
     this.response.write(frame(text));
-    if (this.response.writableLength > UNREAD_BYTES_MAX) this.response.destroy();
+    if (this.response.writableLength > this.unreadBytesMax) this.response.destroy();
+  }
+
+  open(): void {
+    this.begin();
+    this.response.flushHeaders();
+  }
+
+  end(): void {
+    clearInterval(this.keepAlive ?? undefined);
+    this.response.end();
+  }
+
+  private begin(): void {
+    if (this.keepAlive) return;
+    this.response.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+    });
+    this.keepAlive = setInterval(() => this.response.write(': keep-alive\n\n'), KEEP_ALIVE_MS).unref();
+    this.response.on('close', () => clearInterval(this.keepAlive ?? undefined));
   }
 }
 

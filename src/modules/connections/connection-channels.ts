@@ -7,7 +7,9 @@ import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import { ConnectionBearer } from './connection-bearer.js';
 import type { ConnectionTarget } from './connection.types.js';
-import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { SourceNotRunnableError } from './connections.errors.js';
+import { MockChannels } from './mock/mock-channels.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
 @Injectable()
@@ -15,7 +17,9 @@ export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
     private readonly bearer: ConnectionBearer,
-    private readonly http: HttpChannels,
+    private readonly https: HttpChannels,
+    private readonly uplinks: UplinkChannels,
+    private readonly mocks: MockChannels,
     private readonly env: Env,
   ) {}
 
@@ -24,7 +28,7 @@ export class ConnectionChannels {
       case 'url': {
         const { url, headers } = target;
         const bearer = this.bearer.of(target.id, headers);
-        return this.http.channelTo({
+        return this.https.channelTo({
           url: new URL(url),
           headers,
           bearer: bearer && ((rejected) => bearer(url, rejected)),
@@ -37,11 +41,11 @@ export class ConnectionChannels {
         return this.runs.channelFor(serverId, { serverName, headers, query, bearer: this.bearer.of(id, headers) });
       }
       case 'mock':
-        return new RefusingChannel(() => new SourceNotRunnableError());
+        return this.mocks.channelTo(target);
       case 'source':
         return new RefusingChannel(() => new SourceNotRunnableError());
       case 'uplink':
-        return new RefusingChannel(() => new UplinkDisconnectedError());
+        return this.uplinks.channelTo(target);
     }
   }
 }

@@ -1,31 +1,47 @@
-import type { Channel } from '../../mcp/channel.js';
+import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
 import { UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
-import type { ConnectionRef } from './connection.types.js';
+import type { ConnectionTarget } from './connection.types.js';
 import { withSetupUrl } from './connection-refusal.js';
+import type { CallTap } from './mock/call-recorder.js';
 import { statusAfter } from './connection-status.js';
 import type { StatusObserver } from './status-recorder.js';
 
 /** The row a link was made from. */
-export type LinkedRow = Pick<ConnectionRef, 'id' | 'revision' | 'namespaceId'>;
+export type LinkedRow = Pick<ConnectionTarget, 'id' | 'revision' | 'namespaceId' | 'kind'>;
 
 /** The live end of a connection in this process: its channel, watched, so that every outcome reaches the status. */
 export class ConnectionLink extends Link {
   readonly id: string;
   readonly revision: number;
   readonly namespaceId: string;
+  private readonly kind: LinkedRow['kind'];
 
   /** @param setupUrl where a person can authorize the connection, or give what it lacks */
   constructor(
-    { id, revision, namespaceId }: LinkedRow,
+    { id, revision, namespaceId, kind }: LinkedRow,
     channel: Channel,
     private readonly observer: StatusObserver,
+    private readonly tap: CallTap | null,
     private readonly setupUrl: () => string,
   ) {
     super(channel);
     this.id = id;
     this.revision = revision;
     this.namespaceId = namespaceId;
+    this.kind = kind;
+  }
+
+  override request(call: McpCall): Promise<McpReply> {
+    const reply = super.request(call);
+    const { tap } = this;
+    // Beside the caller, who does not wait for it.
+    if (tap)
+      void reply.then(
+        (one) => tap(call, one),
+        () => undefined,
+      );
+    return reply;
   }
 
   protected override succeeded(): void {
@@ -33,6 +49,8 @@ export class ConnectionLink extends Link {
   }
 
   protected override failed(method: string, error: Error): Error {
+    // The status of an uplink follows its tunnel, which knows better why it ended.
+    if (this.kind === 'uplink') return error;
     const status = saysSomething(method, error) ? statusAfter(error) : null;
     if (status) this.observer.failed(status);
     return withSetupUrl(error, this.setupUrl);

@@ -9,12 +9,14 @@ import { NAMESPACE_DELETED_TOPIC } from '../namespaces/namespaces.service.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionLink } from './connection-link.js';
 import { ConnectionUrls } from './connection-urls.js';
+import { CallRecorder } from './mock/call-recorder.js';
 import { ConnectionValues } from './connection-values.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { isConnectionId } from './connection-target.js';
 import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { StatusRecorder } from './status-recorder.js';
+import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 
 /** A row is believed this long; a change also arrives over the relay, at once. */
 const TARGET_CACHED_MS = 5_000;
@@ -24,6 +26,13 @@ const TARGETS_CACHED_MAX = 50_000;
 const LINKS_MAX = 50_000;
 
 const CHANGED_TOPIC = 'connections.changed';
+
+interface Change {
+  key: string;
+  id: string;
+  /** Null when the connection is gone. */
+  revision: number | null;
+}
 
 /** The links of this process: one per connection, shared by all callers, opened by the first call. */
 @Injectable()
@@ -40,15 +49,14 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly statuses: StatusRecorder,
     private readonly values: ConnectionValues,
     private readonly urls: ConnectionUrls,
+    private readonly uplinks: UplinkTunnels,
+    private readonly recorder: CallRecorder,
     private readonly relay: RelayService,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ key: string; id: string; revision: number | null }>(CHANGED_TOPIC, (change) => {
-      this.targets.drop(change.key);
-      const held = this.links.get(change.id);
-      if (held && held.revision !== change.revision) this.links.drop(change.id);
-    });
+    await this.relay.subscribe<Change>(CHANGED_TOPIC, (change) => this.forget(change));
+    this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));
     await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
       this.links.dropWhere(({ namespaceId }) => namespaceId === id);
@@ -78,9 +86,16 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
 
   /** Tells every process that a connection changed (`revision`) or went (null). */
   announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number | null): void {
-    const key = keyOf(connection);
+    const change: Change = { key: keyOf(connection), id: connection.id, revision };
+    this.forget(change);
+    this.relay.publish(CHANGED_TOPIC, change);
+  }
+
+  private forget({ key, id, revision }: Change): void {
     this.targets.drop(key);
-    this.relay.publish(CHANGED_TOPIC, { key, id: connection.id, revision });
+    const held = this.links.get(id);
+    if (held && held.revision !== revision) this.links.drop(id);
+    if (revision === null) this.uplinks.deleted(id);
   }
 
   /** Ends what this process holds of a connection, with its upstream session. */
@@ -96,9 +111,13 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     const held = this.links.get(target.id);
     if (held && held.revision >= target.revision) return held;
     const { id, setupEpoch } = target;
-    const setupUrl = () => this.urls.setup(id, setupEpoch);
-    const observer = this.statuses.observer({ id, revision: target.revision });
-    const link = new ConnectionLink(target, this.channels.to(target), observer, setupUrl);
+    const link = new ConnectionLink(
+      target,
+      this.channels.to(target),
+      this.statuses.observer(target),
+      this.recorder.tap(target),
+      () => this.urls.setup(id, setupEpoch),
+    );
     this.links.put(target.id, link);
     return link;
   }
@@ -128,14 +147,16 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
         mock: { scenario: true },
         sealedHeaders: true,
         sealedQuery: true,
+        recordingUntil: true,
       },
     });
     return row && this.toTarget(row);
   }
 
   private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, setupEpoch, serverId, mcpUrl, mock } = row;
-    const ref = { id, revision, namespaceId, namespace: row.namespace.name, connectionId, setupEpoch };
+    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mcpUrl, mock } = row;
+    const namespace = row.namespace.name;
+    const ref = { id, revision, namespaceId, namespace, connectionId, setupEpoch, recordingUntil };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink' || row.targetKind === 'source') return { ...ref, kind: row.targetKind };

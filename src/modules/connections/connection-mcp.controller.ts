@@ -1,8 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Delete, Get, Header, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
-import { Env } from '../../config/env.js';
-import { McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
@@ -17,18 +15,15 @@ import { connectionIdParam, namespaceParam, ownConnections } from './connections
 @ApiParam(namespaceParam)
 @ApiParam(connectionIdParam)
 export class ConnectionMcpController {
-  private readonly front: HttpFront;
-
   constructor(
     private readonly links: ConnectionLinks,
-    env: Env,
-  ) {
-    this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
-  }
+    private readonly front: HttpFront,
+  ) {}
 
   /**
-   * Use the connection as an MCP server. Any MCP client works with this URL over streamable HTTP, with the API key as
-   * bearer; no handshake and no session are needed.
+   * Use the connection as an MCP server. Any MCP client of any revision works with this URL over streamable HTTP, with the
+   * API key as bearer; no handshake and no session are needed. A client that initializes gets a session, in which the
+   * server may ask it things.
    */
   @Post()
   @HttpCode(200)
@@ -55,25 +50,25 @@ export class ConnectionMcpController {
     const { grant, params } = request;
     await this.front.serve(request, response, async () => {
       const channel = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
-      return { channel, caller: `${grant.caller.keyId} ${channel.id}` };
+      return { channel, principal: grant.caller.keyId, target: channel.id };
     });
   }
 
-  /** There is no stream to open: everything is answered on the POST that asked. */
+  /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
   @Get()
-  @Header('allow', 'POST')
+  @Direct()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  stream(): never {
-    throw new McpMethodNotAllowedError();
+  stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
   }
 
-  /** There is no session to end. */
+  /** Ends a client's session. Without one there is nothing to end. */
   @Delete()
-  @Header('allow', 'POST')
+  @Direct()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  end(): never {
-    throw new McpMethodNotAllowedError();
+  end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
   }
 }

@@ -8,10 +8,10 @@ import { InputInvalidError, InputRequiredError } from '../releases/run.errors.js
 export class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(
     readonly original: UpstreamAuthRequiredError | AuthorizationRequiredError,
-    override readonly setupUrl: string,
+    setupUrl: string,
   ) {
     const isUpstream = original instanceof UpstreamAuthRequiredError;
-    super(false, isUpstream ? original.challenges : [], isUpstream && original.wantsMore);
+    super(false, isUpstream ? original.challenges : [], isUpstream && original.wantsMore, setupUrl);
     this.message = `${original.message} Or open ${setupUrl} in a browser.`;
   }
 }

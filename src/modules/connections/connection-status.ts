@@ -2,6 +2,9 @@ import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneErro
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../credentials/credentials.errors.js';
 import {
   CallerLeftError,
+  InputNeededError,
+  UplinkBusyError,
+  UplinkDisconnectedError,
   UpstreamAuthRequiredError,
   UpstreamError,
   UpstreamFailure,
@@ -11,7 +14,7 @@ import { bearerChallenge } from '../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../platform/database/storable.js';
 import { visible } from '../../platform/text/quoted.js';
 import { originalOf } from './connection-refusal.js';
-import { SourceNotRunnableError, UplinkDisconnectedError } from './connections.errors.js';
+import { SourceNotRunnableError } from './connections.errors.js';
 import type { StatusInputs } from './connection.types.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
@@ -32,6 +35,11 @@ export const statusReasons = {
     state: 'disconnected',
     pace: 'never',
     nextStep: 'Start the local server with `smithery mcp add --id <connectionId> -- <command>`: it pairs by itself.',
+  },
+  uplink_failed: {
+    state: 'error',
+    pace: 'never',
+    nextStep: 'Mend the local server, and start it with `smithery mcp add --id <connectionId> -- <command>`.',
   },
   unauthorized: {
     state: 'auth_required',
@@ -129,6 +137,11 @@ export const neverCalled = status('never_called', 'Not called yet.');
 /** The state of an uplink without a tunnel. */
 export const uplinkWaiting = status('uplink_waiting', 'No local server is paired.');
 
+/** The state of an uplink whose local server, or the way to it, does not speak MCP. */
+export function uplinkFailed(message: string): ConnectionStatus {
+  return status('uplink_failed', message);
+}
+
 export const connected = status('ok', null);
 
 /** The scopes a status asks for, as its challenge spells them; empty when it names none. */
@@ -148,10 +161,10 @@ export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatu
   );
 }
 
-/** What a failed call says of the connection; null when it says nothing: a caller that left, a value only one call had. */
+/** What a failed call says of the connection; null when it says nothing: a caller that left or cannot be asked, one too many. */
 export function statusAfter(failure: unknown): ConnectionStatus | null {
   const error = originalOf(failure);
-  if (error instanceof CallerLeftError) return null;
+  if (isAboutTheCall(error)) return null;
   if (error instanceof InputRequiredError) return status('missing_values', error.message, { inputs: error.data });
   if (error instanceof InputInvalidError) return status('invalid_values', error.message, { inputs: error.inputs });
   if (error instanceof UpstreamAuthRequiredError) {
@@ -160,6 +173,10 @@ export function statusAfter(failure: unknown): ConnectionStatus | null {
   }
   const reason = reasonOf(error);
   return reason && status(reason, (error as Error).message);
+}
+
+function isAboutTheCall(error: unknown): boolean {
+  return error instanceof CallerLeftError || error instanceof InputNeededError || error instanceof UplinkBusyError;
 }
 
 function reasonOf(error: unknown): StatusReason | null {

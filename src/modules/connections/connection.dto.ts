@@ -25,6 +25,7 @@ export class MockDto {
   @Omittable()
   @IsString()
   @MaxLength(10_000)
+  @IsStorableText()
   scenario?: string;
 }
 

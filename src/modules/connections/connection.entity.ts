@@ -85,6 +85,10 @@ export class Connection {
   @Column('jsonb', { nullable: true })
   mock: StoredMock | null;
 
+  /** Its tool calls are recorded until then; null while they are not. */
+  @Column({ type: 'timestamptz', name: 'recording_until', precision: 3, nullable: true })
+  recordingUntil: Date | null;
+
   @Column('jsonb', { default: {} })
   metadata: Metadata;
 

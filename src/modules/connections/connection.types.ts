@@ -13,6 +13,8 @@ export interface ConnectionRef {
   connectionId: string;
   /** The setup links of this epoch work. */
   setupEpoch: number;
+  /** Its tool calls are recorded until then; null while they are not. */
+  recordingUntil: Date | null;
 }
 
 /** An authorization that was given for more scopes. */

@@ -24,16 +24,6 @@ export class ConnectionTargetError extends DomainError {
   }
 }
 
-/** No local server is paired with the connection right now. */
-export class UplinkDisconnectedError extends UpstreamFailure {
-  readonly kind = 'unavailable';
-  readonly code = 'uplink_disconnected';
-
-  constructor() {
-    super('No local server is paired with this connection: start it with the command line tool, then call again.');
-  }
-}
-
 /** A connection with a module of its own runs once hosting is there. */
 export class SourceNotRunnableError extends UpstreamFailure {
   readonly kind = 'conflict';

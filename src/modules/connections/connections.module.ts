@@ -28,19 +28,57 @@ import { ConnectionToolsService } from './connection-tools.service.js';
 import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
+import { ConnectionMock } from './mock/connection-mock.entity.js';
+import { MockCall } from './mock/mock-call.entity.js';
+import { MockChannels } from './mock/mock-channels.js';
+import { CallRecorder } from './mock/call-recorder.js';
+import { MockReplies } from './mock/mock-replies.js';
+import { MockReply } from './mock/mock-reply.entity.js';
+import { RecordedCallRow } from './mock/recorded-call.entity.js';
+import { RecordingController } from './mock/recording.controller.js';
+import { RecordingsService } from './mock/recordings.service.js';
+import { MockModel } from './mock/mock-model.js';
+import { SimulatorDay } from './mock/simulator-day.entity.js';
+import { MockCreation } from './mock/mock-creation.js';
 import { StatusRecorder } from './status-recorder.js';
+import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
+import { UplinkChannels } from './uplink/uplink-channels.js';
+import { UplinkDoor } from './uplink/uplink-door.js';
+import { UplinkLeases } from './uplink/uplink-leases.js';
+import { UplinkProcess } from './uplink/uplink-process.entity.js';
+import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
+import { UplinkTunnels } from './uplink/uplink-tunnels.js';
+import { UplinkController } from './uplink/uplink.controller.js';
+import { UplinksService } from './uplink/uplinks.service.js';
 
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Connection]),
+    TypeOrmModule.forFeature([
+      Connection,
+      ConnectionMock,
+      MockCall,
+      MockReply,
+      RecordedCallRow,
+      SimulatorDay,
+      UplinkProcess,
+      UplinkTunnel,
+    ]),
     AuthModule,
     NamespacesModule,
     ServersModule,
     CredentialsModule,
     ReleasesModule,
   ],
-  controllers: [ConnectionToolsController, ConnectionMcpController, ConnectionSetupController, ConnectionsController],
+  controllers: [
+    ConnectionToolsController,
+    ConnectionMcpController,
+    RecordingController,
+    UplinkController,
+    InternalUplinkController,
+    ConnectionSetupController,
+    ConnectionsController,
+  ],
   providers: [
     ConnectionsService,
     ConnectionListService,
@@ -59,6 +97,17 @@ import { StatusRecorder } from './status-recorder.js';
     ConnectionRefresher,
     ConnectionRechecker,
     ConnectionSweeper,
+    UplinkChannels,
+    UplinkDoor,
+    UplinkLeases,
+    UplinkTunnels,
+    UplinksService,
+    MockChannels,
+    MockCreation,
+    MockModel,
+    MockReplies,
+    CallRecorder,
+    RecordingsService,
   ],
 })
 export class ConnectionsModule implements OnModuleInit {

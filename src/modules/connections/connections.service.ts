@@ -18,6 +18,7 @@ import { neverCalled, uplinkWaiting } from './connection-status.js';
 import { ConnectionValues } from './connection-values.js';
 import type { QueryValues, StoredMock, TargetKind } from './connection.types.js';
 import { ResourceNotFoundError } from './connections.errors.js';
+import { MockCreation, type NewMock } from './mock/mock-creation.js';
 import { TargetResolver } from './target-resolver.js';
 
 /** Kinds of target that Slipway looks at by itself. */
@@ -38,13 +39,15 @@ export class ConnectionsService {
     private readonly values: ConnectionValues,
     private readonly servers: ServersService,
     private readonly credentials: CredentialsService,
+    private readonly mocks: MockCreation,
   ) {}
 
   /** Creates a connection under a generated id. @throws InvalidInputError, ResourceNotFoundError */
   async create(namespace: OwnedNamespace, body: SetConnectionDto): Promise<ConnectionDto> {
     const target = await this.targets.resolve(body);
+    const mock = await this.mocks.prepare(namespace.id, target, body.mock);
     for (;;) {
-      const id = await this.insert(namespace, generateName(6), target, body);
+      const id = await this.insert(namespace, generateName(6), target, body, mock);
       if (id) return this.checked(id);
     }
   }
@@ -63,7 +66,9 @@ export class ConnectionsService {
     requireConnectionId(connectionId);
     const where = { namespaceId: namespace.id, connectionId };
     if (!(await this.connections.existsBy(where))) {
-      const id = await this.insert(namespace, connectionId, await this.targets.resolve(body), body);
+      const target = await this.targets.resolve(body);
+      const mock = await this.mocks.prepare(namespace.id, target, body.mock);
+      const id = await this.insert(namespace, connectionId, target, body, mock);
       if (id) return { created: true, connection: await this.checked(id) };
     }
     const existing = await this.connections.findOneBy(where);
@@ -115,6 +120,7 @@ export class ConnectionsService {
     connectionId: string,
     { query, ...target }: NewTarget,
     { name, metadata, headers, mock }: SetConnectionDto,
+    newMock: NewMock | null,
   ): Promise<string | null> {
     const id = randomUUID();
     const status = target.targetKind === 'uplink' ? uplinkWaiting : neverCalled;
@@ -135,14 +141,13 @@ export class ConnectionsService {
       nextCheckAt: LEADS_OUT.has(target.targetKind) && !mock?.enabled ? () => FIRST_LOOK : null,
     };
     try {
-      const { raw } = (await this.connections
-        .createQueryBuilder()
-        .insert()
-        .values(row)
-        .orIgnore()
-        .returning('id')
-        .execute()) as { raw: unknown[] };
-      if (raw.length === 0) return null;
+      const isNew = await this.connections.manager.transaction(async (tx) => {
+        const insert = tx.createQueryBuilder().insert().into(Connection).values(row).orIgnore().returning('id');
+        const { raw } = (await insert.execute()) as { raw: unknown[] };
+        if (raw.length > 0 && newMock) await this.mocks.insert(id, connectionId, newMock, tx);
+        return raw.length > 0;
+      });
+      if (!isNew) return null;
       if (target.serverId !== null) this.servers.countUse(target.serverId);
       return id;
     } catch (error) {

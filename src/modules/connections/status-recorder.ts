@@ -16,8 +16,8 @@ export class StatusRecorder implements OnApplicationShutdown {
   constructor(private readonly writer: StatusWriter) {}
 
   /** What one channel of a connection observes from now on. */
-  observer(connection: { id: string; revision: number }): StatusObserver {
-    return new StatusObserver(connection, this.observed);
+  observer({ id, revision }: { id: string; revision: number }): StatusObserver {
+    return new StatusObserver({ id, revision }, this.observed);
   }
 
   /** Writes what waits, so that a read after this tells the latest. */

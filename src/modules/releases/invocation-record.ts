@@ -1,4 +1,4 @@
-import type { FrontWatch } from '../../mcp/front/mcp-front.js';
+import type { FrontWatch } from '../../mcp/front/asked.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';

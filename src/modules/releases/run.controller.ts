@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Delete, Get, Header, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
-import { McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { rpcCode } from '../../mcp/protocol.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
@@ -78,21 +77,21 @@ export class RunController {
     return this.serve(request, response);
   }
 
-  /** There is no stream to open: everything is answered on the POST that asked. */
+  /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
   @Get(['', '*path'])
-  @Header('allow', 'POST')
+  @Direct()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
-  stream(): never {
-    throw new McpMethodNotAllowedError();
+  stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
   }
 
-  /** There is no session to end. */
+  /** Ends a client's session. Without one there is nothing to end. */
   @Delete(['', '*path'])
-  @Header('allow', 'POST')
+  @Direct()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
-  end(): never {
-    throw new McpMethodNotAllowedError();
+  end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
   }
 }

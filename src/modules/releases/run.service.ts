@@ -5,7 +5,7 @@ import { Env } from '../../config/env.js';
 import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import type { HttpTarget } from '../../mcp/channels/http-wire.js';
-import { FrontRefusal } from '../../mcp/front/front.errors.js';
+import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -58,7 +58,6 @@ export interface RunCaller {
 /** Runs the current releases of servers: one live channel for each account and set of values, shared by its callers. */
 @Injectable()
 export class RunService implements OnModuleInit, OnApplicationShutdown {
-  private readonly front: HttpFront;
   private readonly links = new LinkPool<RunLink>('run', LINKS_MAX);
   private readonly servers = new RowCache<Runnable>((key) => this.load(key), {
     max: SERVERS_CACHED_MAX,
@@ -72,9 +71,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly relay: RelayService,
     private readonly channels: HttpChannels,
     private readonly env: Env,
-  ) {
-    this.front = new HttpFront({ callTimeoutMs: env.upstreamCallTimeoutMs }, env);
-  }
+    private readonly front: HttpFront,
+  ) {}
 
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string }>(SERVER_CHANGED_TOPIC, ({ id }) => this.forget(id));
@@ -126,10 +124,11 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Answers one POST to a server's address. Failures of the server, and values that lack, become JSON-RPC answers.
+   * Answers one POST, GET or DELETE to a server's address; only POSTs are recorded. Failures of the server, and values
+   * that lack, become JSON-RPC answers.
    *
    * @param find which server; asked again when the body is there, so that a slow upload meets the release of its end
-   * @throws RunPathNotFoundError, what `find` and the front throw
+   * @throws RunPathNotFoundError, McpMethodNotAllowedError, what `find` and the front throw
    */
   async forward(
     find: () => Promise<Runnable>,
@@ -138,16 +137,17 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     response: ServerResponse,
   ): Promise<void> {
     let runnable = await find();
-    this.observer.started(runnable.serverId);
-    const record = this.observer.wantsRecords ? new InvocationRecord() : undefined;
+    const isPost = request.method === 'POST';
+    if (isPost) this.observer.started(runnable.serverId);
+    const record = isPost && this.observer.wantsRecords ? new InvocationRecord() : undefined;
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
       if (!(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
-      return { channel, caller: `${keyId} ${runnable.serverId}` };
+      return { channel, principal: keyId, target: runnable.serverId };
     };
     try {
-      if (!isMcp(path)) throw new RunPathNotFoundError(runnable.name, this.addresses.run(runnable.slug));
+      if (!isMcp(path)) this.refusePath(runnable, isPost, response);
       await this.front.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
@@ -193,6 +193,13 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const runnable = await this.servers.get(`${BY_ID}${serverId}`);
     if (!runnable) throw new ServerGoneError(serverName);
     return usable(runnable);
+  }
+
+  /** @throws RunPathNotFoundError, McpMethodNotAllowedError */
+  private refusePath({ name, slug }: Runnable, isPost: boolean, response: ServerResponse): never {
+    if (isPost) throw new RunPathNotFoundError(name, this.addresses.run(slug));
+    response.setHeader('allow', 'POST');
+    throw new McpMethodNotAllowedError();
   }
 
   private channelOrRefusal(runnable: Runnable, accountId: string, request: IncomingMessage): Channel | FrontRefusal {

@@ -4,7 +4,7 @@ import { Repository, type EntityManager } from 'typeorm';
 import { toStorableText } from '../../platform/database/storable.js';
 import { formatQualifiedName } from './qualified-name.js';
 import { Server } from './server.entity.js';
-import type { ServerSnapshot } from './server.types.js';
+import type { ServerOffers, ServerSnapshot } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
 /** What a server says of itself that its owner may have left empty. */
@@ -39,6 +39,14 @@ export class ServerReleasesService {
     const row = await this.servers.findOne({ where: { id }, relations: { namespace: true } });
     if (!row) throw new ServerNotFoundError();
     return formatQualifiedName({ namespace: row.namespace.name, name: row.name });
+  }
+
+  /** What a server offers through its current release, as far as it is known; null without a successful release. */
+  async offersOf(id: string): Promise<ServerOffers | null> {
+    const row = await this.servers.findOne({ where: { id }, select: { id: true, snapshot: true } });
+    if (!row?.snapshot) return null;
+    const { serverInfo, tools, resources, resourceTemplates, prompts } = row.snapshot;
+    return { serverInfo, tools, resources, resourceTemplates, prompts };
   }
 
   /** What of `info` would fill a field that the owner left empty. @throws ServerNotFoundError */

@@ -25,6 +25,9 @@ export interface ServerSnapshot {
   prompts: Item[] | null;
 }
 
+/** What a server offers, and how it introduces itself. */
+export type ServerOffers = Pick<ServerSnapshot, 'serverInfo' | 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>;
+
 /** One server, as other modules name it. */
 export interface ServerRef {
   id: string;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { NestApplicationOptions } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
@@ -8,6 +9,9 @@ import { canonicalPath } from './canonical-path.js';
 
 /** Looks at a request before Express does; true when it took it. */
 export type Door = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+/** Takes over the socket of a WebSocket handshake; `head` is what came behind it. */
+export type UpgradeDoor = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 /** A request id of a client or proxy is kept when it is harmless to log and to send back. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
@@ -27,6 +31,7 @@ const IDLE_SWEEP_MS = 100;
  */
 export class SlipwayAdapter extends ExpressAdapter {
   private door: Door = () => false;
+  private upgradeDoor: UpgradeDoor | null = null;
   /** Sockets that sent no request yet: Node does not count them as idle, and some clients open one more than they use. */
   private readonly unused = new Set<Socket>();
   private observe: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
@@ -41,6 +46,11 @@ export class SlipwayAdapter extends ExpressAdapter {
   /** Called once, when the routes are known. */
   useDoor(door: Door): void {
     this.door = door;
+  }
+
+  /** Called once, where WebSockets are taken. Without it a handshake is a request like any other. */
+  useUpgradeDoor(door: UpgradeDoor): void {
+    this.upgradeDoor = door;
   }
 
   /** Logs each finished request through `log`. Not called, requests cost nothing to log. */
@@ -63,13 +73,20 @@ export class SlipwayAdapter extends ExpressAdapter {
     const server = http.createServer((request, response) => {
       this.unused.delete(request.socket);
       request.url = canonicalPath(request.url ?? '/');
-      const given = request.headers['x-request-id'];
-      const id = typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
-      request.headers['x-request-id'] = id;
-      response.setHeader('x-request-id', id);
+      response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
       this.observe?.(request, response);
       if (!this.door(request, response)) app(request, response);
+    });
+    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      this.unused.delete(socket);
+      if (!this.upgradeDoor || request.headers.upgrade?.toLowerCase() !== 'websocket') {
+        serveWithoutUpgrade(server, request, socket, head);
+        return;
+      }
+      request.url = canonicalPath(request.url ?? '/');
+      identify(request);
+      this.upgradeDoor(request, socket, head);
     });
     server.on('connection', (socket: Socket) => {
       this.unused.add(socket);
@@ -94,4 +111,25 @@ export class SlipwayAdapter extends ExpressAdapter {
       clearTimeout(timer);
     }
   }
+}
+
+/** Gives the request an id, unless its client did. @returns the id */
+function identify({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  return (headers['x-request-id'] = typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID());
+}
+
+/**
+ * Reads a request anew as one that wants no other protocol: some clients offer HTTP/2 with every request (`Upgrade: h2c`),
+ * and are to be answered as if they had not (RFC 9110 section 7.8). Node hands over what offers any protocol.
+ */
+function serveWithoutUpgrade(server: http.Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
+  const { method, url, httpVersion, rawHeaders } = request;
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (!/^(connection|upgrade|http2-settings)$/i.test(name)) lines.push(`${name}: ${rawHeaders[i + 1]}`);
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+  server.emit('connection', socket);
 }

@@ -1,7 +1,8 @@
 import { Global, Module } from '@nestjs/common';
+import { InternalSignatures } from './internal-signatures.js';
 import { SignedLinks } from './signed-links.js';
 
 /** What routes of several modules need of HTTP. */
 @Global()
-@Module({ providers: [SignedLinks], exports: [SignedLinks] })
+@Module({ providers: [InternalSignatures, SignedLinks], exports: [InternalSignatures, SignedLinks] })
 export class HttpModule {}

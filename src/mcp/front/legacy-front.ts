@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto';
+import { isObject } from '../../platform/text/json-object.js';
+import type { CallerProfile, ClientAnswer, McpReply, RpcError } from '../channel.js';
+import { deadlineIn } from '../deadline.js';
+import { slice } from '../json-text.js';
+import { UpstreamAuthRequiredError } from '../mcp-errors.js';
+import { rpcCode, type ServerHello } from '../protocol.js';
+import {
+  errorText,
+  hopError,
+  resultText,
+  rpcErrorText,
+  setupSentence,
+  toolFailure,
+  withId,
+  withResult,
+} from './answers.js';
+import type { Asked } from './asked.js';
+import { withLogLevel } from './bridge/hop.js';
+import { askedFor, inputRequired, retryParams, type InputRequest, type InputRequired } from './bridge/input.js';
+import { legacyError, legacyResult } from './bridge/to-legacy.js';
+import { setupError, withElicitationId } from './bridge/url-elicitation.js';
+import { isLogLevel } from './classify.js';
+import { askableOf, canAnswer, capabilitiesOf, isPage, takesPages } from './client-capabilities.js';
+import { agreedVersion, initializeResult } from './hello.js';
+import type { LiveSessions } from './live-sessions.js';
+import type { Questions } from './questions.js';
+import type { SessionIds } from './session-ids.js';
+import type { ToolNotes } from './tool-notes.js';
+import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
+
+/** How often a modern upstream may ask for input during one call, and for how much at once. */
+const ROUNDS_MAX = 8;
+const INPUTS_MAX = 16;
+
+/** How long a client may take in all for what it is asked during one call. */
+const INPUT_MS_MAX = 10 * 60_000;
+
+/** What a legacy client's requests need besides their channel. */
+export interface LegacyParts {
+  calls: UpstreamCalls;
+  ids: SessionIds;
+  sessions: LiveSessions;
+  questions: Questions;
+  notes: ToolNotes;
+  timeoutMs: number;
+}
+
+/** Answers requests of revisions that begin with `initialize`, whatever the upstream speaks. */
+export class LegacyFront {
+  constructor(private readonly parts: LegacyParts) {}
+
+  /** @throws FrontRefusal, UpstreamFailure */
+  async answer(asked: Asked): Promise<void> {
+    const { method, id, sink } = asked;
+    switch (method) {
+      case 'ping':
+        return sink.reply(200, resultText(id, '{}'));
+      case 'initialize':
+        return this.initialize(asked);
+      case 'logging/setLevel':
+        return this.setLevel(asked);
+      case 'resources/subscribe':
+      case 'resources/unsubscribe':
+        return this.subscribe(asked);
+      case 'subscriptions/listen':
+        return sink.reply(200, errorText(id, rpcCode.methodNotFound, `${method} needs MCP 2026-07-28`));
+      default:
+        return this.call(asked);
+    }
+  }
+
+  private async initialize({ channel, params, id, sink, request }: Asked): Promise<void> {
+    const hello = await channel.open(this.parts.timeoutMs);
+    const version = agreedVersion(params);
+    const declared = isObject(params) ? params.capabilities : undefined;
+    const minted = this.parts.ids.mint(request.caller, version, askableOf(declared, version));
+    sink.reply(200, resultText(id, initializeResult(hello, version)), { 'mcp-session-id': minted.id });
+  }
+
+  private async setLevel(asked: Asked): Promise<void> {
+    const { params, id, sink, request } = asked;
+    const level = isObject(params) ? params.level : undefined;
+    const can = await this.can(asked, ({ logging }) => logging !== undefined);
+    if (!request.session || !can) return this.refuse(asked);
+    if (!isLogLevel(level)) return sink.reply(200, errorText(id, rpcCode.invalidParams, 'level must be a log level'));
+    this.parts.sessions.setLevel(request.session, request.principal, level);
+    sink.reply(200, resultText(id, '{}'));
+  }
+
+  private async subscribe(asked: Asked): Promise<void> {
+    const { method, params, id, sink, request } = asked;
+    const { session, principal } = request;
+    const uri = isObject(params) ? params.uri : undefined;
+    const can = await this.can(asked, ({ resources }) => isObject(resources) && resources.subscribe === true);
+    if (!session || !can) return this.refuse(asked);
+    if (typeof uri !== 'string') return sink.reply(200, errorText(id, rpcCode.invalidParams, 'uri must be a string'));
+    const { sessions } = this.parts;
+    if (method === 'resources/unsubscribe') sessions.unsubscribe(session, principal, uri);
+    else if (!sessions.subscribe(session, principal, uri)) {
+      return sink.reply(200, errorText(id, rpcCode.internalError, 'The session has too many subscriptions'));
+    }
+    sink.reply(200, resultText(id, '{}'));
+  }
+
+  /** Without a session there is nothing to open for. */
+  private async can(
+    { channel, request }: Asked,
+    offers: (capabilities: ServerHello['capabilities']) => boolean,
+  ): Promise<boolean> {
+    return request.session !== null && offers((await channel.open(this.parts.timeoutMs)).capabilities);
+  }
+
+  private refuse({ method, id, sink, request }: Asked): void {
+    const why = request.session ? 'The MCP server has no' : 'Without a session of this endpoint there is no';
+    sink.reply(200, errorText(id, rpcCode.methodNotFound, `${why} ${method}`));
+  }
+
+  private async call(asked: Asked): Promise<void> {
+    const { own, request, sink, id, channel } = asked;
+    const level = this.levelOf(asked);
+    const hears = (method: string, text: string) =>
+      level === null || method !== 'notifications/message' || isLoudMessage(text, level);
+    const isModern = level !== null && (await channel.open(this.parts.timeoutMs)).era === 'modern';
+    const params = isModern ? withLogLevel(own, level) : own;
+    const left = deadlineIn(INPUT_MS_MAX);
+    const asking = this.askingOf(asked, left);
+    let next = params;
+    for (let round = 0; ; round += 1) {
+      const reply = await this.askUpstream(asked, { params: next, hears, ...asking });
+      if (!reply) return;
+      if (reply.era === 'legacy') return sink.reply(200, this.same(reply, id));
+      const input = reply.result && inputRequired(slice(reply.text, reply.result));
+      if (!input) return sink.reply(200, this.translated(asked, reply));
+      const unanswerable = this.unanswerable(asked, input, round);
+      if (unanswerable) return this.giveUp(asked, unanswerable);
+      const answers = await this.collect(asked, input, left);
+      if (request.cancellation.isCancelled) return;
+      next = retryParams(params, input, answers);
+    }
+  }
+
+  /** The upstream's answer, or null when it wants authorization and the client was sent to where it is given. */
+  private async askUpstream(asked: Asked, onward: Parameters<UpstreamCalls['ask']>[1]): Promise<McpReply | null> {
+    try {
+      return await this.parts.calls.ask(asked, onward);
+    } catch (error) {
+      const { session, watch } = asked.request;
+      const isLed = session !== null && takesPages(session.askable);
+      if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined || !isLed) throw error;
+      watch?.failed(error);
+      const led = setupError(setupSentence(error), error.setupUrl, randomUUID());
+      asked.sink.reply(200, rpcErrorText(asked.id, led));
+      return null;
+    }
+  }
+
+  private levelOf({ request: { session, principal } }: Asked): string | null {
+    return session && this.parts.sessions.level(session, principal);
+  }
+
+  /** How the client is asked back, if it can be: it has a session, declared something, and takes a stream. */
+  private askingOf(
+    { channel, request, sink }: Asked,
+    left: () => number,
+  ): {
+    profile: CallerProfile;
+    onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
+  } | null {
+    const { session, principal, acceptsStream, cancellation } = request;
+    const capabilities = session && acceptsStream ? capabilitiesOf(session.askable) : null;
+    if (!session || !capabilities) return null;
+    this.parts.sessions.uses(session, principal, channel);
+    const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
+      if (canAnswer(session.askable, { method, params })) {
+        return this.parts.questions.ask(session, { method, params }, sink, cancellation, left());
+      }
+      const message = `This client does not answer ${method}`;
+      return Promise.resolve({ error: { code: rpcCode.methodNotFound, message } });
+    };
+    return { profile: { key: session.key, capabilities }, onRequest };
+  }
+
+  /** A legacy upstream's answer: as it is, unless it is about our hop. */
+  private same(reply: McpReply, id: string): string {
+    const hop = reply.error && hopError(reply.error);
+    return hop ? rpcErrorText(id, hop) : withId(reply, id);
+  }
+
+  private translated(asked: Asked, reply: McpReply): string {
+    const { channel, method, params, id, request } = asked;
+    if (reply.error) return this.translatedError(asked, reply, reply.error);
+    if (method === 'tools/list') this.parts.notes.learn(channel, reply);
+    const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
+    const reader = {
+      method,
+      version: request.session?.version ?? request.headers.version ?? null,
+      isWrapped: name !== undefined && this.parts.notes.isWrapped(channel, name),
+    };
+    return withResult(reply, id, (result) => legacyResult(result, reader));
+  }
+
+  private translatedError({ method, id }: Asked, reply: McpReply, error: RpcError): string {
+    if (method === 'tools/call' && error.code === rpcCode.missingCapability) {
+      return toolFailure(id, `The tool needs what this client did not offer: ${neededBy(error)}.`);
+    }
+    const changed = hopError(error) ?? legacyError(method, error);
+    return changed ? rpcErrorText(id, changed) : withId(reply, id);
+  }
+
+  /** Why what the upstream asks for cannot be had of this client, in words; null when it can. */
+  private unanswerable({ request }: Asked, { requests }: InputRequired, round: number): string | null {
+    const { session, acceptsStream } = request;
+    if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
+    if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
+    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.askable, one);
+    const open = requests.filter((one) => !can(one)).map(askedFor);
+    return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
+  }
+
+  private giveUp({ method, id, sink }: Asked, why: string): void {
+    sink.reply(200, method === 'tools/call' ? toolFailure(id, why) : errorText(id, rpcCode.internalError, why));
+  }
+
+  /** Asks the client everything at once; its answers, by the upstream's keys. */
+  private async collect(
+    { request, sink }: Asked,
+    { requests }: InputRequired,
+    left: () => number,
+  ): Promise<Map<string, ClientAnswer>> {
+    const { session, cancellation } = request;
+    if (!session) return new Map();
+    const answers = await Promise.all(
+      requests.map(async ({ key, method, params }) => {
+        const given = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
+        const answer = await this.parts.questions.ask(session, { method, params: given }, sink, cancellation, left());
+        return [key, answer] as const;
+      }),
+    );
+    return new Map(answers);
+  }
+}
+
+function neededBy({ data }: RpcError): string {
+  const required = isObject(data) ? data.requiredCapabilities : undefined;
+  return isObject(required) ? Object.keys(required).slice(0, 10).join(', ').slice(0, 200) : 'a client capability';
+}

@@ -1,0 +1,74 @@
+import type { CallerProfile, McpCall, McpReply } from '../channel.js';
+import { memberText } from '../json-edit.js';
+import { progressTokenIn } from '../messages.js';
+import { members, slice, splice } from '../json-text.js';
+import type { Asked, FrontRequest, FrontSink } from './asked.js';
+import { isLoud } from './classify.js';
+import { InFlight } from './in-flight.js';
+
+/** How a request goes on to the upstream. */
+export interface Onward {
+  /** JSON text. */
+  params: string | undefined;
+  profile?: CallerProfile;
+  onRequest?: McpCall['onRequest'];
+  /** Which notifications ahead of the answer its client hears, besides its own progress. */
+  hears: (method: string, text: string) => boolean;
+}
+
+/** Passes requests to channels, each with a progress token of ours in the place of the client's. */
+export class UpstreamCalls {
+  private readonly inFlight = new InFlight();
+  private lastToken = 0;
+
+  constructor(private readonly timeoutMs: number) {}
+
+  /** @throws UpstreamFailure */
+  async ask({ channel, method, id, request, sink }: Asked, { params, hears, ...rest }: Onward): Promise<McpReply> {
+    const { acceptsStream, cancellation } = request;
+    const token = params && acceptsStream ? progressTokenIn(params) : null;
+    const ours = `"slipway-${(this.lastToken += 1)}"`;
+    const theirs = token && slice(params ?? '', token);
+    const onNotification = (text: string, name: string) => {
+      if (name === 'notifications/progress') relayProgress(text, ours, theirs, sink);
+      else if (hears(name, text)) sink.event(text);
+    };
+    const end = this.inFlight.begin(inFlightKey(request), id, cancellation);
+    try {
+      return await channel.request({
+        method,
+        params: params && token ? splice(params, token, ours) : params,
+        timeoutMs: this.timeoutMs,
+        cancellation,
+        ...(acceptsStream ? { onNotification } : {}),
+        ...rest,
+      });
+    } finally {
+      end();
+    }
+  }
+
+  /** Cancels the client's own call with this id, JSON text. */
+  cancel(request: FrontRequest, id: string): void {
+    this.inFlight.cancel(inFlightKey(request), id);
+  }
+}
+
+/** Whether a log message, as a notification's text, is at least as grave as `least`. */
+export function isLoudMessage(text: string, least: string): boolean {
+  const params = memberText(text, 'params');
+  const level = params?.startsWith('{') ? memberText(params, 'level') : undefined;
+  return level === undefined || isLoud(JSON.parse(level), least);
+}
+
+/** Clients number their requests as they like, so one's calls are told apart by session, or the id it made up for one. */
+function inFlightKey(request: FrontRequest): string {
+  return `${request.caller} ${request.session?.key ?? request.header('mcp-session-id') ?? ''}`;
+}
+
+/** Passes progress on under the client's own token; progress of anybody else is dropped. */
+function relayProgress(text: string, ours: string, theirs: string | null, sink: FrontSink): void {
+  const params = members(text).get('params');
+  const token = params && text[params[0]] === '{' ? members(text, params[0]).get('progressToken') : undefined;
+  if (theirs !== null && token && slice(text, token) === ours) sink.event(splice(text, token, theirs));
+}

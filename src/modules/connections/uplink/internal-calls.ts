@@ -1,0 +1,83 @@
+import { EventEmitter } from 'node:events';
+import { StringDecoder } from 'node:string_decoder';
+import { Agent, request } from 'undici';
+import { INTERNAL_HEADER, type InternalSignatures } from '../../../platform/http/internal-signatures.js';
+
+/** What is not answered at all by then comes from no process of ours. */
+const CONNECT_MS = 5_000;
+
+/** A line holds one message of a local server, up to 16 MB, escaped once more. */
+const LINE_CHARS_MAX = 64 * 1024 * 1024;
+
+/** An open request to another process. */
+export interface InternalStream {
+  /** 200, or what says that the other process does not hold what it was asked for. */
+  status: number;
+  /** Hears every line of the answer; once. */
+  read(onLine: (line: string) => void, onEnd: (error: Error | null) => void): void;
+}
+
+/**
+ * Requests to other processes of this service, signed. They go to addresses the operator gave (`ADVERTISE_URL`), which are
+ * private ones as a rule, so they do not pass the wall that keeps tenants' requests away from those.
+ */
+export class InternalCalls {
+  private readonly agent = new Agent({ connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0 });
+
+  constructor(private readonly signatures: InternalSignatures) {}
+
+  /**
+   * @param whenLeft is handed what breaks the request off
+   * @throws what the socket says
+   */
+  async post(base: string, path: string, body: string, whenLeft: (leave: () => void) => void): Promise<InternalStream> {
+    const left = new EventEmitter();
+    whenLeft(() => left.emit('abort'));
+    const answer = await request(`${base}${path}`, {
+      method: 'POST',
+      dispatcher: this.agent,
+      headers: { 'content-type': 'application/octet-stream', [INTERNAL_HEADER]: this.signatures.sign(path, body) },
+      body,
+      signal: left,
+    });
+    return {
+      status: answer.statusCode,
+      read: (onLine, onEnd) => {
+        const lines = new LineReader(onLine);
+        answer.body.on('data', (chunk: Buffer) => {
+          if (!lines.push(chunk)) answer.body.destroy(new Error('a line of another process is too long'));
+        });
+        answer.body.once('end', () => onEnd(null));
+        answer.body.once('error', (error: Error) => onEnd(error));
+      },
+    };
+  }
+}
+
+/** Cuts a stream into lines; empty ones are signs of life. */
+class LineReader {
+  private readonly decoder = new StringDecoder('utf8');
+  private rest: string[] = [];
+  private chars = 0;
+
+  constructor(private readonly onLine: (line: string) => void) {}
+
+  /** @returns false when a line grows too long */
+  push(chunk: Buffer): boolean {
+    const [first = '', ...others] = this.decoder.write(chunk).split('\n');
+    this.add(first);
+    for (const part of others) {
+      const line = this.rest.join('');
+      this.rest = [];
+      this.chars = 0;
+      if (line !== '') this.onLine(line);
+      this.add(part);
+    }
+    return this.chars <= LINE_CHARS_MAX;
+  }
+
+  private add(part: string): void {
+    this.rest.push(part);
+    this.chars += part.length;
+  }
+}

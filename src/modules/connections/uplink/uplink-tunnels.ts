@@ -1,0 +1,228 @@
+import {
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+  type OnModuleInit,
+} from '@nestjs/common';
+import type { WebSocket } from 'ws';
+import { Env } from '../../../config/env.js';
+import { DomainError } from '../../../platform/errors/domain-error.js';
+import { UpstreamFailure } from '../../../mcp/mcp-errors.js';
+import type { UplinkChannel } from '../../../mcp/channels/uplink-channel.js';
+import { RelayService } from '../../../platform/queue/relay.service.js';
+import { AccessService } from '../../auth/access.service.js';
+import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';
+import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../connection-status.js';
+import { toStoredServerInfo } from '../server-info.js';
+import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
+import { UplinkLeases, type ChangedConnection } from './uplink-leases.js';
+import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
+
+/** Tunnels one process holds: each takes some 20 KB while idle. */
+const TUNNELS_MAX = 20_000;
+
+/** Pings go out in so many portions, so that thousands of tunnels are not all asked at the same instant. */
+const PING_PORTIONS = 25;
+
+const PAIRED_TOPIC = 'uplinks.paired';
+
+/** What is paired: a connection, and on whose behalf. */
+export interface Pairing {
+  /** `connections.id` */
+  connectionId: string;
+  namespaceId: string;
+  /** The Authorization header it was paired with: a key that is revoked ends its tunnels. */
+  authorization: string | undefined;
+  /** Replace a tunnel that is open. */
+  force: boolean;
+}
+
+interface HeldTunnel extends Pairing {
+  tunnel: string;
+  socket: TunnelSocket;
+  /** Which of the {@link PING_PORTIONS} it belongs to. */
+  portion: number;
+}
+
+/** The tunnels of this process, one for each connection at most. What becomes of them is written to the connection. */
+@Injectable()
+export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly logger = new Logger('uplink');
+  private readonly held = new Map<string, HeldTunnel>();
+  private readonly timers: NodeJS.Timeout[] = [];
+  private portion = 0;
+  private lastPortion = 0;
+  private isStopping = false;
+  private onChanged: (connection: ChangedConnection) => void = () => undefined;
+  private onPaired: (connectionId: string) => void = () => undefined;
+
+  constructor(
+    private readonly leases: UplinkLeases,
+    private readonly access: AccessService,
+    private readonly relay: RelayService,
+    private readonly env: Env,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    await this.relay.subscribe<{ id: string; tunnel: string }>(PAIRED_TOPIC, ({ id, tunnel }) => {
+      const old = this.held.get(id);
+      if (old && BigInt(old.tunnel) < BigInt(tunnel)) this.drop(old, 1001, 'replaced');
+      this.onPaired(id);
+    });
+    await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
+      for (const tunnel of this.held.values()) if (tunnel.namespaceId === id) this.drop(tunnel, 1001, 'deleted');
+    });
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    await this.leases.renew();
+    this.timers.push(
+      setInterval(() => void this.keep(), this.env.uplinkLeaseMs / 3).unref(),
+      setInterval(() => this.pingPortion(), this.env.uplinkPingMs / PING_PORTIONS).unref(),
+    );
+  }
+
+  /** Local servers are told to come back; they find another process, or this one after its restart. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.isStopping = true;
+    for (const timer of this.timers) clearInterval(timer);
+    const all = [...this.held.values()];
+    this.held.clear();
+    try {
+      await this.announced(this.leases.release(all, uplinkWaiting));
+      await this.leases.forgetProcesses(true);
+    } catch (error) {
+      this.logger.warn({ msg: 'the tunnels were not given back; their lease will end', err: error });
+    }
+    for (const { socket } of all) socket.shut(1001, 'restarting');
+  }
+
+  /** Calls `listener` with every connection that a tunnel of this process changed. */
+  whenChanged(listener: (connection: ChangedConnection) => void): void {
+    this.onChanged = listener;
+  }
+
+  /** Calls `listener` with the id of every connection that was paired anew, in any process. */
+  whenPaired(listener: (connectionId: string) => void): void {
+    this.onPaired = listener;
+  }
+
+  /** The channel of a connection's tunnel; null when this process holds none. */
+  channelOf(connectionId: string): UplinkChannel | null {
+    return this.held.get(connectionId)?.socket.channel ?? null;
+  }
+
+  /** The channel of this very tunnel; null when this process does not hold it. */
+  channelNamed(connectionId: string, tunnel: string): UplinkChannel | null {
+    const held = this.held.get(connectionId);
+    return held?.tunnel === tunnel ? held.socket.channel : null;
+  }
+
+  /**
+   * Pairs a local server: takes the connection's tunnel for this process, then opens the socket.
+   *
+   * @param accept opens the socket; null when its other end is gone
+   * @throws UplinkTakenError, NoTunnelError, ResourceNotFoundError
+   */
+  async pair(pairing: Pairing, accept: () => WebSocket | null): Promise<void> {
+    if (this.isStopping) throw new NoTunnelError('This process is about to stop: try again in a few seconds');
+    if (this.held.size >= TUNNELS_MAX) throw new NoTunnelError(`This process holds ${TUNNELS_MAX} tunnels already`);
+    const tunnel = await this.leases.claim(pairing.connectionId, pairing.force);
+    if (tunnel === null) throw new UplinkTakenError();
+    const name = { connectionId: pairing.connectionId, tunnel };
+    const old = this.held.get(pairing.connectionId);
+    // Of two that replace each other at once the later one stays, whichever of them hears first that it may.
+    const isLate = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
+    if (old && !isLate) this.drop(old, 1001, 'replaced');
+    this.relay.publish(PAIRED_TOPIC, { id: pairing.connectionId, tunnel });
+    if (isLate) throw new UplinkTakenError();
+    const opened = this.isStopping ? null : accept();
+    if (opened) this.hold({ ...pairing, tunnel }, opened);
+    else await this.announced(this.leases.release([name], uplinkWaiting));
+  }
+
+  /** Closes the tunnel of a connection that is gone. */
+  deleted(connectionId: string): void {
+    const tunnel = this.held.get(connectionId);
+    if (tunnel) this.drop(tunnel, 1001, 'deleted');
+  }
+
+  private hold(pairing: Pairing & { tunnel: string }, socket: WebSocket): void {
+    this.lastPortion = (this.lastPortion + 1) % PING_PORTIONS;
+    const held: HeldTunnel = {
+      ...pairing,
+      portion: this.lastPortion,
+      socket: new TunnelSocket(socket, this.env.upstreamConnectTimeoutMs, () => this.ended(held)),
+    };
+    this.held.set(pairing.connectionId, held);
+    void this.greet(held);
+  }
+
+  /** Asks the local server who it is; with its answer the connection is connected. */
+  private async greet(held: HeldTunnel): Promise<void> {
+    try {
+      const { serverInfo } = await held.socket.channel.open(this.env.upstreamConnectTimeoutMs);
+      const changed = await this.leases.opened(held, toStoredServerInfo(serverInfo));
+      if (changed) this.onChanged(changed);
+    } catch (error) {
+      if (error instanceof UpstreamFailure) held.socket.fault ??= error.message;
+      else this.logger.error({ msg: 'a tunnel could not be opened', err: error });
+      this.drop(held, 1011, 'the local server did not open a session');
+    }
+  }
+
+  /** The socket is closed, by whomever. */
+  private ended(held: HeldTunnel): void {
+    if (this.held.get(held.connectionId) !== held) return;
+    this.held.delete(held.connectionId);
+    const { fault } = held.socket;
+    const status: ConnectionStatus = fault === null ? uplinkWaiting : uplinkFailed(fault);
+    this.announced(this.leases.release([held], status)).catch((error: unknown) =>
+      this.logger.warn({ msg: 'the end of a tunnel was not written; its lease will end', err: error }),
+    );
+  }
+
+  private drop(held: HeldTunnel, code: CloseCode, reason: string): void {
+    held.socket.shut(code, reason);
+  }
+
+  private async announced(changes: Promise<ChangedConnection[]>): Promise<void> {
+    for (const connection of await changes) this.onChanged(connection);
+  }
+
+  /** Renews the lease, drops what is not ours any more, and clears up after processes that died. */
+  private async keep(): Promise<void> {
+    const before = new Set(this.held.values());
+    try {
+      const own = await this.leases.renew();
+      for (const held of this.held.values()) {
+        if (!before.has(held) || own.has(held.tunnel)) continue;
+        const owner = await this.leases.owner(held.connectionId);
+        // "replaced" ends the published client for good; without a new owner it is to come back.
+        this.drop(held, 1001, owner && owner.tunnel !== held.tunnel ? 'replaced' : 'lease lost');
+      }
+      await this.announced(this.leases.release(await this.leases.abandoned(), uplinkWaiting));
+      await this.leases.forgetProcesses();
+    } catch (error) {
+      this.logger.warn({ msg: 'the lease of the tunnels was not renewed', err: error });
+    }
+  }
+
+  private pingPortion(): void {
+    this.portion = (this.portion + 1) % PING_PORTIONS;
+    for (const held of this.held.values()) if (held.portion === this.portion) void this.ping(held);
+  }
+
+  /** Asks for a sign of life, and whether the key still opens the tunnel. */
+  private async ping(held: HeldTunnel): Promise<void> {
+    held.socket.ping();
+    try {
+      await this.access.authenticate(held.authorization);
+    } catch (error) {
+      const isRefused = error instanceof DomainError && error.kind === 'unauthenticated';
+      if (isRefused) this.drop(held, 1008, 'the key was revoked or has expired');
+      else this.logger.debug({ msg: 'a key of a tunnel could not be checked', err: error });
+    }
+  }
+}

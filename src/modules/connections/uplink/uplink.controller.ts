@@ -1,0 +1,33 @@
+import { Controller, Get, Param } from '@nestjs/common';
+import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { SuccessDto } from '../../../platform/http/success.dto.js';
+import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { connectionIdParam, namespaceParam, ownConnections } from '../connections.access.js';
+import { UplinksService } from './uplinks.service.js';
+
+@ApiTags('Connections')
+@Controller('connect/:namespace/:connectionId/uplink')
+@ApiParam(namespaceParam)
+@ApiParam(connectionIdParam)
+export class UplinkController {
+  constructor(private readonly uplinks: UplinksService) {}
+
+  /**
+   * See whether a local server is paired. It pairs by a WebSocket at this path, or at the connection's own: text frames,
+   * one JSON-RPC message each, in which Slipway is the MCP client. `?force=1` takes over from the one that is paired,
+   * which is closed with 1001 `replaced`.
+   */
+  @Get()
+  @Access('connections:write', ownConnections)
+  @ApiOkResponse({ type: SuccessDto, description: 'A local server is paired.' })
+  @ApiErrors(404, { status: 503, text: 'No local server is paired.', message: 'No local server is paired' })
+  async paired(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') connectionId: string,
+  ): Promise<SuccessDto> {
+    await this.uplinks.requirePaired(namespace, connectionId);
+    return { success: true };
+  }
+}

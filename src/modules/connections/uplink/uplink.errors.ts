@@ -1,0 +1,28 @@
+import { DomainError } from '../../../platform/errors/domain-error.js';
+
+/** Another local server is paired with the connection, and the new one did not ask to take over. */
+export class UplinkTakenError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'conflict';
+
+  constructor() {
+    super('Another local server is paired with this connection: stop it, or pair with `--force` to replace it.');
+  }
+}
+
+/** This process takes no more tunnels, or is about to stop. */
+export class NoTunnelError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'unavailable';
+  override readonly retryAfterSeconds = 5;
+}
+
+/** The request is no WebSocket handshake of RFC 6455. */
+export class BadHandshakeError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+
+  constructor() {
+    super('This is no WebSocket handshake: send GET with Sec-WebSocket-Version 13 and a Sec-WebSocket-Key (RFC 6455)');
+  }
+}

@@ -1,0 +1,35 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { UplinkDisconnectedError } from '../../../mcp/mcp-errors.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { isConnectionId } from '../connection-target.js';
+import { Connection } from '../connection.entity.js';
+import { ResourceNotFoundError } from '../connections.errors.js';
+import { UplinkLeases } from './uplink-leases.js';
+
+/** Uplink connections as those who pair local servers see them. */
+@Injectable()
+export class UplinksService {
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly leases: UplinkLeases,
+  ) {}
+
+  /** The row of an uplink connection. @throws ResourceNotFoundError, also when it leads elsewhere */
+  async find({ id: namespaceId }: OwnedNamespace, connectionId: string): Promise<string> {
+    const row = isConnectionId(connectionId)
+      ? await this.connections.findOne({
+          where: { namespaceId, connectionId, targetKind: 'uplink' },
+          select: { id: true },
+        })
+      : null;
+    if (!row) throw new ResourceNotFoundError();
+    return row.id;
+  }
+
+  /** @throws ResourceNotFoundError, UplinkDisconnectedError */
+  async requirePaired(namespace: OwnedNamespace, connectionId: string): Promise<void> {
+    if (!(await this.leases.owner(await this.find(namespace, connectionId)))) throw new UplinkDisconnectedError();
+  }
+}

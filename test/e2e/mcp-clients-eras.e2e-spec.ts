@@ -1,0 +1,180 @@
+// Also run with the queue on Redis: what an answer to a question travels by.
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { startApp, type TestAccount, type TestApp } from '../support/app.js';
+import { startAskingV1, startAskingV2, type AskingUpstream } from '../support/asking-upstreams.js';
+import type { Json } from '../support/calls.js';
+import { createConnection } from '../support/factories.js';
+import { ask, initialize, messagesOf, post } from '../support/front-calls.js';
+import { until } from '../support/until.js';
+import { closing, textOf } from '../support/upstream-clients.js';
+import { verifies } from '../support/verifies.js';
+
+let app: TestApp;
+let second: TestApp;
+let owner: TestAccount;
+let other: TestAccount;
+
+beforeAll(async () => {
+  app = await startApp();
+  second = await app.sibling();
+  [owner, other] = [await app.account(), await app.account()];
+});
+afterAll(async () => {
+  await second.close();
+  await app.close();
+});
+
+async function endpointOf(upstream: AskingUpstream, account = owner): Promise<string> {
+  return `${app.url}${(await createConnection(app, account, { mcpUrl: closing(upstream).url })).path}/mcp`;
+}
+
+/** What the clients of both packages do alike. */
+interface AnyClient {
+  callTool(
+    params: { name: string; arguments?: Record<string, unknown> },
+    options?: { onprogress?: (progress: { progress: number }) => void },
+  ): Promise<unknown>;
+}
+
+/** What a client answers to a question, and what it hears. */
+interface Person {
+  name: string | null;
+  asked: string[];
+  changes: number;
+}
+
+const info = { name: 'spec', version: '1.0.0' };
+const person = (name: string | null): Person => ({ name, asked: [], changes: 0 });
+const answerOf = ({ name }: Person) =>
+  name === null ? { action: 'decline' as const } : { action: 'accept' as const, content: { name } };
+const keyed = (): RequestInit => ({ headers: { authorization: `Bearer ${owner.key}` } });
+
+async function connectV1(url: string, who: Person): Promise<AnyClient> {
+  const client = closing(new ClientV1(info, { capabilities: { elicitation: {} } }));
+  client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+    who.asked.push(params.message);
+    return answerOf(who);
+  });
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => void (who.changes += 1));
+  await client.connect(new TransportV1(new URL(url), { requestInit: keyed() }));
+  return { callTool: (params, options) => client.callTool(params, undefined, options) };
+}
+
+async function connectV2(url: string, who: Person, mode: 'legacy' | 'auto' | { pin: string }): Promise<AnyClient> {
+  const client = closing(new ClientV2(info, { capabilities: { elicitation: {} }, versionNegotiation: { mode } }));
+  client.setRequestHandler('elicitation/create', ({ params }) => {
+    who.asked.push(params.message);
+    return answerOf(who);
+  });
+  client.setNotificationHandler('notifications/tools/list_changed', () => void (who.changes += 1));
+  await client.connect(new TransportV2(new URL(url), { requestInit: keyed() }));
+  if (client.getProtocolEra() === 'modern') closing(await client.listen({ toolsListChanged: true }));
+  return client;
+}
+
+const clients: [name: string, era: 'legacy' | 'modern', connect: (url: string, who: Person) => Promise<AnyClient>][] = [
+  ['v1', 'legacy', connectV1],
+  ['v2', 'legacy', (url, who) => connectV2(url, who, 'legacy')],
+  ['v2, which asks for the newest revision first', 'modern', (url, who) => connectV2(url, who, 'auto')],
+  ['v2, which speaks the newest revision alone', 'modern', (url, who) => connectV2(url, who, { pin: '2026-07-28' })],
+];
+
+const upstreams: [name: string, era: 'legacy' | 'modern', start: () => Promise<AskingUpstream>][] = [
+  ['v1 with sessions', 'legacy', startAskingV1],
+  ['v2 for both eras', 'modern', () => startAskingV2('stateless')],
+  ['v2 for 2026-07-28 alone', 'modern', () => startAskingV2('reject')],
+];
+
+describe.each(clients)('the official client %s', (_, clientEra, connect) => {
+  for (const [what, upstreamEra, start] of upstreams) {
+    // A legacy server asks in the middle of a call, which nobody can pass on to a client without sessions.
+    const isAsked = clientEra === 'legacy' || upstreamEra === 'modern';
+
+    verifies(
+      ['mcp:input', 'mcp:official-clients'],
+      `${isAsked ? 'is' : 'is not'} asked by a server with ${what}`,
+      async () => {
+        const url = await endpointOf(await start());
+        const [nina, nobody] = [person('Nina'), person(null)];
+        const [client, refusing] = [await connect(url, nina), await connect(url, nobody)];
+        const call = (one: AnyClient) => one.callTool({ name: 'ask' }).then(textOf, (error: Error) => error.message);
+        if (!isAsked) {
+          expect(await call(client)).toMatch(/does not answer|not support/);
+          expect(nina.asked).toEqual([]);
+          return;
+        }
+        const answers = await Promise.all([call(client), call(refusing), call(client)]);
+        expect(answers).toEqual(['Hello Nina', 'Nobody said', 'Hello Nina']);
+        expect(nina.asked).toEqual(['What is your name?', 'What is your name?']);
+        expect(nobody.asked).toHaveLength(1);
+      },
+    );
+
+    verifies(['mcp:progress', 'mcp:bridge'], `hears progress and changed lists of a server with ${what}`, async () => {
+      const upstream = await start();
+      const who = person('Nina');
+      const client = await connect(await endpointOf(upstream), who);
+      const heard: number[] = [];
+      await client.callTool({ name: 'steps' }, { onprogress: ({ progress }) => void heard.push(progress) });
+      expect(heard).toEqual([1, 2, 3]);
+      await until(() => {
+        upstream.toolsChanged();
+        return who.changes > 0;
+      }, 'the client hears that the tools changed');
+    });
+  }
+});
+
+describe('a session at two processes', () => {
+  const asking = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'ask' } };
+
+  for (const [what, , start] of upstreams) {
+    verifies(['mcp:input', 'mcp:session'], `is answered in at another one than asks: ${what}`, async () => {
+      const url = await endpointOf(await start());
+      const elsewhere = url.replace(app.url, second.url);
+      const session = await initialize(elsewhere, { elicitation: {} }, '2025-11-25', `Bearer ${owner.key}`);
+      const stream = messagesOf(await post(url, asking, session));
+      const { id, method } = (await stream.next()).value;
+      expect(method).toBe('elicitation/create');
+      const answer = { jsonrpc: '2.0', id, result: { action: 'accept', content: { name: 'Nina' } } };
+      expect((await ask(elsewhere, answer, session)).status).toBe(202);
+      expect(textOf(((await stream.next()).value).result)).toBe('Hello Nina');
+    });
+  }
+
+  verifies('mcp:session', 'is of no use to another key, nor at another connection of its own', async () => {
+    const [url, own] = [await endpointOf(await startAskingV1()), await endpointOf(await startAskingV1(), other)];
+    const session = await initialize(url, { elicitation: {} }, '2025-11-25', `Bearer ${owner.key}`);
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const theirs = { ...session, authorization: `Bearer ${other.key}` };
+    for (const [at, headers, status] of [
+      [url, session, 200],
+      [url.replace(app.url, second.url), session, 200],
+      [url, theirs, 404],
+      [own, theirs, 404],
+      [await endpointOf(await startAskingV1()), session, 404],
+    ] as const) {
+      expect([at, (await ask(at, list, headers)).status]).toEqual([at, status]);
+    }
+  });
+
+  verifies(['mcp:session', 'mcp:session-stream'], 'ends everywhere, and its stream with it', async () => {
+    const upstream = await startAskingV1();
+    const url = await endpointOf(upstream);
+    const elsewhere = url.replace(app.url, second.url);
+    const session = await initialize(url, {}, '2025-11-25', `Bearer ${owner.key}`);
+    const stream = await fetch(elsewhere, { headers: { accept: 'text/event-stream', ...session } });
+    const subscribe = { jsonrpc: '2.0', id: 1, method: 'resources/subscribe', params: { uri: 'a://b' } };
+    expect((await ask(url, subscribe, session)).body.result).toEqual({});
+    await until(() => upstream.subscribed.includes('a://b'), 'the upstream knows of the subscription');
+    upstream.resourceUpdated('a://b');
+    expect((await messagesOf(stream.clone()).next()).value).toMatchObject({ params: { uri: 'a://b' } });
+    expect((await fetch(url, { method: 'DELETE', headers: session })).status).toBe(204);
+    await stream.text();
+    await until(async () => (await ask(elsewhere, subscribe, session)).status === 404, 'it is over there too');
+  });
+});

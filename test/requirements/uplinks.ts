@@ -1,0 +1,196 @@
+import type { Requirement } from '../requirements.js';
+
+/** Uplinks: local servers that are paired with a connection over a WebSocket. */
+export const uplinks = {
+  // The handshake
+  'uplink:pair:paths': {
+    source: 'Field',
+    behavior:
+      'A WebSocket handshake at `/{namespace}/{connectionId}`, `/connect/{namespace}/{connectionId}` or either with `/uplink` behind it pairs a local server.',
+  },
+  'uplink:pair:unauthorized': {
+    source: 'Field',
+    behavior: 'A handshake without a valid key answers 401 Unauthorized.',
+  },
+  'uplink:pair:not-found': {
+    source: 'Field',
+    behavior:
+      'A handshake for a missing connection, one that is no uplink, one of another owner or an id with a slash answers 404 Not Found, all alike.',
+  },
+  'uplink:pair:conflict': {
+    source: 'Field',
+    behavior: 'A second local server without `force` is refused with 409 Conflict, and the first one stays.',
+  },
+  'uplink:pair:force': {
+    source: 'Field',
+    behavior: 'With `force=1` a second local server takes over, and the first socket is closed with 1001 `replaced`.',
+  },
+  'uplink:pair:again': {
+    source: 'Field',
+    behavior: 'A local server whose tunnel ended is paired again, as often as it comes back.',
+  },
+  'uplink:pair:preflight': {
+    source: 'Field',
+    behavior:
+      '`GET …/{connectionId}/uplink` answers 200 while a local server is paired and 503 `uplink_disconnected` otherwise.',
+  },
+  'uplink:pair:bad-handshake': {
+    source: 'House',
+    behavior: 'What is no WebSocket handshake answers 400 and leaves the connection free.',
+  },
+  'uplink:pair:other-upgrades': {
+    source: 'House',
+    behavior: 'A request that offers another protocol with `Upgrade` is answered as if it had not.',
+  },
+
+  // Status
+  'uplink:status:waiting': {
+    source: 'Field',
+    behavior: 'Without a tunnel the connection is `disconnected`, says how to pair, and has no `serverInfo`.',
+  },
+  'uplink:status:connected': {
+    source: 'Field',
+    behavior: 'Once the local server introduced itself the connection is `connected` and has its `serverInfo`.',
+  },
+  'uplink:status:error': {
+    source: 'Field',
+    behavior: 'A local server that does not speak MCP makes the connection `error`, with what happened.',
+  },
+  'uplink:status:tools-forgotten': {
+    source: 'Field',
+    behavior: 'The tools of one local server are not taken for those of the next one.',
+  },
+  'uplink:status:current-only': {
+    source: 'House',
+    behavior: 'The end of a tunnel that was replaced changes nothing.',
+  },
+  'uplink:deleted': {
+    source: 'Field',
+    behavior:
+      'Deleting the connection or its namespace closes the tunnel, and the local server that comes back with `force=1` hears 404.',
+  },
+  'uplink:key-revoked': {
+    source: 'House',
+    behavior: 'A tunnel whose key was revoked is closed by the next ping.',
+  },
+
+  // Calls
+  'uplink:call:disconnected': {
+    source: 'Field',
+    behavior:
+      'A call without a tunnel fails at once: 503 `uplink_disconnected` with `x-should-retry: false` over REST, a JSON-RPC error over MCP.',
+  },
+  'uplink:call:ids': {
+    source: 'Field',
+    behavior:
+      'Callers who use the same ids and progress tokens share one tunnel, and each receives its own answer and progress.',
+  },
+  'uplink:call:cancel': {
+    source: 'House',
+    behavior: 'A caller that leaves, or waits too long, cancels its own request at the local server.',
+  },
+  'uplink:call:ends-with-tunnel': {
+    source: 'Field',
+    behavior: 'Calls under way when the tunnel ends fail at once and say that their outcome is unknown.',
+  },
+  'uplink:call:in-flight': {
+    source: 'House',
+    behavior: 'The 257th call at once is refused with 429 `rate_limited` and not sent.',
+  },
+  'uplink:call:unread': {
+    source: 'House',
+    behavior:
+      'While a local server leaves more than 4 MB unread, calls are refused with 429 `rate_limited` and not sent.',
+  },
+  'uplink:call:handshake-once': {
+    source: 'Field',
+    behavior: 'The local server is initialized once for each tunnel, however many clients initialize.',
+  },
+
+  // Frames
+  'uplink:frames:not-json': { source: 'House', behavior: 'A frame that is no JSON closes the tunnel with 1007.' },
+  'uplink:frames:not-one-message': {
+    source: 'Field',
+    behavior: 'A frame that holds a batch or no JSON-RPC message closes the tunnel with 1008.',
+  },
+  'uplink:frames:too-large': { source: 'House', behavior: 'A frame of more than 16 MB closes the tunnel with 1009.' },
+  'uplink:frames:binary': {
+    source: 'Field',
+    behavior: 'A message in a binary frame is taken like one in a text frame.',
+  },
+  'uplink:frames:unknown-answers': {
+    source: 'House',
+    behavior: 'Answers to nothing and notifications of unknown methods are passed over.',
+  },
+  'uplink:server-requests': {
+    source: 'Field',
+    behavior: 'A `ping` of the local server is answered; anything else that nobody can answer gets -32601.',
+  },
+  'uplink:server-requests:asked': {
+    source: 'House',
+    behavior:
+      'A question of the local server reaches the caller begun last that can be asked, and its answer goes back.',
+  },
+  'uplink:listen': {
+    source: 'House',
+    behavior:
+      'Listeners hear list changes and the resources they follow, also from another process; the local server is asked once for each resource, and told when nobody follows it any more.',
+  },
+  'uplink:server-requests:unread': {
+    source: 'House',
+    behavior: 'A local server that asks on without reading the answers is closed with 1008.',
+  },
+
+  // Keeping it alive
+  'uplink:ping': {
+    source: 'House',
+    behavior: 'A local server that leaves two pings unanswered is dropped; one that answers them stays.',
+  },
+  'uplink:restart': {
+    source: 'House',
+    behavior: 'A process that stops closes its tunnels with 1001 `restarting` and leaves them free.',
+  },
+
+  // Several processes
+  'uplink:processes:call': {
+    source: 'House',
+    behavior:
+      'A call in one process reaches the local server that is paired with another, with progress and cancellation.',
+  },
+  'uplink:processes:force': {
+    source: 'House',
+    behavior: '`force=1` in one process closes the tunnel that another one holds with 1001 `replaced`.',
+  },
+  'uplink:processes:conflict': {
+    source: 'House',
+    behavior: 'A tunnel in another process is a conflict like one in the same.',
+  },
+  'uplink:processes:killed': {
+    source: 'House',
+    behavior:
+      'When the process of a tunnel is killed, the connection is `disconnected` once its lease is over, and is paired anew elsewhere.',
+  },
+  'uplink:processes:secret': {
+    source: 'House',
+    behavior: 'The route between processes answers 404 to whoever does not hold the secret of the service.',
+  },
+
+  // The published client
+  'uplink:cli:pairs': {
+    source: 'Field',
+    behavior: 'The published command line tool pairs a local stdio server, and its tools are listed and called.',
+  },
+  'uplink:cli:interrupt': {
+    source: 'Field',
+    behavior: 'SIGINT and SIGTERM end the published client and delete the connection, without an error.',
+  },
+  'uplink:cli:server-dies': {
+    source: 'Field',
+    behavior: 'When its local server dies, the published client ends and the connection is `disconnected`.',
+  },
+  'uplink:cli:replaced': {
+    source: 'Field',
+    behavior:
+      'A published client that is replaced says so and does not come back; one whose socket breaks comes back by itself.',
+  },
+} as const satisfies Record<string, Requirement>;

@@ -1,0 +1,66 @@
+import { createServer } from 'node:http';
+import type { Env } from '../../src/config/env.js';
+import type { Channel } from '../../src/mcp/channel.js';
+import { HttpFront } from '../../src/mcp/front/http-front.js';
+import { errorAnswer } from '../../src/platform/errors/error-body.js';
+import type { RelayService } from '../../src/platform/queue/relay.service.js';
+import { closing } from './upstream-clients.js';
+import { listen, shut } from './upstream-net.js';
+
+type Listener = (data: unknown) => void;
+
+/** Carries messages between fronts of one test as the relay does between processes: later, and as JSON. */
+export class TestRelay {
+  private readonly topics = new Map<string, Set<Listener>>();
+
+  subscribe(topic: string, listener: Listener): Promise<void> {
+    this.topics.set(topic, (this.topics.get(topic) ?? new Set()).add(listener));
+    return Promise.resolve();
+  }
+
+  publish(topic: string, data: object): void {
+    const text = JSON.stringify(data);
+    setImmediate(() => this.topics.get(topic)?.forEach((listener) => listener(JSON.parse(text))));
+  }
+}
+
+/** A served MCP endpoint. */
+export interface TestFront {
+  url: string;
+  /** The front itself, as the app holds it. */
+  front: HttpFront;
+}
+
+/**
+ * Serves one channel by a front of its own on a free port, until the test is over. The bearer names the caller. Fronts with
+ * one relay are processes of one service.
+ */
+export async function startFront(channel: Channel, relay = new TestRelay()): Promise<TestFront> {
+  const env = {
+    upstreamCallTimeoutMs: 5_000,
+    baseUrl: 'http://127.0.0.1',
+    isLocalOnly: true,
+    encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 7) }],
+  };
+  const front = new HttpFront(env as unknown as Env, relay as unknown as RelayService);
+  await front.onModuleInit();
+  const server = createServer((request, response) => {
+    const principal = request.headers.authorization ?? '';
+    const target = request.url ?? '/';
+    front
+      .serve(request, response, () => Promise.resolve({ channel, principal, target }))
+      .catch((error: unknown) => {
+        const { status, headers, body } = errorAnswer(error, 'json-rpc');
+        if (response.headersSent) response.destroy();
+        else response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
+      });
+  });
+  const port = await listen(server);
+  closing({
+    close: () => {
+      front.beforeApplicationShutdown();
+      return shut(server);
+    },
+  });
+  return { url: `http://127.0.0.1:${port}/mcp`, front };
+}
