@@ -174,6 +174,16 @@ describe('a connection whose server wants authorization', () => {
   });
 });
 
+describe('a connection whose own header is refused', () => {
+  verifies('connection:auth:own-header', 'works with an authorization instead, once that was given', async () => {
+    const { path, body } = await connect(guarded.url, { headers: { Authorization: 'Bearer old', 'X-Kept': 'kept' } });
+    expect(body).toMatchObject({ status: { state: 'auth_required' } });
+    await authorize(path);
+    expect(await statusOf(path)).toMatchObject({ state: 'connected' });
+    expect(guarded.tokens.at(-1)).toBe(server.issued.at(-1)?.accessToken);
+  });
+});
+
 describe('the token of a connection', () => {
   verifies(
     'connection:auth:single-refresh',

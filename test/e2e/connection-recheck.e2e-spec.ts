@@ -1,5 +1,5 @@
 // Also run with the queue on Redis: messages between processes.
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { ConnectionRechecker } from '../../src/modules/connections/connection-rechecker.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
@@ -32,7 +32,7 @@ interface Place {
 
 async function startPlace(behind: string): Promise<Place> {
   const started = { url: '', dials: 0, isAway: true, holds: false, held: 0 };
-  const server = createServer(async (request, response) => {
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const body = Buffer.concat(chunks);
@@ -51,7 +51,8 @@ async function startPlace(behind: string): Promise<Place> {
     });
     response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'application/json' });
     response.end(await answer.text());
-  });
+  };
+  const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()));
   return Object.assign(started, { url: `http://127.0.0.1:${await listen(server)}/mcp`, server });
 }
 
@@ -204,7 +205,7 @@ describe('a connection whose server is away', () => {
 
   verifies('connection:recheck:heals', 'is healed when the registry server it leads to is published', async () => {
     const name = await createRegistryServer(app, owner);
-    const { path, body } = await createConnection(app, owner, { server: name } as never, { namespace });
+    const { path, body } = await createConnection(app, owner, { server: name }, { namespace });
     expect(body).toMatchObject({ status: { state: 'error', reason: 'not_runnable' } });
     await releaseServer(app, name, { upstreamUrl: upstream.url });
     await until(async () => {

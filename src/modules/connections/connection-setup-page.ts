@@ -1,44 +1,6 @@
+import { authorizationField, fieldName, type SetupForm, type SetupSubject } from './setup-form.js';
 import { escaped, page, type Page } from '../../platform/pages/page.js';
 import type { RunFormField } from '../releases/releases.types.js';
-
-/** What a connection is called on its pages. */
-export interface SetupSubject {
-  /** `namespace/connectionId` */
-  label: string;
-  upstreamHost: string;
-}
-
-/** A form for the values of a connection. No stored or typed value stands in it. */
-export interface SetupForm extends SetupSubject {
-  /** Where it is sent. */
-  action: string;
-  /** Why it is shown, in sentences. */
-  reason: string;
-  fields: RunFormField[];
-  /** Asks for the `Authorization` header too. */
-  wantsAuthorization: boolean;
-  /** What is wrong with it as a whole; null at first. */
-  fault: string | null;
-}
-
-/** The name under which the form sends a value. */
-export function fieldName(place: RunFormField['place'], name: string): string {
-  return `${place}.${name}`;
-}
-
-/** For servers that take a key or token and cannot be asked for one. */
-export const authorizationField: RunFormField = {
-  place: 'headers',
-  name: 'Authorization',
-  label: 'Authorization',
-  description: 'The whole value of the header, for example “Bearer” and your token.',
-  isRequired: false,
-  isSecret: true,
-  allowed: null,
-  isGiven: false,
-  isMissing: false,
-  fault: null,
-};
 
 /** The page that asks a person for values. */
 export function formPage({ label, upstreamHost, action, reason, fields, wantsAuthorization, fault }: SetupForm): Page {

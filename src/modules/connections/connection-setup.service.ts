@@ -6,20 +6,25 @@ import { messagePage, type Page } from '../../platform/pages/page.js';
 import { OAuthSetupError, SetupPageError } from '../credentials/credentials.errors.js';
 import type { BeginAuthorization } from '../credentials/credentials.types.js';
 import { DirectSetupService } from '../credentials/direct-setup.service.js';
-import type { RunFormField } from '../releases/releases.types.js';
 import { NotRunnableError, ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
 import { ConnectionCheck } from './connection-check.js';
-import { authorizationField, connectedPage, fieldName, formPage, type SetupForm } from './connection-setup-page.js';
+import { connectedPage, formPage } from './connection-setup-page.js';
+import {
+  authorizationField,
+  authorizationForm,
+  checkedFields,
+  inputForm,
+  merged,
+  placeAt,
+  valuesFault,
+  type Place,
+} from './setup-form.js';
 import { scopesAskedFor, statusReasons } from './connection-status.js';
 import { ConnectionUrls, setupPath } from './connection-urls.js';
 import { ConnectionValues, type StoredValues } from './connection-values.js';
-import { headersFault } from './connection.validators.js';
 import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
-
-/** Query values of one connection, names included. */
-const QUERY_BYTES_MAX = 8 * 1024;
 
 const STEP_UPS_KEPT = 10;
 
@@ -33,14 +38,6 @@ export interface SetupLink {
 
 /** What answers a form: a page, or the way to an authorization server, bound to this browser by a cookie for `linkId`. */
 export type SetupAnswer = { page: Page; status: number } | { redirect: string; linkId: string };
-
-/** Where a connection leads, and what of its values a person may fill in. */
-interface Place {
-  label: string;
-  upstreamUrl: string;
-  upstreamHost: string;
-  fields: RunFormField[];
-}
 
 /** The setup page of a connection: authorization, or the values it lacks. A link works until something came of it. */
 @Injectable()
@@ -78,7 +75,7 @@ export class ConnectionSetupService {
       return { redirect: url, linkId };
     } catch (error) {
       if (!(error instanceof OAuthSetupError)) throw error;
-      return { page: formPage(this.authorizationForm(row, place, error.message)), status: 200 };
+      return { page: formPage(authorizationForm(place, this.actionOf(row), error.message)), status: 200 };
     }
   }
 
@@ -86,16 +83,23 @@ export class ConnectionSetupService {
   async authorized(id: string): Promise<void> {
     const row = await this.connections.findOne({
       where: { id },
-      select: { id: true, statusReason: true, statusChallenges: true, stepUps: true },
+      select: { id: true, statusReason: true, statusChallenges: true, stepUps: true, sealedHeaders: true },
     });
     if (!row) return;
     const scopes = scopesAskedFor({ challenges: row.statusChallenges });
     const isStepUp = row.statusReason === 'insufficient_scope';
+    // A header of its own would go before the token, and was refused: nobody is asked to authorize otherwise.
+    const { authorization: _refused, ...headers } = this.values.openHeaders(id, row.sealedHeaders);
     const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_KEPT);
     await this.connections
       .createQueryBuilder()
       .update()
-      .set({ revision: () => 'revision + 1', setupEpoch: () => 'setup_epoch + 1', ...(isStepUp ? { stepUps } : {}) })
+      .set({
+        revision: () => 'revision + 1',
+        setupEpoch: () => 'setup_epoch + 1',
+        sealedHeaders: this.values.sealHeaders(id, headers),
+        ...(isStepUp ? { stepUps } : {}),
+      })
       .where({ id })
       .execute();
     try {
@@ -127,17 +131,11 @@ export class ConnectionSetupService {
   /** Null when it leads nowhere now. */
   private async placeOf(row: Connection, given = this.givenOf(row)): Promise<Place | null> {
     const label = `${row.namespace.name}/${row.connectionId}`;
-    const place = (upstreamUrl: string, fields: RunFormField[]) => ({
-      label,
-      upstreamUrl,
-      upstreamHost: new URL(upstreamUrl).host,
-      fields,
-    });
-    if (row.targetKind === 'url' && row.mcpUrl !== null) return place(row.mcpUrl, []);
+    if (row.targetKind === 'url' && row.mcpUrl !== null) return placeAt(label, row.mcpUrl, []);
     if (row.targetKind !== 'server' || row.serverId === null) return null;
     try {
       const { upstream, fields } = await this.runs.formOf(row.serverId, { serverName: row.serverName ?? '', ...given });
-      return place(upstream, fields);
+      return placeAt(label, upstream, fields);
     } catch (error) {
       if (error instanceof NotRunnableError || error instanceof ServerGoneError) return null;
       throw error;
@@ -147,13 +145,13 @@ export class ConnectionSetupService {
   private async pageOf(row: Connection): Promise<Page> {
     const place = await this.placeOf(row);
     const { statusState: state, statusReason: reason, statusMessage: message } = row;
-    if (place && state === 'input_required') return formPage(this.inputForm(row, place));
+    if (place && state === 'input_required') return formPage(inputForm(place, this.actionOf(row)));
     if (place && state === 'auth_required') {
       try {
-        return await this.direct.page(ownerOf(row), requestFor(row, place), this.urls.setup(row.id, row.setupEpoch));
+        return await this.direct.page(ownerOf(row), requestFor(row, place), this.actionOf(row));
       } catch (error) {
         if (!(error instanceof OAuthSetupError)) throw error;
-        return formPage(this.authorizationForm(row, place, error.message));
+        return formPage(authorizationForm(place, this.actionOf(row), error.message));
       }
     }
     if (state === 'connected')
@@ -162,32 +160,8 @@ export class ConnectionSetupService {
     return messagePage('This page cannot help', `${message ?? 'The connection does not work.'} ${nextStep ?? ''}`);
   }
 
-  private inputForm(row: Connection, { fields, ...place }: Place): SetupForm {
-    const shown = fields.map((field) => ({ ...field, fault: field.isMissing ? null : field.fault }));
-    return {
-      ...place,
-      action: this.urls.setup(row.id, row.setupEpoch),
-      reason: 'Its server wants values that only you know:',
-      fields: shown,
-      wantsAuthorization: false,
-      fault: null,
-    };
-  }
-
-  private authorizationForm(row: Connection, place: Place, why: string | null = null): SetupForm {
-    return {
-      ...place,
-      action: this.urls.setup(row.id, row.setupEpoch),
-      reason:
-        (why === null
-          ? 'Its server wants authorization.'
-          : `Its server wants authorization, and Slipway cannot ask for it there: ${why}`) +
-        ' If you have a key or token, give it here.',
-      wantsAuthorization: !place.fields.some(
-        ({ place: at, name }) => at === 'headers' && /^authorization$/i.test(name),
-      ),
-      fault: null,
-    };
+  private actionOf({ id, setupEpoch }: Connection): string {
+    return this.urls.setup(id, setupEpoch);
   }
 
   /** Values are stored only when they are complete; then they are tried. */
@@ -196,14 +170,8 @@ export class ConnectionSetupService {
     const asked = isAsked ? place.fields : [...place.fields, authorizationField];
     const given = merged(this.givenOf(row), asked, body);
     const next = (await this.placeOf(row, given)) ?? place;
-    const form = isAsked ? this.inputForm(row, next) : this.authorizationForm(row, next);
-    const fields = next.fields.map((field) => ({
-      ...field,
-      isGiven: place.fields.some(
-        (before) => before.place === field.place && before.name === field.name && before.isGiven,
-      ),
-      fault: field.isMissing ? 'This value is required.' : field.fault,
-    }));
+    const form = isAsked ? inputForm(next, this.actionOf(row)) : authorizationForm(next, this.actionOf(row));
+    const fields = checkedFields(next.fields, place.fields);
     const fault = valuesFault(given, isAsked || [...body.values()].some((value) => value !== ''));
     if (fault !== null || fields.some((field) => field.fault !== null)) {
       return { page: formPage({ ...form, fields, fault }), status: 422 };
@@ -241,9 +209,9 @@ export class ConnectionSetupService {
     const now = (await this.placeOf(row)) ?? place;
     const fault = `Your values were saved, but the connection does not work with them: ${row.statusMessage ?? ''}`;
     if (row.statusState === 'input_required')
-      return { page: formPage({ ...this.inputForm(row, now), fault }), status: 200 };
+      return { page: formPage({ ...inputForm(now, this.actionOf(row)), fault }), status: 200 };
     if (row.statusState === 'auth_required') {
-      return { page: formPage({ ...this.authorizationForm(row, now), fault }), status: 200 };
+      return { page: formPage({ ...authorizationForm(now, this.actionOf(row)), fault }), status: 200 };
     }
     return { page: await this.pageOf(row), status: 200 };
   }
@@ -260,24 +228,4 @@ function ownerOf({ id }: Connection): { kind: 'connection'; id: string } {
 
 function requestFor({ statusChallenges }: Connection, { upstreamUrl, label }: Place): BeginAuthorization {
   return { upstreamUrl, challenge: statusChallenges, label };
-}
-
-/** What is stored, with what was typed; an empty field keeps what was there. Only fields that were asked for count. */
-function merged({ headers, query }: StoredValues, asked: RunFormField[], body: URLSearchParams): StoredValues {
-  const next: StoredValues = { headers: { ...headers }, query: [...query] };
-  for (const { place, name } of asked) {
-    const value = body.get(fieldName(place, name))?.trim();
-    if (value === undefined || value === '') continue;
-    if (place === 'headers') next.headers[name.toLowerCase()] = value;
-    else next.query = [...next.query.filter(([known]) => known !== name), [name, value]];
-  }
-  return next;
-}
-
-function valuesFault({ headers, query }: StoredValues, isFilled: boolean): string | null {
-  if (!isFilled) return 'Nothing was filled in.';
-  const fault = headersFault(headers);
-  if (fault !== null) return `The headers ${fault}.`;
-  const isTooLong = Buffer.byteLength(JSON.stringify(query)) > QUERY_BYTES_MAX;
-  return isTooLong ? `The query values must be at most ${QUERY_BYTES_MAX} bytes together.` : null;
 }

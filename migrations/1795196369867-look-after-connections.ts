@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-export class LookAfterConnections1795194373252 implements MigrationInterface {
-  name = 'LookAfterConnections1795194373252';
+export class LookAfterConnections1795196369867 implements MigrationInterface {
+  name = 'LookAfterConnections1795196369867';
 
   public async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(`ALTER TABLE "connections" ADD "status_challenges" jsonb`);
