@@ -1,4 +1,5 @@
 import { access } from './requirements/access.js';
+import { connectionInsight } from './requirements/connection-insight.js';
 import { credentials } from './requirements/credentials.js';
 import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
@@ -35,6 +36,7 @@ export const requirementChapters = [
   states,
   registryEndpoints,
   connectEndpoints,
+  connectionInsight,
   access,
   credentials,
   connectionSetup,
@@ -53,6 +55,7 @@ export const requirements = {
   ...states,
   ...registryEndpoints,
   ...connectEndpoints,
+  ...connectionInsight,
   ...access,
   ...credentials,
   ...connectionSetup,

@@ -34,12 +34,16 @@ function serverInfo(value: unknown): ServerInfo {
 export function helloOfInitialize(result: unknown, { host }: { host: string }): ServerHello {
   const { protocolVersion, capabilities, instructions, serverInfo: info } = record(result);
   if (typeof protocolVersion !== 'string') {
-    throw new UpstreamError(`${host} answered "initialize" without a protocol version: it is no MCP server.`);
+    const message = `${host} answered "initialize" without a protocol version: it is no MCP server.`;
+    throw new UpstreamError(message, undefined, false, 'not our MCP');
   }
   if (!(LEGACY_VERSIONS as readonly string[]).includes(protocolVersion)) {
     throw new UpstreamError(
       `${host} speaks MCP ${protocolVersion.slice(0, 20)}, which Slipway does not know: ` +
         `it speaks ${[MODERN_VERSION, ...LEGACY_VERSIONS].join(', ')}.`,
+      undefined,
+      false,
+      'not our MCP',
     );
   }
   return {
@@ -67,7 +71,8 @@ export function helloOfDiscover(result: unknown, url: URL): ServerHello {
   const { capabilities, instructions, _meta } = result;
   const versions = versionsOfDiscover(result);
   if (versions && !versions.includes(MODERN_VERSION)) {
-    throw new UpstreamError(`${url.host} does not speak MCP ${MODERN_VERSION} or an older revision Slipway knows.`);
+    const message = `${url.host} does not speak MCP ${MODERN_VERSION} or an older revision Slipway knows.`;
+    throw new UpstreamError(message, undefined, false, 'not our MCP');
   }
   return {
     era: 'modern',

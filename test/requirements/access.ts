@@ -97,7 +97,6 @@ export const access = {
   'events:triggers': {
     source: 'Spec 6, Field',
     behavior: 'The triggers of a connection are proxied to upstreams that have them; others answer an empty list.',
-    pending: 'connections',
   },
 
   // Spec 7: errors

@@ -1,5 +1,5 @@
 import type { Cancellation } from '../cancellation.js';
-import type { Channel } from '../channel.js';
+import type { CallTiming, Channel, McpReply } from '../channel.js';
 import type { FrontHeaders } from './classify.js';
 import type { ClientSession } from './session-ids.js';
 
@@ -28,8 +28,12 @@ export interface FrontRequest {
 export interface FrontWatch {
   /** It was readable: a request or a notification, with its params. */
   asked(method: string, params: unknown): void;
+  /** The upstream answered, be it with an error. */
+  answered?(reply: McpReply): void;
   /** The upstream failed, or was not asked; a JSON-RPC error of the upstream is an answer, not a failure. */
   failed(error: Error): void;
+  /** Filled while the upstream is asked. */
+  readonly timing?: CallTiming;
 }
 
 /** Where the answer goes. */

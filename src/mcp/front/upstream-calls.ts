@@ -35,14 +35,17 @@ export class UpstreamCalls {
     };
     const end = this.inFlight.begin(inFlightKey(request), id, cancellation);
     try {
-      return await channel.request({
+      const reply = await channel.request({
         method,
         params: params && token ? splice(params, token, ours) : params,
         timeoutMs: this.timeoutMs,
         cancellation,
+        timing: request.watch?.timing,
         ...(acceptsStream ? { onNotification } : {}),
         ...rest,
       });
+      request.watch?.answered?.(reply);
+      return reply;
     } finally {
       end();
     }

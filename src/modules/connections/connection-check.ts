@@ -47,7 +47,7 @@ export class ConnectionCheck {
    * credentials, or none, ends it, and writes for all of them what came of it.
    */
   async runAside(group: [Looked, ...Looked[]]): Promise<void> {
-    const target = await this.links.target(group[0].id);
+    const target = await this.links.stored(group[0].id);
     if (!target) return;
     const channel = this.channels.to(target);
     try {

@@ -25,9 +25,12 @@ const TARGETS_CACHED_MAX = 50_000;
 /** Open upstream sessions at most. */
 const LINKS_MAX = 50_000;
 
-const CHANGED_TOPIC = 'connections.changed';
+/** A connection came, changed or went. */
+export const CHANGED_TOPIC = 'connections.changed';
 
-interface Change {
+/** What is told on {@link CHANGED_TOPIC}. */
+export interface ConnectionChange {
+  /** The namespace's id and the connection's own, with a slash between. */
   key: string;
   id: string;
   /** Null when the connection is gone. */
@@ -55,7 +58,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<Change>(CHANGED_TOPIC, (change) => this.forget(change));
+    await this.relay.subscribe<ConnectionChange>(CHANGED_TOPIC, (change) => this.forget(change));
     this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));
     await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
@@ -65,10 +68,15 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
 
   /** The link of a connection. No query while the row was read in the last 5 s. @throws ResourceNotFoundError */
   async find(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionLink> {
+    return this.linkTo(await this.target(namespace, connectionId));
+  }
+
+  /** What a connection leads to, as it was in the last 5 s. @throws ResourceNotFoundError */
+  async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     const target = await this.targets.get(keyOf({ namespaceId: namespace.id, connectionId }));
     if (!target) throw new ResourceNotFoundError();
-    return this.linkTo(target);
+    return target;
   }
 
   /** The link to a row that was just written, which every process hears of; null when it is gone. */
@@ -80,18 +88,18 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** What a connection leads to, as its row says now; null when it is gone. */
-  target(id: string): Promise<ConnectionTarget | null> {
+  stored(id: string): Promise<ConnectionTarget | null> {
     return this.read({ id });
   }
 
   /** Tells every process that a connection changed (`revision`) or went (null). */
   announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number | null): void {
-    const change: Change = { key: keyOf(connection), id: connection.id, revision };
+    const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision };
     this.forget(change);
     this.relay.publish(CHANGED_TOPIC, change);
   }
 
-  private forget({ key, id, revision }: Change): void {
+  private forget({ key, id, revision }: ConnectionChange): void {
     this.targets.drop(key);
     const held = this.links.get(id);
     if (held && held.revision !== revision) this.links.drop(id);

@@ -8,6 +8,8 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { Direct } from '../auth/direct.decorator.js';
 import type { DirectRequest } from '../auth/direct.decorator.js';
 import { ConnectionLinks } from './connection-links.js';
+import type { CallRecord } from './log/call-record.js';
+import { LogRecorder } from './log/log-recorder.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
 
 @ApiTags('MCP')
@@ -18,6 +20,7 @@ export class ConnectionMcpController {
   constructor(
     private readonly links: ConnectionLinks,
     private readonly front: HttpFront,
+    private readonly recorder: LogRecorder,
   ) {}
 
   /**
@@ -47,11 +50,7 @@ export class ConnectionMcpController {
     message: 'The Origin header names a web site that is not this service',
   })
   async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
-    const { grant, params } = request;
-    await this.front.serve(request, response, async () => {
-      const channel = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
-      return { channel, principal: grant.caller.keyId, target: channel.id };
-    });
+    await this.recorder.watching(request, response, (watch) => this.lead(request, response, watch));
   }
 
   /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
@@ -60,7 +59,7 @@ export class ConnectionMcpController {
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
   stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
-    return this.serve(request, response);
+    return this.lead(request, response);
   }
 
   /** Ends a client's session. Without one there is nothing to end. */
@@ -69,6 +68,16 @@ export class ConnectionMcpController {
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
   end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
-    return this.serve(request, response);
+    return this.lead(request, response);
+  }
+
+  private lead(request: DirectRequest, response: ServerResponse, watch?: CallRecord): Promise<void> {
+    const { grant, params } = request;
+    const find = async () => {
+      const channel = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
+      if (watch) watch.connectionId = channel.id;
+      return { channel, principal: grant.caller.keyId, target: channel.id };
+    };
+    return this.front.serve(request, response, find, watch);
   }
 }

@@ -10,6 +10,7 @@ import type { DirectRequest } from '../auth/direct.decorator.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
+import { LogRecorder } from './log/log-recorder.js';
 import { whileConnected } from '../../mcp/front/client-gone.js';
 
 /** The largest body of arguments. */
@@ -52,7 +53,10 @@ const failures = [
 @Controller('connect/:namespace')
 @ApiParam(namespaceParam)
 export class ConnectionToolsController {
-  constructor(private readonly tools: ConnectionToolsService) {}
+  constructor(
+    private readonly tools: ConnectionToolsService,
+    private readonly recorder: LogRecorder,
+  ) {}
 
   /** List the tools of a connection. */
   @Get(':connectionId/.tools')
@@ -109,8 +113,10 @@ export class ConnectionToolsController {
     const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
     const body = await readBody(request, ARGUMENTS_BYTES_MAX);
     const namespace = request.grant.namespace as OwnedNamespace;
-    const result = await whileConnected(response, (cancellation) =>
-      this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation),
+    const result = await this.recorder.watching(request, response, (record) =>
+      whileConnected(response, (cancellation) =>
+        this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record),
+      ),
     );
     response.writeHead(200, { 'content-type': json, 'content-length': Buffer.byteLength(result) }).end(result);
   }

@@ -17,6 +17,7 @@ import { ConnectionInputError } from './connection-refusal.js';
 import { statusAfter } from './connection-status.js';
 import { Connection } from './connection.entity.js';
 import { ConnectionInputRequiredError, ResourceNotFoundError, ToolError } from './connections.errors.js';
+import type { CallRecord } from './log/call-record.js';
 
 /** Connections whose tools one answer holds at most, and how many upstreams are asked at once for it. */
 const NAMESPACE_CONNECTIONS_MAX = 100;
@@ -54,6 +55,7 @@ export class ConnectionToolsService {
    * Calls a tool and returns its `CallToolResult` as JSON text, `isError` results included.
    *
    * @param body the arguments as JSON text; empty counts as `{}`
+   * @param record told whom and what it called, and how it went
    * @throws ResourceNotFoundError, InvalidInputError, ToolError, UpstreamFailure
    */
   async call(
@@ -62,19 +64,25 @@ export class ConnectionToolsService {
     path: string,
     body: string,
     cancellation: Cancellation,
+    record: CallRecord,
   ): Promise<string> {
     const link = await this.links.find(namespace, connectionId);
+    record.connectionId = link.id;
+    record.asked('tools/call', { name: path });
     const args = argumentsText(body);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     // A name without separators needs no list: the upstream knows its tools. The list is asked only about failures.
     const name = /[./]/.test(path) ? await inWords(nameOf(link, path, left())) : path;
+    if (name !== path) record.asked('tools/call', { name });
     const request = link.request({
       method: 'tools/call',
       params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
       timeoutMs: left(),
       cancellation,
+      timing: record.timing,
     });
     const reply = await inWords(request);
+    record.answered(reply);
     completeOrRefuse(reply);
     if (failed(reply) && (await isUnknown(link, name, left()))) throw new ResourceNotFoundError({ tool: path });
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });

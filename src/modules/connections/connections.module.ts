@@ -28,6 +28,12 @@ import { ConnectionToolsService } from './connection-tools.service.js';
 import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
+import { DiagnosisController } from './diagnosis/diagnosis.controller.js';
+import { DiagnosisService } from './diagnosis/diagnosis.service.js';
+import { ConnectionInvocation } from './log/connection-invocation.entity.js';
+import { ConnectionLogController } from './log/connection-log.controller.js';
+import { ConnectionLogService } from './log/connection-log.service.js';
+import { LogRecorder } from './log/log-recorder.js';
 import { ConnectionMock } from './mock/connection-mock.entity.js';
 import { MockCall } from './mock/mock-call.entity.js';
 import { MockChannels } from './mock/mock-channels.js';
@@ -40,6 +46,12 @@ import { RecordingsService } from './mock/recordings.service.js';
 import { MockModel } from './mock/mock-model.js';
 import { SimulatorDay } from './mock/simulator-day.entity.js';
 import { MockCreation } from './mock/mock-creation.js';
+import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js';
+import { NamespaceMembers } from './namespace/namespace-members.js';
+import { NamespaceUnions } from './namespace/namespace-unions.js';
+import { OlderSubscriptionsController } from './triggers/older-subscriptions.controller.js';
+import { TriggersController } from './triggers/triggers.controller.js';
+import { TriggersService } from './triggers/triggers.service.js';
 import { StatusRecorder } from './status-recorder.js';
 import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
@@ -56,6 +68,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
   imports: [
     TypeOrmModule.forFeature([
       Connection,
+      ConnectionInvocation,
       ConnectionMock,
       MockCall,
       MockReply,
@@ -72,7 +85,12 @@ import { UplinksService } from './uplink/uplinks.service.js';
   ],
   controllers: [
     ConnectionToolsController,
+    NamespaceMcpController,
     ConnectionMcpController,
+    ConnectionLogController,
+    DiagnosisController,
+    TriggersController,
+    OlderSubscriptionsController,
     RecordingController,
     UplinkController,
     InternalUplinkController,
@@ -97,6 +115,12 @@ import { UplinksService } from './uplink/uplinks.service.js';
     ConnectionRefresher,
     ConnectionRechecker,
     ConnectionSweeper,
+    LogRecorder,
+    ConnectionLogService,
+    NamespaceMembers,
+    NamespaceUnions,
+    DiagnosisService,
+    TriggersService,
     UplinkChannels,
     UplinkDoor,
     UplinkLeases,

@@ -96,7 +96,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    */
   channelFor(serverId: string, user: ServerUser): Channel {
     return new ServerChannel<UsableRelease>({
-      current: () => this.current(serverId, user.serverName),
+      current: () => this.usable(serverId, user.serverName),
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
         const { href } = release.upstream;
@@ -119,8 +119,17 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     serverId: string,
     { serverName, ...given }: Omit<ServerUser, 'bearer'>,
   ): Promise<{ upstream: string; fields: RunFormField[] }> {
-    const { release } = await this.current(serverId, serverName);
+    const { release } = await this.usable(serverId, serverName);
     return { upstream: release.upstream.href, fields: toRunForm(release.config, given) };
+  }
+
+  /**
+   * Where a server's current release runs, for those who look at the way there. Its owner's to know: tell nobody else.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async upstreamOf(serverId: string, serverName: string): Promise<URL> {
+    return (await this.usable(serverId, serverName)).release.upstream;
   }
 
   /**
@@ -143,7 +152,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
-      if (!(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
+      if (isPost && !(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
       return { channel, principal: keyId, target: runnable.serverId };
     };
     try {
@@ -187,12 +196,6 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
 
   onApplicationShutdown(): Promise<void> {
     return this.links.close();
-  }
-
-  private async current(serverId: string, serverName: string): Promise<UsableRelease> {
-    const runnable = await this.servers.get(`${BY_ID}${serverId}`);
-    if (!runnable) throw new ServerGoneError(serverName);
-    return usable(runnable);
   }
 
   /** @throws RunPathNotFoundError, McpMethodNotAllowedError */
@@ -249,6 +252,13 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
     });
+  }
+
+  /** @throws ServerGoneError, NotRunnableError */
+  private async usable(serverId: string, serverName: string): Promise<UsableRelease> {
+    const runnable = await this.servers.get(`${BY_ID}${serverId}`);
+    if (!runnable) throw new ServerGoneError(serverName);
+    return usable(runnable);
   }
 
   private async load(key: string): Promise<Runnable | null> {

@@ -1,5 +1,6 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { addressKind, type AddressPolicy } from './address-policy.js';
@@ -28,6 +29,14 @@ export interface EgressRequestOptions {
   signal?: AbortSignal;
   /** `stream` for what stays open (SSE listeners), so that it never holds a socket that calls wait for. Default `call`. */
   dispatcherKind?: 'call' | 'stream';
+}
+
+/** A socket that was opened to be looked at. Both are null without TLS. */
+export interface DialledSocket {
+  /** Such as `TLSv1.3`. */
+  tlsVersion: string | null;
+  /** The end of its certificate's life, as Node writes it. */
+  certificateUntil: string | null;
 }
 
 /** How the last socket to an origin was opened. */
@@ -75,6 +84,7 @@ const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
  * Redirects are returned, never followed; callers pass the next URL through {@link check} and {@link request} again.
  */
 export class Egress {
+  private readonly connect: buildConnector.connector;
   private readonly calls: Agent;
   private readonly streams: Agent;
   private readonly connects = new LRUCache<string, LastConnect>({ max: LAST_CONNECTS_MAX });
@@ -86,9 +96,10 @@ export class Egress {
     private readonly resolve: ResolveHost = dnsLookup,
     connectOptions: EgressConnectOptions = {},
   ) {
-    this.calls = this.agent(connectOptions, CALL_SOCKETS_PER_ORIGIN);
+    this.connect = this.connector(connectOptions);
+    this.calls = this.agent(CALL_SOCKETS_PER_ORIGIN);
     // No limit for streams: they end only when their listener leaves, so a full pool would be waited for without end.
-    this.streams = this.agent(connectOptions, null);
+    this.streams = this.agent(null);
   }
 
   /**
@@ -146,6 +157,36 @@ export class Egress {
   }
 
   /**
+   * What stands in the way of dialling this URL, for those who explain it: how many addresses its host has, and why none of
+   * them may be dialled, null when one may. Which addresses is not told, see {@link EgressRefusedError.ofName}.
+   *
+   * @throws what DNS says
+   */
+  async locate({ hostname, origin }: URL): Promise<{ addresses: number; refusal: EgressRefusedError | null }> {
+    try {
+      this.judgeHost(hostname, origin);
+      const found = await this.lookupAll(hostname);
+      return { addresses: found.length, refusal: null };
+    } catch (error) {
+      if (!(error instanceof EgressRefusedError)) throw error;
+      const { addresses } = (error.detail ?? {}) as { addresses?: string[] };
+      return { addresses: addresses?.length ?? 1, refusal: error };
+    }
+  }
+
+  /** Opens one socket as a request would, TLS included, says what it is and closes it. @throws as {@link request} */
+  dial({ hostname, host, protocol, port }: URL): Promise<DialledSocket> {
+    return new Promise((resolve, reject) => {
+      this.connect({ hostname, host, protocol, port }, (error, socket) => {
+        if (!socket) return reject(error ?? new Error('no socket'));
+        const tls = socket instanceof TLSSocket ? socket : null;
+        resolve({ tlsVersion: tls && tls.getProtocol(), certificateUntil: tls && tls.getPeerCertificate().valid_to });
+        socket.on('error', () => undefined).destroy();
+      });
+    });
+  }
+
+  /**
    * Ends every socket now; what is still running fails. Callers drain first: a stream has no end of its own, so waiting
    * here might never return, and undici cannot destroy an Agent's sockets any more once `Agent.close` was called.
    */
@@ -153,9 +194,9 @@ export class Egress {
     await Promise.all([this.calls.destroy(), this.streams.destroy()]);
   }
 
-  private agent(connectOptions: EgressConnectOptions, connections: number | null): Agent {
+  private agent(connections: number | null): Agent {
     return new Agent({
-      connect: this.connector(connectOptions),
+      connect: this.connect,
       connections,
       pipelining: 1,
       headersTimeout: 0,
@@ -203,6 +244,19 @@ export class Egress {
     const [first] = addresses;
     if (first === undefined || addresses.some((address) => this.policy.allows(address, hostname))) return;
     throw EgressRefusedError.ofAddress(origin, first, addressKind(first));
+  }
+
+  /** The addresses of a host that may be dialled. */
+  private lookupAll(hostname: string): Promise<LookupAddress[]> {
+    const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+    const family = isIP(literal);
+    if (family !== 0) return Promise.resolve([{ address: literal, family }]);
+    return new Promise((resolve, reject) => {
+      this.lookup(hostname, { all: true }, (error, addresses) => {
+        if (error) reject(error);
+        else resolve(addresses as LookupAddress[]);
+      });
+    });
   }
 
   /** Asked once per connection by `net.connect`, which then dials only addresses from this answer. */

@@ -37,7 +37,7 @@ const notRepeatable: ReadonlySet<ErrorKind> = new Set([
  * @param method in any case; without one the path is read, not written
  */
 export function familyOf(path: string, method = 'GET'): ErrorFamily {
-  if (/^\/connect\/[^/]+\/[^/]+\/mcp\/?$|^\/run\/./.test(path)) return 'json-rpc';
+  if (/^\/connect\/[^/]+\/(?:[^/]+\/mcp|\.mcp)\/?$|^\/run\/./.test(path)) return 'json-rpc';
   if (path === '/connect' || path.startsWith('/connect/')) return 'connections';
   return /^\/skills(\/|$)/.test(path) && /^(PUT|POST)$/i.test(method) ? 'publishing' : 'registry';
 }

@@ -1,0 +1,52 @@
+import { describe, expect, it } from '@jest/globals';
+import { rankTools, type RankedTool } from './tool-ranking.js';
+
+function tool(name: string, description = '', parameters: string[] = []): RankedTool {
+  const properties = Object.fromEntries(parameters.map((one) => [one, { type: 'string' }]));
+  return {
+    name,
+    tool: { name, text: JSON.stringify({ name, description, inputSchema: { type: 'object', properties } }) },
+  };
+}
+
+const tools = [
+  tool('github.create_issue', 'Open a new issue in a repository', ['title', 'body']),
+  tool('github.listIssues', 'List issues of a repository'),
+  tool('weather.forecast', 'Tells tomorrow’s weather of a city', ['city', 'days']),
+  tool('mail.send', 'Send a message to a person', ['recipient', 'subject']),
+  tool('wiki.search', 'Find pages; an issue may be mentioned here and there', []),
+];
+const found = (query: string) => rankTools(tools, query).map(({ name }) => name);
+
+describe('rankTools', () => {
+  it('puts names before descriptions and rare words before common ones', () => {
+    expect(found('create issue')[0]).toBe('github.create_issue');
+    expect(found('issues')).toEqual(
+      expect.arrayContaining(['github.create_issue', 'github.listIssues', 'wiki.search']),
+    );
+    expect(found('issues').at(-1)).toBe('wiki.search');
+  });
+
+  it('finds by parameter, by beginnings, in any case and any script', () => {
+    expect(found('RECIPIENT')).toEqual(['mail.send']);
+    expect(found('fore')).toEqual(['weather.forecast']);
+    expect(rankTools([tool('a', 'Tagesübersicht anzeigen')], 'tagesübersicht')).toHaveLength(1);
+    expect(rankTools([tool('a', '天気 を調べる')], '天気')).toHaveLength(1);
+  });
+
+  it('gives nothing for what is nowhere, and everything by name for no words at all', () => {
+    expect(found('kubernetes')).toEqual([]);
+    expect(found(' ,. ')).toEqual([...tools].map(({ name }) => name).sort());
+  });
+
+  it('gives the same order whatever order the tools come in', () => {
+    const query = 'a repository of issues and messages for the city';
+    const turned = rankTools([...tools].reverse(), query).map(({ name }) => name);
+    expect(turned).toEqual(found(query));
+  });
+
+  it('reads tools that are described in odd ways', () => {
+    const odd = { name: 'odd', text: '{"name":"odd","description":5,"inputSchema":null,"title":["x"]}' };
+    expect(rankTools([{ name: 'odd', tool: odd }], 'odd')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,38 @@
+import { Controller, Get, Param } from '@nestjs/common';
+import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { Access, CurrentCaller, CurrentNamespace } from '../../auth/access.decorator.js';
+import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
+import { connectionIdParam, namespaceParam, ownConnections } from '../connections.access.js';
+import { DiagnosisDto, diagnosisExample } from './diagnosis.dto.js';
+import { DiagnosisService } from './diagnosis.service.js';
+
+@ApiTags('Connections')
+@Controller('connect/:namespace/:connectionId/diagnosis')
+@ApiParam(namespaceParam)
+@ApiParam(connectionIdParam)
+export class DiagnosisController {
+  constructor(private readonly diagnoses: DiagnosisService) {}
+
+  /**
+   * Find out why a connection does not work. Looks anew at everything between here and the MCP server, from DNS to the list
+   * of its tools, each with one line of evidence, and says what to do. Takes 20 seconds at most; the status is brought up to
+   * date.
+   */
+  @Get()
+  @Access('connections:read', ownConnections)
+  @ApiOkResponse({ type: DiagnosisDto, example: diagnosisExample })
+  @ApiErrors(404, {
+    status: 503,
+    text: 'Too many diagnoses at once: try again after the seconds in Retry-After.',
+    code: 'unavailable',
+    message: 'Too many requests of this kind are at work: try again in a few seconds',
+  })
+  diagnose(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @CurrentCaller() { accountId }: Caller,
+    @Param('connectionId') id: string,
+  ): Promise<DiagnosisDto> {
+    return this.diagnoses.diagnose(namespace, id, accountId);
+  }
+}

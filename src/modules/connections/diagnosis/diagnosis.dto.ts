@@ -1,0 +1,75 @@
+import { connectionExample, ConnectionStatusDto } from '../connection.dto.js';
+
+/** Everything that is looked at, in order; a connection has those steps that its target has. */
+export const diagnosisSteps = [
+  'target',
+  'dns',
+  'guard',
+  'connect',
+  'tls',
+  'http',
+  'tunnel',
+  'era',
+  'authorization',
+  'list',
+] as const;
+export type DiagnosisStepName = (typeof diagnosisSteps)[number];
+
+/** One thing that was looked at. */
+export class DiagnosisStepDto {
+  /**
+   * `target` what the connection leads to; `dns` its host has addresses; `guard` one of them may be dialled; `connect` a
+   * socket opens; `tls` its certificate is good; `http` it answers requests; `tunnel` a local server is paired; `era` it
+   * speaks MCP; `authorization` it takes who we are; `list` it lists its tools.
+   */
+  step: string;
+  /** `ok`, `failed`, or `skipped`: nothing to look at, or an earlier step failed. */
+  status: string;
+  /** What was seen, in a sentence. */
+  evidence: string;
+  /** How long it took. */
+  ms: number;
+}
+
+/** What stands between the service and the MCP server of a connection, found out just now. */
+export class DiagnosisDto {
+  connectionId: string;
+  /** `url`, `server`, `mock`, `source` or `uplink`. */
+  target: string;
+  steps: DiagnosisStepDto[];
+  /** What it comes to and what to do, in a sentence. */
+  verdict: string;
+  /** The connection's status, which this diagnosis has brought up to date. */
+  status: ConnectionStatusDto;
+}
+
+const skipped = 'Skipped, since an earlier step failed.';
+
+export const diagnosisExample = {
+  connectionId: 'my-first',
+  target: 'url',
+  steps: [
+    { step: 'target', status: 'ok', evidence: 'It leads to the MCP server at 127.0.0.1:3001.', ms: 0 },
+    { step: 'dns', status: 'skipped', evidence: 'The host is an address, so there is nothing to ask DNS.', ms: 0 },
+    { step: 'guard', status: 'ok', evidence: 'Its address may be dialled.', ms: 0 },
+    {
+      step: 'connect',
+      status: 'failed',
+      evidence: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
+      ms: 2,
+    },
+    { step: 'tls', status: 'skipped', evidence: skipped, ms: 0 },
+    { step: 'http', status: 'skipped', evidence: skipped, ms: 0 },
+    { step: 'era', status: 'skipped', evidence: skipped, ms: 0 },
+    { step: 'authorization', status: 'skipped', evidence: skipped, ms: 0 },
+    { step: 'list', status: 'skipped', evidence: skipped, ms: 0 },
+  ],
+  verdict: 'It stops at connect: start the MCP server, and check host and port of mcpUrl.',
+  status: {
+    ...connectionExample.status,
+    state: 'error',
+    reason: 'unreachable',
+    message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
+    nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.',
+  },
+};

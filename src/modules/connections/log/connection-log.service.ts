@@ -1,0 +1,53 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { isConnectionId } from '../connection-target.js';
+import { Connection } from '../connection.entity.js';
+import { ResourceNotFoundError } from '../connections.errors.js';
+import type { LoggedCall } from './call-record.js';
+import { LogRecorder, KEPT_DAYS, KEPT_MAX } from './log-recorder.js';
+import type { ConnectionLogDto, ConnectionLogQueryDto } from './connection-log.dto.js';
+import { toInvocationDto } from './connection-log.mapper.js';
+
+/** The newest rows are read along an index, and only they are searched, so the worst search looks at 1,000 rows. */
+const MATCHING = `
+  WITH newest AS (
+    SELECT * FROM connection_invocations
+     WHERE connection_id = $1 AND at >= now() - interval '${KEPT_DAYS} days'
+     ORDER BY at DESC, id DESC LIMIT ${KEPT_MAX})
+  SELECT id, at, method, url, rpc_method AS "rpcMethod", tool_name AS "toolName", status, outcome,
+         failure_name AS "failureName", failure_message AS "failureMessage", guard_ms AS "guardMs",
+         queue_ms AS "queueMs", connect_ms AS "connectMs", first_byte_ms AS "firstByteMs", total_ms AS "totalMs",
+         count(*) OVER ()::int AS total
+    FROM newest
+   WHERE ($2::timestamptz IS NULL OR at >= $2) AND ($3::timestamptz IS NULL OR at < $3)
+     AND ($4::text IS NULL OR outcome = $4) AND ($5::text IS NULL OR tool_name = $5)
+     AND ($6::text IS NULL
+          OR position(lower($6) IN lower(concat_ws(chr(10), tool_name, failure_name, failure_message))) > 0)
+   ORDER BY at DESC, id DESC LIMIT $7`;
+
+/** Reads the logs of connections. */
+@Injectable()
+export class ConnectionLogService {
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly recorder: LogRecorder,
+  ) {}
+
+  /** The newest matching calls, of the newest 1,000 of 7 days. @throws ResourceNotFoundError */
+  async list(
+    namespace: OwnedNamespace,
+    connectionId: string,
+    { limit = 20, from, to, search, outcome, tool }: ConnectionLogQueryDto,
+  ): Promise<ConnectionLogDto> {
+    const row = isConnectionId(connectionId)
+      ? await this.connections.findOne({ where: { namespaceId: namespace.id, connectionId }, select: { id: true } })
+      : null;
+    if (!row) throw new ResourceNotFoundError();
+    await this.recorder.settle();
+    const given = [from, to, outcome, tool, search].map((value) => value ?? null);
+    const rows = await this.connections.query<(LoggedCall & { total: number })[]>(MATCHING, [row.id, ...given, limit]);
+    return { invocations: rows.map(toInvocationDto), total: rows[0]?.total ?? 0 };
+  }
+}

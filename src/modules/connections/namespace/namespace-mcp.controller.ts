@@ -1,0 +1,118 @@
+import type { ServerResponse } from 'node:http';
+import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiQuery, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { HttpFront } from '../../../mcp/front/http-front.js';
+import { separators } from '../../../mcp/union/member-names.js';
+import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { Access } from '../../auth/access.decorator.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { Direct } from '../../auth/direct.decorator.js';
+import type { DirectRequest } from '../../auth/direct.decorator.js';
+import { namespaceParam, ownConnections } from '../connections.access.js';
+import { NamespaceUnions } from './namespace-unions.js';
+import { formOf } from './union-form.js';
+
+const listExample = {
+  jsonrpc: '2.0',
+  id: 1,
+  result: {
+    tools: [
+      {
+        name: 'my-first.echo',
+        description: 'Echoes back the input string',
+        inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+      },
+    ],
+    _meta: {
+      'slipway/failed': [
+        {
+          connectionId: 'local',
+          state: 'error',
+          message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
+        },
+      ],
+    },
+  },
+};
+
+@ApiTags('MCP')
+@Controller('connect/:namespace/.mcp')
+@ApiParam(namespaceParam)
+export class NamespaceMcpController {
+  constructor(
+    private readonly unions: NamespaceUnions,
+    private readonly front: HttpFront,
+  ) {}
+
+  /**
+   * Use all connections of a namespace as one MCP server. Tools and prompts are named `connectionId.name`; resources have
+   * `connection://connectionId/` in front of their URI. A name that can be read in two ways means the connection with the
+   * longer id; what is shadowed by that is left out of lists, which say so in `_meta["slipway/shadowed"]`. The newest 1,000
+   * connections take part, up to 100 on each page of a list. One that fails or waits for its user fails nothing: it stands
+   * in `_meta["slipway/failed"]`.
+   */
+  @Post()
+  @HttpCode(200)
+  @Direct()
+  @Access('connections:execute', ownConnections)
+  @ApiQuery({
+    name: 'separator',
+    required: false,
+    schema: { type: 'string', enum: [...separators], default: '.' },
+    description:
+      'What stands between connection and name. `__` is for model APIs that refuse dots, and replaces them all.',
+  })
+  @ApiQuery({
+    name: 'mode',
+    required: false,
+    schema: { type: 'string', enum: ['all', 'search'], default: 'all' },
+    description:
+      '`search` offers three tools, `search_tools`, `describe_tool` and `call_tool`, so that a thousand tools do not ' +
+      "fill a model's context.",
+  })
+  @ApiBody({
+    schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
+    description: 'One JSON-RPC message.',
+  })
+  @ApiOkResponse({
+    description: 'The JSON-RPC response; as an event stream when notifications precede it.',
+    content: {
+      'application/json': { schema: { type: 'object', example: listExample } },
+      'text/event-stream': { schema: { type: 'string' } },
+    },
+  })
+  @ApiResponse({ status: 202, description: 'A notification was taken.' })
+  @ApiErrors(400, 404, {
+    status: 403,
+    text: 'A web page of another site asked.',
+    message: 'The Origin header names a web site that is not this service',
+  })
+  async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    const { grant, url } = request;
+    const namespace = grant.namespace as OwnedNamespace;
+    const form = formOf(url ?? '');
+    await this.front.serve(request, response, async () => ({
+      channel: this.unions.find(namespace, form),
+      principal: grant.caller.keyId,
+      target: `${namespace.id} ${form.separator} ${form.isSearched}`,
+    }));
+  }
+
+  /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
+  @Get()
+  @Direct()
+  @ApiExcludeEndpoint()
+  @Access('connections:execute', ownConnections)
+  stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
+  }
+
+  /** Ends a client's session. Without one there is nothing to end. */
+  @Delete()
+  @Direct()
+  @ApiExcludeEndpoint()
+  @Access('connections:execute', ownConnections)
+  end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
+  }
+}

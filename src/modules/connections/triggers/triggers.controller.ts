@@ -1,0 +1,90 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { SuccessDto } from '../../../platform/http/success.dto.js';
+import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { connectionIdParam, namespaceParam, ownConnections } from '../connections.access.js';
+import {
+  SubscribeTriggerDto,
+  TriggerDto,
+  triggerExample,
+  TriggerSubscriptionDto,
+  UnsubscribeTriggerDto,
+} from './trigger.dto.js';
+import { TriggersService } from './triggers.service.js';
+
+const triggerParam = { name: 'triggerName', description: "The trigger's name.", example: 'page.updated' };
+
+const failures = [
+  404,
+  {
+    status: 502,
+    text: 'The MCP server is down, or refused it.',
+    message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
+  },
+];
+
+@ApiTags('Triggers')
+@Controller('connect/:namespace/:connectionId/.triggers')
+@ApiParam(namespaceParam)
+@ApiParam(connectionIdParam)
+export class TriggersController {
+  constructor(private readonly triggers: TriggersService) {}
+
+  /** List the triggers of a connection. Preview. Empty for a server that has none. */
+  @Get()
+  @Access('connections:read', ownConnections)
+  @ApiOkResponse({ type: [TriggerDto], example: [triggerExample] })
+  @ApiErrors(...failures)
+  list(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<TriggerDto[]> {
+    return this.triggers.list(namespace, id);
+  }
+
+  /** Get one trigger. Preview. */
+  @Get(':triggerName')
+  @ApiParam(triggerParam)
+  @Access('connections:read', ownConnections)
+  @ApiOkResponse({ type: TriggerDto, example: triggerExample })
+  @ApiErrors(...failures)
+  get(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') id: string,
+    @Param('triggerName') name: string,
+  ): Promise<TriggerDto> {
+    return this.triggers.get(namespace, id, name);
+  }
+
+  /**
+   * Subscribe to a trigger, or extend the subscription with the same params and URL. Preview. The MCP server sends the
+   * events itself, straight to the URL, signed with the secret (Standard Webhooks).
+   */
+  @Post(':triggerName')
+  @HttpCode(200)
+  @ApiParam(triggerParam)
+  @Access('connections:execute', ownConnections)
+  @ApiOkResponse({ type: TriggerSubscriptionDto })
+  @ApiErrors(400, ...failures)
+  subscribe(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') id: string,
+    @Param('triggerName') name: string,
+    @Body() body: SubscribeTriggerDto,
+  ): Promise<TriggerSubscriptionDto> {
+    return this.triggers.subscribe(namespace, id, name, body);
+  }
+
+  /** End a subscription, named by its params and URL. Preview. One that is not extended ends by itself. */
+  @Delete(':triggerName')
+  @ApiParam(triggerParam)
+  @Access('connections:execute', ownConnections)
+  @ApiErrors(400, ...failures)
+  unsubscribe(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') id: string,
+    @Param('triggerName') name: string,
+    @Body() body: UnsubscribeTriggerDto,
+  ): Promise<SuccessDto> {
+    return this.triggers.unsubscribe(namespace, id, name, body);
+  }
+}

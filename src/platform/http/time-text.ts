@@ -1,0 +1,30 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiProperty } from '@nestjs/swagger';
+import { Transform } from 'class-transformer';
+import { IsDate, IsOptional } from 'class-validator';
+
+/** A date, with or without a time, `T` or a blank between them, with or without a zone. */
+const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:?\d\d)?)?$/i;
+
+/** The moment a text means; null when it means none. Without a zone it is UTC, as the times we write are. */
+export function parseTime(text: string): Date | null {
+  const [, day, time = '00:00', zone = 'Z'] = TIME.exec(text.trim()) ?? [];
+  if (day === undefined) return null;
+  const date = new Date(`${day}T${time}${zone.toUpperCase()}`);
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+/** A moment as log entries show it: `YYYY-MM-DD HH:MM:SS` in UTC (Spec 2.5). */
+export function toTimeText(date: Date): string {
+  return date.toISOString().slice(0, 19).replace('T', ' ');
+}
+
+/** An optional moment in a query: ISO 8601, or as log entries show it. */
+export function IsTime(): PropertyDecorator {
+  return applyDecorators(
+    ApiProperty({ type: String, required: false, example: '2026-11-20T10:15:00Z' }),
+    IsOptional(),
+    Transform(({ value }: { value: unknown }) => (typeof value === 'string' ? (parseTime(value) ?? value) : value)),
+    IsDate({ message: '$property must be a time such as 2026-11-20T10:15:00Z' }),
+  );
+}
