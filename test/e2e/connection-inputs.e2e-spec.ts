@@ -6,6 +6,7 @@ import { createConnection, createNamespace, createServer } from '../support/fact
 import { startGuarded } from '../support/guarded-upstream.js';
 import { newPerson, type Person } from '../support/person.js';
 import { releaseServer } from '../support/server-rows.js';
+import { until } from '../support/until.js';
 import { freePort } from '../support/upstream-net.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
@@ -160,6 +161,13 @@ describe('a connection to a server that wants values', () => {
           data: { setupUrl, missing: { headers: ['X-Given-Key'], query: ['region'] }, http: expect.any(Object) },
         },
       });
+      // The link is told, and kept nowhere.
+      const log = await until(async () => {
+        const { body: read } = await app.as(owner).get(`${path}/logs`);
+        return (read as { total: number }).total >= 2 && JSON.stringify(read);
+      }, 'both calls stand in the log');
+      expect(log).toContain('Input required');
+      expect(log).not.toContain('signature');
     },
   );
 

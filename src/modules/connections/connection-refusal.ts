@@ -2,6 +2,7 @@ import { UpstreamAuthRequiredError } from '../../mcp/mcp-errors.js';
 import { AuthorizationRequiredError } from '../credentials/credentials.errors.js';
 import { FrontRefusal } from '../../mcp/front/front.errors.js';
 import { rpcCode } from '../../mcp/protocol.js';
+import { DomainError } from '../../platform/errors/domain-error.js';
 import { InputInvalidError, InputRequiredError } from '../releases/run.errors.js';
 
 /** Somebody must authorize: the upstream refused what it was sent, or the stored authorization has ended. */
@@ -44,6 +45,18 @@ export class ConnectionInputError extends FrontRefusal {
   }
 }
 
+/** {@link ConnectionInputError} for those who read no `data`; the message names what lacks, and where to give it. */
+export class ConnectionInputRequiredError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'input_required';
+  readonly original: Error;
+
+  constructor({ sentence, original }: ConnectionInputError) {
+    super(sentence);
+    this.original = original;
+  }
+}
+
 /** A failure as those who call the connection hear it: with the page where a person can end it, if there is one. */
 export function withSetupUrl(failure: Error, setupUrl: () => string): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
@@ -55,8 +68,11 @@ export function withSetupUrl(failure: Error, setupUrl: () => string): Error {
   return failure;
 }
 
-/** What {@link withSetupUrl} was given. */
-export function originalOf(failure: unknown): unknown {
-  const isOurs = failure instanceof ConnectionAuthRequiredError || failure instanceof ConnectionInputError;
+/** What {@link withSetupUrl} was given: without the link, which is nobody's to keep. */
+export function originalOf<T>(failure: T): T | Error {
+  const isOurs =
+    failure instanceof ConnectionAuthRequiredError ||
+    failure instanceof ConnectionInputError ||
+    failure instanceof ConnectionInputRequiredError;
   return isOurs ? failure.original : failure;
 }

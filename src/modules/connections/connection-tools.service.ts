@@ -13,10 +13,10 @@ import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import type { ConnectionLink } from './connection-link.js';
 import { ConnectionLinks } from './connection-links.js';
-import { ConnectionInputError } from './connection-refusal.js';
+import { ConnectionInputError, ConnectionInputRequiredError } from './connection-refusal.js';
 import { statusAfter } from './connection-status.js';
 import { Connection } from './connection.entity.js';
-import { ConnectionInputRequiredError, ResourceNotFoundError, ToolError } from './connections.errors.js';
+import { ResourceNotFoundError, ToolError } from './connections.errors.js';
 import type { CallRecord } from './log/call-record.js';
 
 /** Connections whose tools one answer holds at most, and how many upstreams are asked at once for it. */
@@ -138,7 +138,7 @@ async function inWords<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    throw error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error.sentence) : error;
+    throw error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
   }
 }
 

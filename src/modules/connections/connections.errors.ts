@@ -39,9 +39,3 @@ export class ToolError extends DomainError {
   readonly kind = 'unprocessable';
   readonly code = 'tool_error';
 }
-
-/** The connection lacks values that its server wants, or has wrong ones; the message names them and where to give them. */
-export class ConnectionInputRequiredError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'input_required';
-}
