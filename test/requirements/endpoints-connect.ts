@@ -266,7 +266,6 @@ export const connectEndpoints = {
   'connection:put:input-url': {
     source: 'Field',
     behavior: 'An `input_required` connection accepts a URL with the same host and path and another query.',
-    pending: 'connections',
   },
   'connection:put:id-pattern': {
     source: 'House',
