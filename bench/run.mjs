@@ -189,7 +189,7 @@ const statOf = (pid) => {
 };
 
 /** CPU time used so far: of the process itself, and of everything below it (the embedded database). */
-function cpuUsOf(pid) {
+export function cpuUsOf(pid) {
   if (!existsSync('/proc/self/stat')) return { own: NaN, below: NaN };
   const stats = new Map();
   for (const name of readdirSync('/proc')) {

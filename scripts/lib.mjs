@@ -53,13 +53,9 @@ export function ensureInstalled() {
   if (readText(stamp) === installHash()) return;
   if (!lockMatchesInstalled()) {
     process.stdout.write('Installing packages…\n');
-    // Started by npm, its own program is known; else the one on the PATH. NODE_ENV=production must not drop the compiler.
+    // NODE_ENV=production must not drop the compiler.
     const args = ['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
-    const npm = process.env.npm_execpath;
-    const result =
-      npm && npm.endsWith('.js')
-        ? spawnSync(process.execPath, [npm, ...args], { cwd: root, encoding: 'utf8' })
-        : spawnSync('npm', args, { cwd: root, encoding: 'utf8', shell: process.platform === 'win32' });
+    const result = npm(args, { cwd: root, encoding: 'utf8' });
     if (result.error || result.status !== 0) {
       fail(`Installing packages failed: ${npmReason(result)} (Run "npm ci" to see all of its output.)`);
     }
@@ -98,6 +94,13 @@ export function ensureBuilt() {
   } finally {
     release();
   }
+}
+
+/** Runs npm to its end: the one that started us, else the one on the PATH. @returns what `spawnSync` returns */
+export function npm(args, options) {
+  const started = process.env.npm_execpath;
+  if (started && started.endsWith('.js')) return spawnSync(process.execPath, [started, ...args], options);
+  return spawnSync('npm', args, { ...options, shell: process.platform === 'win32' });
 }
 
 /** All three, in the order a fresh clone needs them. */

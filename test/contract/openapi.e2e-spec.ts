@@ -9,6 +9,7 @@ import { startAuthorizationServer, type AuthorizationServer } from '../support/a
 import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
 import { images } from '../support/icons.js';
 import { until } from '../support/until.js';
+import { openTunnel } from '../support/uplink-client.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 import { startRepositoryHost } from '../support/repository-host.js';
@@ -81,6 +82,7 @@ const open = new Set([
 
 /** Routes that are answered and not worth a line in the document. */
 const undocumented = [
+  'POST /internal/uplink/{connection}/{tunnel}',
   'GET /connect/{namespace}/{connectionId}/mcp',
   'DELETE /connect/{namespace}/{connectionId}/mcp',
   'GET /connect/{namespace}/.mcp',
@@ -672,6 +674,15 @@ describe('the answers of the service', () => {
       await ask('GET /connect/{namespace}', 404, { namespace }, undefined, other);
       await ask('GET /connect/{namespace}/{connectionId}', 200, mine);
       await ask('GET /connect/{namespace}/{connectionId}', 404, { namespace, connectionId: 'none' });
+
+      const local = { namespace, connectionId: 'local' };
+      const paired = 'GET /connect/{namespace}/{connectionId}/uplink';
+      expect((await ask(one, 201, local, { transport: 'uplink' })).status.reason).toBe('uplink_waiting');
+      await ask(paired, 503, local);
+      const tunnel = await openTunnel({ url }, { key }, `/${namespace}/local`);
+      await ask(paired, 200, local);
+      await ask(paired, 404, mine);
+      await tunnel.close();
 
       // Tools
       const list = 'GET /connect/{namespace}/{connectionId}/.tools';

@@ -94,6 +94,8 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     qualifiedName: encodeURIComponent(server),
     server: server.split('/')[1] ?? '',
     connectionId,
+    connection: releaseId,
+    tunnel: '1',
     toolPath: 'echo',
     slug: isSkill ? 'review' : server.replace('/', '--'),
     path: isSkill ? 'SKILL.md' : 'mcp',
@@ -340,6 +342,8 @@ describe('a request without a valid key', () => {
 const unfit: Record<string, number> = {
   'POST /servers/:qualifiedName/releases/:id/resume': 400,
   'GET /servers/:qualifiedName/download': 404,
+  // The connection of the estate leads to a URL.
+  'GET /connect/:namespace/:connectionId/uplink': 404,
   // It comes after an upload.
   'POST /skills/:namespace/:slug/sync': 422,
 };
@@ -374,11 +378,13 @@ describe('a valid key', () => {
     expect(await stateOf(own)).toMatchObject({ namespaces: expect.any(Array), servers: [], connections: [] });
   });
 
-  it('routes without a key are those of monitors and of people with a setup link, and need none', async () => {
+  it('routes without a key are those of monitors, of people with a setup link and of our own processes, and need none', async () => {
     const open = routes.filter((route) => declarationOf(route) === 'public');
     const setup = ['GET /oauth/callback', 'GET /oauth/client.json', 'GET /setup/:token', 'POST /setup/:token'];
-    expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready'].toSorted());
-    const monitored = open.filter((route) => !setup.includes(nameOf(route)));
+    // Those of the processes among themselves, which hold a secret of their own.
+    const internal = ['POST /internal/uplink/:connection/:tunnel'];
+    expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready', ...internal].toSorted());
+    const monitored = open.filter((route) => ![...setup, ...internal].includes(nameOf(route)));
     for (const { response } of await walk(monitored, undefined)) expect(response.status).toBe(200);
     for (const { response } of await walk(monitored, 'Bearer nonsense')) expect(response.status).toBe(200);
     for (const { response } of await walk(open, 'Bearer nonsense')) expect(response.status).not.toBe(401);

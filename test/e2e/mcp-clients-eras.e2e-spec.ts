@@ -6,7 +6,6 @@ import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextproto
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { startAskingV1, startAskingV2, type AskingUpstream } from '../support/asking-upstreams.js';
-import type { Json } from '../support/calls.js';
 import { createConnection } from '../support/factories.js';
 import { ask, initialize, messagesOf, post } from '../support/front-calls.js';
 import { until } from '../support/until.js';

@@ -84,6 +84,15 @@ describe('a client of 2026-07-28', () => {
     expect(channel.calls[1]?.params).toBe('{"name":"x"}');
   });
 
+  verifies('mcp:bridge', 'reads what its revision demands where an upstream of its era left that out', async () => {
+    const channel = modernOf(({ method }) => (method === 'tools/call' ? text('done') : { resources: [], ttlMs: 5 }));
+    const { url } = await startFront(channel);
+    const called = await askModern(url, 'tools/call', { name: 'x' });
+    expect(called.body.result).toEqual({ resultType: 'complete', ...text('done') });
+    const listed = await askModern(url, 'resources/list');
+    expect(listed.body.result).toEqual({ resultType: 'complete', cacheScope: 'private', resources: [], ttlMs: 5 });
+  });
+
   verifies('mcp:bridge', 'reads the lists of a legacy upstream in its revision’s form', async () => {
     const annotated = (name: unknown) => ({
       type: 'object',
@@ -365,6 +374,11 @@ describe('a client of 2025-11-25 and older', () => {
     },
   );
 
+  verifies('mcp:bridge', 'is given no task to follow, which it never declared to take', async () => {
+    const { url } = await startFront(modernOf(() => ({ resultType: 'task', taskId: 't' })));
+    expect((await ask(url, call(1))).body.result).toMatchObject({ isError: true });
+  });
+
   verifies('mcp:input', 'is not asked for ever', async () => {
     const channel = modernOf(() => ({ resultType: 'input_required', requestState: 'again' }));
     const { url } = await startFront(channel);
@@ -527,6 +541,24 @@ describe('a batch', () => {
       const { status, body } = await ask(url, batch, headers);
       expect([status, body.error.code]).toEqual([400, -32600]);
     }
+  });
+});
+
+describe('the requests of one caller', () => {
+  verifies('mcp:vanish', 'are bounded in number, and free their place when they are over', async () => {
+    const channel = legacyOf(() => new Promise(() => undefined));
+    const { url } = await startFront(channel);
+    const leaving = new AbortController();
+    const held = Array.from({ length: 1_024 }, (_, i) => post(url, call(i), {}, leaving.signal).catch(() => undefined));
+    await until(() => channel.running === 1_024, 'all of them run', 30_000);
+    const more = await ask(url, call(1));
+    expect([more.status, more.headers.get('retry-after'), more.body.jsonrpc]).toEqual([429, '1', '2.0']);
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+    expect((await ask(url, ping, { authorization: 'Bearer two' })).status).toBe(200);
+    leaving.abort();
+    await Promise.all(held);
+    await until(async () => (await ask(url, ping)).status === 200, 'there is room again');
+    expect(channel.running).toBe(0);
   });
 });
 

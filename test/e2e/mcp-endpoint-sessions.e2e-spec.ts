@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect } from '@jest/globals';
-import type { Json } from '../support/calls.js';
 import { ask, initialize, KEY, messagesOf, modern, post, read } from '../support/front-calls.js';
 import { startFront, TestRelay, type TestFront } from '../support/front.js';
 import { ScriptedChannel } from '../support/scripted-channel.js';

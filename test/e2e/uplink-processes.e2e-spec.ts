@@ -251,11 +251,13 @@ describe('a process that is killed', () => {
 describe('signs of life', () => {
   verifies('uplink:ping', 'keep a local server that is quiet, and one that is silent is dropped', async () => {
     const [quiet, silent] = await Promise.all([uplink(), uplink()]);
-    const [alive, dead] = [await paired(app, quiet), await paired(app, silent, { isSilent: true })];
+    const [alive, dead] = [await paired(app, quiet), await paired(app, silent)];
     let pings = 0;
     alive.socket.on('ping', () => (pings += 1));
-    expect((await dead.closed).code).toBe(1006);
+    dead.socket.pause();
     await untilState(app, owner, silent, 'disconnected');
+    dead.socket.resume();
+    expect((await dead.closed).code).toBe(1006);
     await until(() => pings >= 4, 'the other one is asked on');
     expect(alive.socket.readyState).toBe(alive.socket.OPEN);
   });

@@ -23,8 +23,6 @@ export interface UplinkOptions {
   /** In place of the connection's own path. */
   path?: string;
   headers?: Record<string, string>;
-  /** Answers no protocol ping. */
-  isSilent?: boolean;
 }
 
 /** The handshake was answered with something else than 101. */
@@ -49,7 +47,7 @@ export class UplinkClient {
     readonly socket: WebSocket,
     private readonly options: UplinkOptions,
   ) {
-    socket.on('message', (data: Buffer) => void this.onMessage(JSON.parse(data.toString()) as Message));
+    socket.on('message', (data: Buffer) => void this.onMessage(JSON.parse(data.toString())));
     this.closed = once(socket, 'close').then(([code, reason]) => ({ code: Number(code), reason: String(reason) }));
   }
 
@@ -99,14 +97,14 @@ export class UplinkClient {
 /** Opens the tunnel of the connection at `path`, without waiting for what the service makes of it. */
 export async function openTunnel(
   app: Pick<TestApp, 'url'>,
-  account: TestAccount | undefined,
+  account: Pick<TestAccount, 'key'> | undefined,
   path: string,
   options: UplinkOptions = {},
 ): Promise<UplinkClient> {
-  const { force = false, headers = {}, isSilent = false } = options;
+  const { force = false, headers = {} } = options;
   const key: Record<string, string> = account ? { authorization: `Bearer ${account.key}` } : {};
   const url = `${app.url.replace('http', 'ws')}${options.path ?? path}${force ? '?force=1' : ''}`;
-  const socket = new WebSocket(url, { headers: { ...key, ...headers }, autoPong: !isSilent });
+  const socket = new WebSocket(url, { headers: { ...key, ...headers } });
   await new Promise<void>((resolve, reject) => {
     socket.once('open', resolve);
     socket.once('error', reject);
@@ -145,7 +143,7 @@ export async function untilState(
   const connection = await until(async () => {
     const { body } = await app.as(account).get(path);
     return body.status?.state === state && (serverName === undefined || body.serverInfo?.name === serverName)
-      ? (body as Message)
+      ? body
       : null;
   }, `the connection is ${state}`);
   return connection.status;

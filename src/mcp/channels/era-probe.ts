@@ -45,13 +45,15 @@ export async function findEra(wire: HttpWire): Promise<Found> {
 }
 
 function lookAt(wire: HttpWire): Promise<Look> {
-  return wire.look({
-    method: 'server/discover',
-    era: 'modern',
-    params: withEnvelope(undefined),
-    headers: { ...modernHeaders(wire), 'mcp-method': 'server/discover' },
-    timeoutMs: Math.min(wire.target.connectTimeoutMs, PROBE_MS_MAX),
-  });
+  const method = 'server/discover';
+  return wire.look(
+    { method, params: withEnvelope(undefined) },
+    {
+      era: 'modern',
+      headers: { ...modernHeaders(wire), 'mcp-method': method },
+      timeoutMs: Math.min(wire.target.connectTimeoutMs, PROBE_MS_MAX),
+    },
+  );
 }
 
 async function ofResult(wire: HttpWire, reply: McpReply): Promise<Found> {

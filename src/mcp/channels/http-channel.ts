@@ -49,7 +49,15 @@ export class HttpChannel implements Channel {
   }
 
   async request(call: McpCall): Promise<McpReply> {
-    return this.withDialect(call.timeoutMs, call, (dialect, ms) => dialect.request(call, ms), replyIn);
+    const { value } = this.choice;
+    if (!value) return this.withDialect(call.timeoutMs, call, (dialect, ms) => dialect.request(call, ms), replyIn);
+    try {
+      return await value.dialect.request(call, call.timeoutMs);
+    } catch (error) {
+      if (!(error instanceof EraContradictedError)) throw error;
+      await this.doubt(value);
+      return this.withDialect(call.timeoutMs, call, (dialect, ms) => dialect.request(call, ms), replyIn);
+    }
   }
 
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {

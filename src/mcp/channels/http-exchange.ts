@@ -54,6 +54,8 @@ export interface ExchangeAnswer {
 export interface ResumePoint {
   lastEventId: string;
   retryMs: number | null;
+  /** What is left of the request's time. */
+  leftMs: number;
 }
 
 /**
@@ -191,7 +193,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     const { status, headers, contentType, sse } = this;
     const answer: ExchangeAnswer = { status, headers, contentType, text };
     if (text === null && sse && sse.lastEventId !== '') {
-      answer.resume = { lastEventId: sse.lastEventId, retryMs: sse.retryMs };
+      const { timeoutMs, extendWithEvents } = this.request;
+      const leftMs = extendWithEvents ? timeoutMs : Math.max(1, timeoutMs - (Date.now() - this.startedAt));
+      answer.resume = { lastEventId: sse.lastEventId, retryMs: sse.retryMs, leftMs };
     }
     this.resolve(answer);
   }

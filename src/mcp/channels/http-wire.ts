@@ -38,11 +38,14 @@ export interface HttpTarget {
   connectTimeoutMs: number;
 }
 
-/** One request as it goes over the wire, in a session or to open one. */
-export interface WireRequest extends McpCall {
+/** How a request goes over the wire, in a session or to open one. */
+export interface WireManner {
   headers: Headers;
   /** How the upstream's results are to be read. */
   era: Era;
+  timeoutMs: number;
+  /** Sent in place of the call's own params. */
+  params?: string;
   /** Answers that mean the session is gone reject with {@link SessionLostError}. */
   mayLoseSession?: boolean;
   /** A stream that breaks is taken up again where it broke. */
@@ -50,6 +53,9 @@ export interface WireRequest extends McpCall {
   /** What the upstream asks during the call; without it, it hears that nobody answers. */
   questions?: Questions;
 }
+
+/** The request of a {@link McpCall}, less its own time. */
+export type WireCall = Omit<McpCall, 'timeoutMs'>;
 
 /** What an endpoint answered, MCP or not. */
 export interface Look {
@@ -88,17 +94,15 @@ export class HttpWire {
    *
    * @throws UpstreamFailure, SessionLostError
    */
-  async ask(request: WireRequest): Promise<{ reply: McpReply; headers: IncomingHttpHeaders }> {
+  async ask(call: WireCall, manner: WireManner): Promise<{ reply: McpReply; headers: IncomingHttpHeaders }> {
     const id = this.takeId();
-    const left = request.isResumable ? deadlineIn(request.timeoutMs) : undefined;
     let found: McpReply | null = null;
-    const sent = this.toExchange(id, request, (reply) => (found = reply));
+    const sent = this.toExchange(id, call, manner, (reply) => (found = reply));
     let answer = await this.send(sent);
-    if (left && found === null && answer.resume) {
-      const timeLeft = request.onNotification ? () => request.timeoutMs : left;
-      answer = await resumed((again) => this.send(again), sent, answer, timeLeft);
+    if (manner.isResumable && found === null && answer.resume) {
+      answer = await resumed((again) => this.send(again), sent, answer);
     }
-    return { reply: found ?? this.replyIn(answer, id, request), headers: answer.headers };
+    return { reply: found ?? this.replyIn(answer, id, manner), headers: answer.headers };
   }
 
   /**
@@ -106,13 +110,13 @@ export class HttpWire {
    *
    * @throws UpstreamFailure when nothing does, or it wants authorization
    */
-  async look(request: WireRequest): Promise<Look> {
+  async look(call: WireCall, manner: WireManner): Promise<Look> {
     const id = this.takeId();
     let found: McpReply | null = null;
-    const { status, headers, text } = await this.send(this.toExchange(id, request, (reply) => (found = reply)));
+    const { status, headers, text } = await this.send(this.toExchange(id, call, manner, (reply) => (found = reply)));
     this.requireAuthorized(status, headers);
     const head = text === null ? null : parseMessage(text);
-    const reply = found ?? (head && text !== null ? replyTo(id, text, head, request.era) : null);
+    const reply = found ?? (head && text !== null ? replyTo(id, text, head, manner.era) : null);
     return { status, location: locationOf(headers.location, this.target.url), reply };
   }
 
@@ -162,14 +166,19 @@ export class HttpWire {
     return answer;
   }
 
-  private toExchange(id: number, request: WireRequest, onReply: (reply: McpReply) => void): ExchangeRequest {
-    const { headers, method, params, timeoutMs, onNotification, cancellation, isResumable, timing } = request;
-    let { questions } = request;
+  private toExchange(
+    id: number,
+    { method, params, onNotification, cancellation, timing }: WireCall,
+    manner: WireManner,
+    onReply: (reply: McpReply) => void,
+  ): ExchangeRequest {
+    const { headers, timeoutMs, era, isResumable } = manner;
+    let { questions } = manner;
     return {
       url: this.target.url,
       method: 'POST',
       headers,
-      body: requestText(id, method, params),
+      body: requestText(id, method, manner.params ?? params),
       timeoutMs,
       extendWithEvents: onNotification !== undefined,
       isHeld: questions && (() => questions?.isHolding(timeoutMs) ?? false),
@@ -180,7 +189,7 @@ export class HttpWire {
         const head = parseMessage(data);
         if (!head) throw notMcp(this.target.url, '', data);
         if (typeof head.method !== 'string') {
-          const reply = replyTo(id, data, head, request.era);
+          const reply = replyTo(id, data, head, era);
           if (reply) onReply(reply);
           return reply !== null;
         }
@@ -224,7 +233,7 @@ export class HttpWire {
     throw new UpstreamAuthRequiredError(Object.keys(this.target.headers).length > 0, challenges, wantsMore);
   }
 
-  private replyIn(answer: ExchangeAnswer, id: number, { mayLoseSession, era }: WireRequest): McpReply {
+  private replyIn(answer: ExchangeAnswer, id: number, { mayLoseSession, era }: WireManner): McpReply {
     const { url } = this.target;
     const { status, contentType, text } = answer;
     this.requireAuthorized(status, answer.headers);

@@ -1,5 +1,4 @@
 import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../channel.js';
-import { deadlineIn } from '../deadline.js';
 import { UpstreamError } from '../mcp-errors.js';
 import type { ServerHello } from '../protocol.js';
 import { EraContradictedError, HandshakeRefusedError, isOutOfPlace, mayRepeat, type Dialect } from './dialect.js';
@@ -69,23 +68,27 @@ export class LegacyDialect implements Dialect {
   }
 
   private async requestIn(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
-    const left = deadlineIn(timeoutMs);
-    const session = slot.value ?? (await this.session(slot, timeoutMs, call));
+    const from = performance.now();
+    const left = () => Math.max(1, from + timeoutMs - performance.now());
+    const open = slot.value;
+    const session = open ?? (await this.session(slot, timeoutMs, call));
     try {
-      return await session.request(call, left(), false);
+      return await session.request(call, open ? timeoutMs : left(), false);
     } catch (error) {
-      if (error instanceof SessionLostError) {
-        slot.lose(session);
-        if (slot === this.plain) this.listeners.restart();
-        if (this.options.isDoubtful()) {
-          throw new EraContradictedError(
-            new UpstreamError(`${this.options.url.host} forgot the session again and again.`),
-          );
-        }
-      } else if (!mayRepeat(call, error)) throw error;
+      if (error instanceof SessionLostError) this.forget(slot, session);
+      else if (!mayRepeat(call, error)) throw error;
       const again = slot.value ?? (await this.session(slot, left(), call));
       return again.request(call, left(), true);
     }
+  }
+
+  /** @throws EraContradictedError when so old a verdict may be wrong by now */
+  private forget(slot: SessionSlot, session: LegacySession): void {
+    slot.lose(session);
+    if (slot === this.plain) this.listeners.restart();
+    const { isDoubtful, url } = this.options;
+    if (!isDoubtful()) return;
+    throw new EraContradictedError(new UpstreamError(`${url.host} forgot the session again and again.`));
   }
 
   /** The session, opened unless it is. @throws EraContradictedError when the server refuses one as a modern one does */

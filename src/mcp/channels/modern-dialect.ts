@@ -105,8 +105,7 @@ export class ModernDialect implements Dialect {
   }
 
   private async send(call: McpCall, timeoutMs: number): Promise<McpReply> {
-    const { reply } = await this.wire.ask({
-      ...call,
+    const { reply } = await this.wire.ask(call, {
       era: 'modern',
       headers: this.headersOf(call),
       params: withEnvelope(call.params, call.profile?.capabilities),

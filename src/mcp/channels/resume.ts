@@ -1,4 +1,5 @@
 import type { Cancellation } from '../cancellation.js';
+import { deadlineIn } from '../deadline.js';
 import { CallerLeftError, UpstreamError } from '../mcp-errors.js';
 import { STREAM_MS_MAX, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
 
@@ -13,17 +14,17 @@ const RETRY_MS_MAX = 60_000;
  * Takes up the stream of a legacy answer where it broke, by GET with `Last-Event-ID`: the call still runs, so this is no
  * repeat. Gives the answer whose stream brought the message that was waited for; else the broken one, without it.
  *
- * @param timeLeft how long the call may still take
  * @throws UpstreamFailure when the deadline passes or the caller leaves
  */
 export async function resumed(
   send: (request: ExchangeRequest) => Promise<ExchangeAnswer>,
   request: ExchangeRequest,
   broken: ExchangeAnswer,
-  timeLeft: () => number,
 ): Promise<ExchangeAnswer> {
   const { 'content-type': _, ...headers } = request.headers;
   const until = Date.now() + STREAM_MS_MAX;
+  const left = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
+  const timeLeft = () => (request.extendWithEvents ? request.timeoutMs : left());
   let last = broken;
   for (let tries = 0; tries < TRIES_MAX && last.resume && Date.now() < until; tries += 1) {
     const { lastEventId, retryMs } = last.resume;

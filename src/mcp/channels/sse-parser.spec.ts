@@ -90,4 +90,25 @@ describe('SseParser', () => {
     parser.push(Buffer.from('\n\n'));
     expect(parser.pending).toBe(0);
   });
+
+  it('remembers the id of the last whole event, a keep-alive too, if a header can carry it', () => {
+    const parser = new SseParser(() => undefined);
+    const ids = ['id: a\ndata: x\n\n', 'id: b\n', 'data:\n\n', 'id: é\ndata: x\n\n', 'data: y\n\nid: c\ndata: z'].map(
+      (text) => {
+        parser.push(Buffer.from(text));
+        return parser.lastEventId;
+      },
+    );
+    expect(ids).toEqual(['a', 'a', 'b', 'b', 'b']);
+  });
+
+  it('remembers when the server wants to be asked again, and tells events of other names', () => {
+    const others: string[][] = [];
+    const parser = new SseParser(
+      () => undefined,
+      (...other) => others.push(other),
+    );
+    parser.push(Buffer.from('retry: 250\nretry: soon\nevent: endpoint\ndata: /messages\n\n'));
+    expect([parser.retryMs, others]).toEqual([250, [['endpoint', '/messages']]]);
+  });
 });

@@ -36,13 +36,8 @@ export async function openStreamable(
 ): Promise<LegacySession> {
   const { url, headers: own, connectTimeoutMs: timeoutMs } = wire.target;
   const base = { ...own, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-  const { reply, headers } = await wire.ask({
-    method: 'initialize',
-    era: 'legacy',
-    params: initializeParams(profile?.capabilities),
-    headers: base,
-    timeoutMs,
-  });
+  const call = { method: 'initialize', params: initializeParams(profile?.capabilities) };
+  const { reply, headers } = await wire.ask(call, { era: 'legacy', headers: base, timeoutMs });
   if (reply.error) {
     const { code, message } = reply.error;
     throw new HandshakeRefusedError(refusalText(wire.target, message), modernHints.has(code));
@@ -95,8 +90,7 @@ class StreamableSession implements LegacySession {
     const id = wire.nextId;
     const questions = this.isInteractive ? this.begun(call) : undefined;
     try {
-      const { reply } = await wire.ask({
-        ...call,
+      const { reply } = await wire.ask(call, {
         era: 'legacy',
         headers,
         timeoutMs,

@@ -15,6 +15,8 @@ const KNOWN_MAX = 50_000;
 export class EraMemory {
   private readonly known = new LRUCache<string, EraVerdict>({ max: KNOWN_MAX });
   private readonly running = new Map<string, Promise<EraVerdict | null>>();
+  /** What is being forgotten: until then it must not be read again. */
+  private readonly forgetting = new Map<string, Promise<unknown>>();
   private readonly logger = new Logger('mcp');
 
   constructor(private readonly store: Pick<EraStore, 'read' | 'write' | 'forget'>) {}
@@ -47,10 +49,14 @@ export class EraMemory {
   async forget(url: URL, verdict: EraVerdict): Promise<void> {
     const key = keyOf(url);
     if (this.known.get(key)?.learnedAt === verdict.learnedAt) this.known.delete(key);
-    await this.withStore(() => this.store.forget(key, verdict));
+    const work = this.withStore(() => this.store.forget(key, verdict));
+    this.forgetting.set(key, work);
+    await work;
+    if (this.forgetting.get(key) === work) this.forgetting.delete(key);
   }
 
   private async learn(key: string, probe: () => Promise<EraVerdict>): Promise<EraVerdict> {
+    await this.forgetting.get(key);
     const stored = await this.withStore(() => this.store.read(key));
     if (!stored) return this.found(key, await probe());
     this.known.set(key, stored);

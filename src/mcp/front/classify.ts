@@ -1,5 +1,5 @@
 import { isObject } from '../../platform/text/json-object.js';
-import type { RpcHead } from '../messages.js';
+import { namedBy, type RpcHead } from '../messages.js';
 import { envelope, LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol.js';
 
 /** Every revision we serve clients of, newest first. */
@@ -35,16 +35,6 @@ export interface Envelope {
 
 /** Which rules a message goes by. `envelope` is null for notifications, which need none. */
 export type Classified = { era: 'legacy' } | { era: 'modern'; envelope: Envelope | null } | { era: null; fault: Fault };
-
-/** Which member of a method's params `Mcp-Name` repeats (MCP 2026-07-28, tasks extension). */
-const namedBy: ReadonlyMap<string, string> = new Map([
-  ['tools/call', 'name'],
-  ['prompts/get', 'name'],
-  ['resources/read', 'uri'],
-  ['tasks/get', 'taskId'],
-  ['tasks/update', 'taskId'],
-  ['tasks/cancel', 'taskId'],
-]);
 
 const legacy: Classified = { era: 'legacy' };
 

@@ -6,6 +6,7 @@ import { readBody } from '../../platform/http/request-body.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import type { Channel } from '../channel.js';
 import type { FrontRequest, FrontWatch } from './asked.js';
+import { ClientInput } from './client-input.js';
 import { whileConnected } from './client-gone.js';
 import {
   FrontRefusal,
@@ -72,8 +73,9 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
     this.sessions = new LiveSessions(relay, randomUUID());
     this.questions = new Questions(relay);
     const { ids, sessions, questions } = this;
+    const input = new ClientInput(sessions, questions);
     const [calls, notes] = [new UpstreamCalls(timeoutMs), new ToolNotes()];
-    const legacy = new LegacyFront({ calls, ids, sessions, questions, notes, timeoutMs });
+    const legacy = new LegacyFront({ calls, ids, sessions, input, notes, timeoutMs });
     const subscriptions = new Subscriptions(this.streams);
     const modern = new ModernFront({ calls, subscriptions, notes, timeoutMs });
     this.front = new McpFront({ legacy, modern, questions, calls });

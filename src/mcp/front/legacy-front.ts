@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { isObject } from '../../platform/text/json-object.js';
-import type { CallerProfile, ClientAnswer, McpReply, RpcError } from '../channel.js';
+import type { McpReply, RpcError } from '../channel.js';
 import { deadlineIn } from '../deadline.js';
 import { slice } from '../json-text.js';
 import { UpstreamAuthRequiredError } from '../mcp-errors.js';
 import { rpcCode, type ServerHello } from '../protocol.js';
+import { resultTypeOf } from '../result-type.js';
 import {
   errorText,
   hopError,
@@ -17,31 +18,24 @@ import {
 } from './answers.js';
 import type { Asked } from './asked.js';
 import { withLogLevel } from './bridge/hop.js';
-import { askedFor, inputRequired, retryParams, type InputRequest, type InputRequired } from './bridge/input.js';
+import { inputRequired, retryParams } from './bridge/input.js';
 import { legacyError, legacyResult } from './bridge/to-legacy.js';
-import { setupError, withElicitationId } from './bridge/url-elicitation.js';
+import { setupError } from './bridge/url-elicitation.js';
 import { isLogLevel } from './classify.js';
-import { askableOf, canAnswer, capabilitiesOf, isPage, takesPages } from './client-capabilities.js';
+import { askableOf, takesPages } from './client-capabilities.js';
+import { INPUT_MS_MAX, type ClientInput } from './client-input.js';
 import { agreedVersion, initializeResult } from './hello.js';
 import type { LiveSessions } from './live-sessions.js';
-import type { Questions } from './questions.js';
 import type { SessionIds } from './session-ids.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
-
-/** How often a modern upstream may ask for input during one call, and for how much at once. */
-const ROUNDS_MAX = 8;
-const INPUTS_MAX = 16;
-
-/** How long a client may take in all for what it is asked during one call. */
-const INPUT_MS_MAX = 10 * 60_000;
 
 /** What a legacy client's requests need besides their channel. */
 export interface LegacyParts {
   calls: UpstreamCalls;
   ids: SessionIds;
   sessions: LiveSessions;
-  questions: Questions;
+  input: ClientInput;
   notes: ToolNotes;
   timeoutMs: number;
 }
@@ -118,25 +112,26 @@ export class LegacyFront {
 
   private async call(asked: Asked): Promise<void> {
     const { own, request, sink, id, channel } = asked;
+    const { input } = this.parts;
     const level = this.levelOf(asked);
     const hears = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs)).era === 'modern';
     const params = isModern ? withLogLevel(own, level) : own;
     const left = deadlineIn(INPUT_MS_MAX);
-    const asking = this.askingOf(asked, left);
+    const asking = input.asking(asked, left);
     let next = params;
     for (let round = 0; ; round += 1) {
       const reply = await this.askUpstream(asked, { params: next, hears, ...asking });
       if (!reply) return;
       if (reply.era === 'legacy') return sink.reply(200, this.same(reply, id));
-      const input = reply.result && inputRequired(slice(reply.text, reply.result));
-      if (!input) return sink.reply(200, this.translated(asked, reply));
-      const unanswerable = this.unanswerable(asked, input, round);
+      const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
+      if (!wanted) return this.complete(asked, reply);
+      const unanswerable = input.unanswerable(asked, wanted, round);
       if (unanswerable) return this.giveUp(asked, unanswerable);
-      const answers = await this.collect(asked, input, left);
+      const answers = await input.collect(asked, wanted, left);
       if (request.cancellation.isCancelled) return;
-      next = retryParams(params, input, answers);
+      next = retryParams(params, wanted, answers);
     }
   }
 
@@ -159,32 +154,17 @@ export class LegacyFront {
     return session && this.parts.sessions.level(session, principal);
   }
 
-  /** How the client is asked back, if it can be: it has a session, declared something, and takes a stream. */
-  private askingOf(
-    { channel, request, sink }: Asked,
-    left: () => number,
-  ): {
-    profile: CallerProfile;
-    onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
-  } | null {
-    const { session, principal, acceptsStream, cancellation } = request;
-    const capabilities = session && acceptsStream ? capabilitiesOf(session.askable) : null;
-    if (!session || !capabilities) return null;
-    this.parts.sessions.uses(session, principal, channel);
-    const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
-      if (canAnswer(session.askable, { method, params })) {
-        return this.parts.questions.ask(session, { method, params }, sink, cancellation, left());
-      }
-      const message = `This client does not answer ${method}`;
-      return Promise.resolve({ error: { code: rpcCode.methodNotFound, message } });
-    };
-    return { profile: { key: session.key, capabilities }, onRequest };
-  }
-
   /** A legacy upstream's answer: as it is, unless it is about our hop. */
   private same(reply: McpReply, id: string): string {
     const hop = reply.error && hopError(reply.error);
     return hop ? rpcErrorText(id, hop) : withId(reply, id);
+  }
+
+  /** A task is an answer only to those who declare that they take them, which no client of these revisions can. */
+  private complete(asked: Asked, reply: McpReply): void {
+    const isTask = reply.text.includes('"task"') && resultTypeOf(reply) === 'task';
+    if (isTask) return this.giveUp(asked, 'The MCP server answered with a task, which this client cannot follow');
+    asked.sink.reply(200, this.translated(asked, reply));
   }
 
   private translated(asked: Asked, reply: McpReply): string {
@@ -208,36 +188,8 @@ export class LegacyFront {
     return changed ? rpcErrorText(id, changed) : withId(reply, id);
   }
 
-  /** Why what the upstream asks for cannot be had of this client, in words; null when it can. */
-  private unanswerable({ request }: Asked, { requests }: InputRequired, round: number): string | null {
-    const { session, acceptsStream } = request;
-    if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
-    if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
-    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.askable, one);
-    const open = requests.filter((one) => !can(one)).map(askedFor);
-    return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
-  }
-
   private giveUp({ method, id, sink }: Asked, why: string): void {
     sink.reply(200, method === 'tools/call' ? toolFailure(id, why) : errorText(id, rpcCode.internalError, why));
-  }
-
-  /** Asks the client everything at once; its answers, by the upstream's keys. */
-  private async collect(
-    { request, sink }: Asked,
-    { requests }: InputRequired,
-    left: () => number,
-  ): Promise<Map<string, ClientAnswer>> {
-    const { session, cancellation } = request;
-    if (!session) return new Map();
-    const answers = await Promise.all(
-      requests.map(async ({ key, method, params }) => {
-        const given = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
-        const answer = await this.parts.questions.ask(session, { method, params: given }, sink, cancellation, left());
-        return [key, answer] as const;
-      }),
-    );
-    return new Map(answers);
   }
 }
 

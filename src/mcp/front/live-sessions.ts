@@ -12,6 +12,9 @@ const REMEMBERED_EACH_MAX = 500;
 /** Resources one session may subscribe to. */
 export const SUBSCRIPTIONS_MAX = 100;
 
+/** Channels one session is remembered to have used; when a connection changes, it gets another one. */
+const CHANNELS_MAX = 8;
+
 /** Ended sessions that are refused before their ids run out; beyond it the first one to end is forgotten. */
 const ENDED_MAX = 10_000;
 
@@ -98,7 +101,9 @@ export class LiveSessions {
 
   /** The client has, or may have, an upstream session of its own there, which ends with its session here. */
   uses({ key }: ClientSession, principal: string, channel: Channel): void {
-    this.memory(principal, key).channels.add(channel);
+    const { channels } = this.memory(principal, key);
+    if (channels.size >= CHANNELS_MAX && !channels.has(channel)) channels.clear();
+    channels.add(channel);
   }
 
   /**

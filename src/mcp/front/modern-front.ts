@@ -16,7 +16,7 @@ import type { Asked } from './asked.js';
 import { paramFault } from './bridge/header-params.js';
 import { paramsForLegacy, paramsForModern } from './bridge/hop.js';
 import { mayAsk } from './bridge/input.js';
-import { isOfRequest, modernError, modernResult } from './bridge/to-modern.js';
+import { isOfRequest, modernError, modernResult, namesDemanded } from './bridge/to-modern.js';
 import {
   inputOfSetup,
   inputOfUrlError,
@@ -86,7 +86,7 @@ export class ModernFront {
     }
     if (method === 'tools/list') this.parts.notes.learn(channel, reply);
     if (reply.error) return this.failed(asked, envelope, reply, reply.error);
-    if (reply.era === 'modern') return sink.reply(200, withId(reply, id));
+    if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(
       200,
       withResult(reply, id, (result) => modernResult(method, result)),
@@ -110,13 +110,12 @@ export class ModernFront {
     const isRetry = isObject(params) && ('inputResponses' in params || 'requestState' in params);
     const era: Era | null =
       declares || isRetry || logLevel !== null ? (await channel.open(this.parts.timeoutMs)).era : null;
-    const profile: CallerProfile | undefined =
-      era === 'modern' && declares ? { key: request.caller, capabilities } : undefined;
     if (era === 'legacy') {
       return { era, hears, params: paramsForLegacy(isRetry ? originalParams(own) : own) };
     }
     const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
-    return { era, hears, params: forModern, ...(profile ? { profile } : {}) };
+    const profile: CallerProfile = { key: request.caller, capabilities };
+    return { era, hears, params: forModern, ...(declares ? { profile } : {}) };
   }
 
   /** The user refused to go to the page without which the call leads nowhere. */

@@ -5,6 +5,9 @@ import type { Askable } from './client-capabilities.js';
 /** A session id is good for this long, used or not; then its client initializes anew, as on any 404. */
 export const SESSION_MS_MAX = 24 * 60 * 60_000;
 
+/** Ids that were found good, kept so that the calls of a session need no signature each. */
+const OPENED_MAX = 10_000;
+
 /** What the ids we mint begin with. Others are invented by clients and mean nothing to us. */
 const MARK = 'sw1.';
 
@@ -25,6 +28,7 @@ export interface ClientSession {
  */
 export class SessionIds {
   private readonly secrets: Buffer[];
+  private readonly opened = new Map<string, ClientSession>();
 
   /** @param keys the service's own; the first one signs, all of them verify */
   constructor(keys: readonly { secret: Buffer }[]) {
@@ -51,14 +55,25 @@ export class SessionIds {
    */
   open(id: string | undefined, caller: string): ClientSession | null | undefined {
     if (!isOurs(id)) return undefined;
+    const name = `${id} ${caller}`;
+    const session = this.opened.get(name) ?? this.read(id, caller);
+    if (!session || session.expiresAt <= Date.now()) return null;
+    if (!this.opened.has(name)) {
+      if (this.opened.size >= OPENED_MAX) this.opened.delete(this.opened.keys().next().value as string);
+      this.opened.set(name, session);
+    }
+    return session;
+  }
+
+  /** What an id of our form says, if its signature holds. */
+  private read(id: string, caller: string): ClientSession | null {
     const [payload = '', signature = '', ...more] = id.slice(MARK.length).split('.');
     if (more.length > 0 || !this.secrets.some((secret) => isSame(signature, sign(secret, payload, caller))))
       return null;
     const [key = '', expires, version = '', ...bits] = Buffer.from(payload, 'base64url').toString().split(' ');
     const [elicitation = 0, sampling = 0, roots = 0] = bits.map(Number);
-    const expiresAt = Number(expires) * 1000;
-    if (expiresAt <= Date.now() || !(LEGACY_VERSIONS as readonly string[]).includes(version)) return null;
-    return { key, version, askable: { elicitation, sampling, roots }, expiresAt };
+    if (!(LEGACY_VERSIONS as readonly string[]).includes(version)) return null;
+    return { key, version, askable: { elicitation, sampling, roots }, expiresAt: Number(expires) * 1000 };
   }
 }
 

@@ -140,7 +140,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
-      if (!(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
+      if (isPost && !(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
       return { channel, principal: keyId, target: runnable.serverId };
     };
     try {

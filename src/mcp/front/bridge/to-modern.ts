@@ -6,7 +6,7 @@ import { rpcCode } from '../../protocol.js';
 import { rewriteItems } from './items.js';
 import { headerParamsOf } from './header-params.js';
 
-/** What a legacy upstream answers, as a client of 2026-07-28 reads it. Pure functions over JSON text. */
+/** What upstreams answer, above all legacy ones, as a client of 2026-07-28 reads it. Pure functions over JSON text. */
 
 /** Results that say how long they may be kept. */
 const cacheable: ReadonlySet<string> = new Set([
@@ -28,6 +28,15 @@ export function modernResult(method: string, result: string): string {
     ...(cacheable.has(method) && lacks(own, 'cacheScope') ? ['"cacheScope":"private"'] : []),
   ];
   return lacking.length === 0 ? own : withFirst(own, lacking.join(','));
+}
+
+/**
+ * Whether a modern upstream's answer names what the revision demands of a result, so that it passes as it is. Servers leave
+ * it out, and official clients then refuse the whole result. Only the words are looked for: inside, an answer is not read.
+ */
+export function namesDemanded(method: string, answer: string): boolean {
+  if (!answer.includes('"resultType"')) return false;
+  return !cacheable.has(method) || (answer.includes('"ttlMs"') && answer.includes('"cacheScope"'));
 }
 
 /**

@@ -9,12 +9,12 @@ const CONNECT_MS = 5_000;
 /** A line holds one message of a local server, up to 16 MB, escaped once more. */
 const LINE_CHARS_MAX = 64 * 1024 * 1024;
 
-/** An open request to another process. */
-export interface InternalStream {
-  /** 200, or what says that the other process does not hold what it was asked for. */
+/** The answer of another process, as it comes. */
+export interface InternalAnswer {
+  /** 200; 404 when the other process does not hold what it was asked for. */
   status: number;
-  /** Hears every line of the answer; once. */
-  read(onLine: (line: string) => void, onEnd: (error: Error | null) => void): void;
+  /** Hears every line; resolves when there are no more. Called once. @throws what the socket or the listener says */
+  lines(onLine: (line: string) => void): Promise<void>;
 }
 
 /**
@@ -30,7 +30,7 @@ export class InternalCalls {
    * @param whenLeft is handed what breaks the request off
    * @throws what the socket says
    */
-  async post(base: string, path: string, body: string, whenLeft: (leave: () => void) => void): Promise<InternalStream> {
+  async post(base: string, path: string, body: string, whenLeft: (leave: () => void) => void): Promise<InternalAnswer> {
     const left = new EventEmitter();
     whenLeft(() => left.emit('abort'));
     const answer = await request(`${base}${path}`, {
@@ -42,13 +42,9 @@ export class InternalCalls {
     });
     return {
       status: answer.statusCode,
-      read: (onLine, onEnd) => {
-        const lines = new LineReader(onLine);
-        answer.body.on('data', (chunk: Buffer) => {
-          if (!lines.push(chunk)) answer.body.destroy(new Error('a line of another process is too long'));
-        });
-        answer.body.once('end', () => onEnd(null));
-        answer.body.once('error', (error: Error) => onEnd(error));
+      lines: async (onLine) => {
+        const reader = new LineReader(onLine);
+        for await (const chunk of answer.body) reader.push(chunk as Buffer);
       },
     };
   }
@@ -62,8 +58,8 @@ class LineReader {
 
   constructor(private readonly onLine: (line: string) => void) {}
 
-  /** @returns false when a line grows too long */
-  push(chunk: Buffer): boolean {
+  /** @throws Error when a line grows too long */
+  push(chunk: Buffer): void {
     const [first = '', ...others] = this.decoder.write(chunk).split('\n');
     this.add(first);
     for (const part of others) {
@@ -73,7 +69,7 @@ class LineReader {
       if (line !== '') this.onLine(line);
       this.add(part);
     }
-    return this.chars <= LINE_CHARS_MAX;
+    if (this.chars > LINE_CHARS_MAX) throw new Error('a line of another process is too long');
   }
 
   private add(part: string): void {

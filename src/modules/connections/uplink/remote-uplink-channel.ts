@@ -1,13 +1,22 @@
+import { Logger } from '@nestjs/common';
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../../mcp/channel.js';
-import { CallerLeftError, UplinkDisconnectedError } from '../../../mcp/mcp-errors.js';
+import {
+  CallerLeftError,
+  UplinkDisconnectedError,
+  UpstreamError,
+  UpstreamTimeoutError,
+} from '../../../mcp/mcp-errors.js';
 import { parseMessage, replyTo } from '../../../mcp/messages.js';
 import type { ServerHello } from '../../../mcp/protocol.js';
-import type { InternalCalls } from './internal-calls.js';
+import type { InternalAnswer, InternalCalls } from './internal-calls.js';
 import { fromWire, type InternalAsk, type InternalLine } from './internal-frames.js';
 import type { TunnelName } from './uplink-leases.js';
 
 /** The process that was asked does not hold the tunnel any more; nothing was sent to the local server. */
 export class TunnelMovedError extends Error {}
+
+/** The process that holds the tunnel keeps the time; one that is frozen does not. */
+const GRACE_MS = 2_000;
 
 /** Looks at one line: what it came to, or undefined while more is to come. */
 type Reader<T> = (line: InternalLine) => T | undefined;
@@ -28,60 +37,46 @@ export class RemoteUplinkChannel implements Channel {
   }
 
   async open(timeoutMs: number): Promise<ServerHello> {
-    const { value } = await this.ask({ ask: 'open', timeoutMs }, '', (line) =>
-      line.line === 'hello' ? line.hello : undefined,
-    );
-    return value;
+    const read: Reader<ServerHello> = (line) => (line.line === 'hello' ? line.hello : undefined);
+    return this.ask({ ask: 'open', timeoutMs }, '', read).value;
   }
 
   async request({ method, params, timeoutMs, cancellation, onNotification }: McpCall): Promise<McpReply> {
     if (cancellation?.isCancelled) throw new CallerLeftError();
-    let leave = (): void => undefined;
-    const onLeft = () => leave();
+    const answer = this.ask<McpReply>(
+      {
+        ask: 'request',
+        method,
+        timeoutMs,
+        hasParams: params !== undefined,
+        wantsNotifications: onNotification !== undefined,
+      },
+      params ?? '',
+      (line) => {
+        if (line.line === 'notification') onNotification?.(line.text, line.method);
+        return line.line === 'reply' ? toReply(line.text) : undefined;
+      },
+    );
+    const onLeft = () => answer.leave(new CallerLeftError());
     cancellation?.notify(onLeft);
-    const wantsNotifications = onNotification !== undefined;
-    try {
-      const { value } = await this.ask(
-        { ask: 'request', method, timeoutMs, hasParams: params !== undefined, wantsNotifications },
-        params ?? '',
-        (line) => {
-          if (line.line === 'notification') onNotification?.(line.text, line.method);
-          return line.line === 'reply' ? toReply(line.text) : undefined;
-        },
-        (how) => (leave = how),
-      );
-      return value;
-    } catch (error) {
-      if (cancellation?.isCancelled) throw new CallerLeftError();
-      const isLost =
-        error instanceof UplinkDisconnectedError && error.message === new UplinkDisconnectedError(true).message;
-      throw isLost && method === 'tools/call' ? error.ofCall() : error;
-    } finally {
-      cancellation?.forget(onLeft);
-    }
+    return answer.value.finally(() => cancellation?.forget(onLeft));
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
     let isOver = false;
-    const end = (error: Error) => {
-      if (!isOver) listener.onEnd(error);
-      isOver = true;
-    };
-    const { value: honoured, leave } = await this.ask<ListenFilter>(
-      { ask: 'listen', filter, timeoutMs },
-      '',
-      (line) => {
-        if (line.line === 'notification' && !isOver) listener.onNotification(line.text, line.method);
-        return line.line === 'listening' ? line.honoured : undefined;
-      },
-      undefined,
-      end,
-    );
+    const answer = this.ask<ListenFilter>({ ask: 'listen', filter, timeoutMs }, '', (line) => {
+      if (line.line === 'notification' && !isOver) listener.onNotification(line.text, line.method);
+      return line.line === 'listening' ? line.honoured : undefined;
+    });
+    const honoured = await answer.value;
+    void answer.ended.then(() => {
+      if (!isOver) listener.onEnd(new UplinkDisconnectedError());
+    });
     return {
       honoured,
       close: async () => {
         isOver = true;
-        leave();
+        answer.leave(new CallerLeftError());
       },
     };
   }
@@ -92,56 +87,87 @@ export class RemoteUplinkChannel implements Channel {
   /** The tunnel belongs to the process that holds it. */
   async close(): Promise<void> {}
 
-  /**
-   * @param whenLeft is handed what breaks the request off
-   * @param onEnd told when the answer ends after its value, as that of a listener does
-   * @throws TunnelMovedError, UpstreamFailure
-   */
-  private async ask<T>(
-    what: InternalAsk,
-    params: string,
-    read: Reader<T>,
-    whenLeft: (leave: () => void) => void = () => undefined,
-    onEnd: (error: Error) => void = () => undefined,
-  ): Promise<{ value: T; leave: () => void }> {
-    let leave = (): void => undefined;
-    const stream = await this.calls
-      .post(this.url, this.path, `${JSON.stringify(what)}\n${params}`, (how) => whenLeft((leave = how)))
-      .catch((error: unknown) => {
-        throw asFailure(error);
-      });
-    if (stream.status === 404) {
-      stream.read(ignore, ignore);
-      throw new TunnelMovedError();
-    }
-    return new Promise((resolve, reject) => {
-      const ended = () => {
-        reject(new UplinkDisconnectedError(true));
-        onEnd(new UplinkDisconnectedError());
-      };
-      stream.read((text) => {
-        const line = JSON.parse(text) as InternalLine;
-        if (line.line === 'failure') return reject(fromWire(line.failure));
-        const value = read(line);
-        if (value !== undefined) resolve({ value, leave });
-      }, ended);
-    });
+  private ask<T>(what: InternalAsk, params: string, read: Reader<T>): RemoteAnswer<T> {
+    const body = `${JSON.stringify(what)}\n${params}`;
+    return new RemoteAnswer(what, read, (whenLeft) => this.calls.post(this.url, this.path, body, whenLeft));
   }
 }
 
-function ignore(): void {}
+/** What another process answers, line by line. */
+class RemoteAnswer<T> {
+  /** Rejects with a TunnelMovedError or an UpstreamFailure. */
+  readonly value: Promise<T>;
+  /** Settles when nothing more will come. Never rejects. */
+  readonly ended: Promise<void>;
+  private readonly logger = new Logger('uplink');
+  private readonly timer: NodeJS.Timeout;
+  private isSettled = false;
+  private resolve: (value: T) => void = () => undefined;
+  private reject: (error: Error) => void = () => undefined;
+  private breakOff: () => void = () => undefined;
 
-/** A process that nobody reaches is dead or about to be: its lease tells, a little later. */
-function asFailure(error: unknown): Error {
-  const { code = '' } = error as { code?: string };
-  const wasSent = !/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code);
-  return new UplinkDisconnectedError(wasSent);
+  constructor(
+    private readonly what: InternalAsk,
+    private readonly read: Reader<T>,
+    post: (whenLeft: (leave: () => void) => void) => Promise<InternalAnswer>,
+  ) {
+    this.value = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+    const late = 'The process that holds the tunnel did not answer in time.';
+    this.timer = setTimeout(() => this.leave(new UpstreamTimeoutError(late, true)), what.timeoutMs + GRACE_MS);
+    this.ended = this.follow(post((leave) => (this.breakOff = leave)));
+  }
+
+  /** Breaks the request off. A value that is not there yet is this error. */
+  leave(reason: Error): void {
+    this.settle(() => this.reject(reason));
+    this.breakOff();
+  }
+
+  private async follow(asked: Promise<InternalAnswer>): Promise<void> {
+    try {
+      const answer = await asked;
+      if (answer.status === 404) this.settle(() => this.reject(new TunnelMovedError()));
+      await answer.lines((text) => this.onLine(JSON.parse(text) as InternalLine));
+    } catch (error) {
+      this.logger.debug({ msg: 'a call to another process broke off', err: error });
+      this.settle(() => this.reject(lost(this.what, wasSent(error))));
+    }
+    this.settle(() => this.reject(lost(this.what, true)));
+  }
+
+  private onLine(line: InternalLine): void {
+    if (!this.isSettled) this.timer.refresh();
+    if (line.line === 'failure') return this.settle(() => this.reject(fromWire(line.failure)));
+    const found = this.read(line);
+    if (found !== undefined) this.settle(() => this.resolve(found));
+  }
+
+  private settle(outcome: () => void): void {
+    if (this.isSettled) return;
+    this.isSettled = true;
+    clearTimeout(this.timer);
+    outcome();
+  }
 }
 
-/** The spans are found anew here: they are not worth sending. */
+/** A process that nobody reaches is dead or about to be: its lease tells, a little later. */
+function lost(what: InternalAsk, isSent: boolean): UplinkDisconnectedError {
+  const error = new UplinkDisconnectedError(isSent);
+  return what.ask === 'request' && what.method === 'tools/call' ? error.ofCall() : error;
+}
+
+function wasSent(error: unknown): boolean {
+  const { code = '' } = error as { code?: string };
+  return !/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code);
+}
+
+/** The spans are found anew here: they are not worth sending. @throws UpstreamError */
 function toReply(text: string): McpReply {
   const head = parseMessage(text);
   const reply = head && replyTo(head.id as number, text, head, 'legacy');
-  if (!reply) throw new UplinkDisconnectedError(true);
+  if (!reply) throw new UpstreamError('Another process sent an answer that is no JSON-RPC.', undefined, true);
   return reply;
 }

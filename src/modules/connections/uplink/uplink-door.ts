@@ -112,5 +112,7 @@ function refuse(socket: Duplex, error: unknown): void {
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(Buffer.byteLength(text)),
   }).map(([name, value]) => `${name}: ${value}\r\n`);
+  // A peer that leaves its side open would keep the socket.
+  socket.once('finish', () => socket.destroy());
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
 }

@@ -19,7 +19,7 @@ import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
 import { UplinkLeases, type ChangedConnection } from './uplink-leases.js';
 import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
 
-/** Tunnels one process holds: each takes some 20 KB while idle. */
+/** Tunnels one process holds: each takes some 10 KB while idle (`bench/uplinks.mjs`). */
 const TUNNELS_MAX = 20_000;
 
 /** Pings go out in so many portions, so that thousands of tunnels are not all asked at the same instant. */
@@ -54,6 +54,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   private portion = 0;
   private lastPortion = 0;
   private isStopping = false;
+  private keeping: Promise<void> | null = null;
   private onChanged: (connection: ChangedConnection) => void = () => undefined;
   private onPaired: (connectionId: string) => void = () => undefined;
 
@@ -78,7 +79,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   async onApplicationBootstrap(): Promise<void> {
     await this.leases.renew();
     this.timers.push(
-      setInterval(() => void this.keep(), this.env.uplinkLeaseMs / 3).unref(),
+      setInterval(() => void (this.keeping ??= this.keep()), this.env.uplinkLeaseMs / 3).unref(),
       setInterval(() => this.pingPortion(), this.env.uplinkPingMs / PING_PORTIONS).unref(),
     );
   }
@@ -87,6 +88,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     for (const timer of this.timers) clearInterval(timer);
+    // It would bring the lease back.
+    await this.keeping;
     const all = [...this.held.values()];
     this.held.clear();
     try {
@@ -207,6 +210,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     } catch (error) {
       this.logger.warn({ msg: 'the lease of the tunnels was not renewed', err: error });
     }
+    this.keeping = null;
   }
 
   private pingPortion(): void {
