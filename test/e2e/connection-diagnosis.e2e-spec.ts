@@ -81,11 +81,7 @@ describe('the way to a server', () => {
       const gone = await until(async () => {
         const now = await diagnose(path);
         return now.steps[0].status === 'failed' && now;
-<<<<<<< HEAD
-      }, 'its deletion is known');
-=======
       }, 'the deletion is known');
->>>>>>> agg
       expect(gone.verdict).toMatch(/delete the connection/);
     },
   );
