@@ -92,8 +92,17 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     return this.read({ id });
   }
 
-  /** Tells every process that a connection changed (`revision`) or went (null). */
-  announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number | null): void {
+  /** A connection is gone: what this process holds of it has ended when this resolves, the others hear of it. */
+  async deleted(connection: { id: string; namespaceId: string; connectionId: string }): Promise<void> {
+    const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision: null };
+    const ended = this.links.end(connection.id);
+    this.forget(change);
+    this.relay.publish(CHANGED_TOPIC, change);
+    await ended;
+  }
+
+  /** Tells every process that a connection changed. */
+  announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number): void {
     const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision };
     this.forget(change);
     this.relay.publish(CHANGED_TOPIC, change);

@@ -95,8 +95,7 @@ export class ConnectionsService {
     };
     const [row] = raw;
     if (!row) throw new ResourceNotFoundError();
-    this.links.announce({ id: row.id, namespaceId: namespace.id, connectionId }, null);
-    await this.links.end(row.id);
+    await this.links.deleted({ id: row.id, namespaceId: namespace.id, connectionId });
     return { success: true };
   }
 
