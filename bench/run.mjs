@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // `npm run bench`: what a call costs through Slipway, next to the same call straight to the server and through a
 // bare pass-through. Rounds are interleaved, so a slow minute of the machine falls on every target alike; a ratio
-// is taken inside its round first, then over the rounds. Also holds what the other benches share.
+// is taken inside its round first, then over the rounds. Also holds what the other benches and the conformance run share.
 //
 //   npm run bench -- [--rounds 5] [--calls 5000] [--callers 1,16,64] [--quick] [--only direct,pass-through,rest,mcp,run] [--json]
 

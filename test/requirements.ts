@@ -1,6 +1,7 @@
 import { access } from './requirements/access.js';
 import { connectionInsight } from './requirements/connection-insight.js';
 import { credentials } from './requirements/credentials.js';
+import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { connectResources } from './requirements/resources-connect.js';
@@ -38,6 +39,7 @@ export const requirementChapters = [
   connectionInsight,
   access,
   credentials,
+  connectionSetup,
   servers,
   service,
   uplinks,
@@ -56,6 +58,7 @@ export const requirements = {
   ...connectionInsight,
   ...access,
   ...credentials,
+  ...connectionSetup,
   ...servers,
   ...service,
   ...uplinks,

@@ -261,6 +261,15 @@ export class Env {
   readonly oauthSetupTtlMinutes: number;
 
   @Setting(
+    'CONNECTION_RECHECK_HOURS',
+    integer(0, 720),
+    '6',
+    'After this long without a call, Slipway looks whether a connection still works. 0: never. Broken ones are looked at ' +
+      'within an hour, whatever this says.',
+  )
+  readonly connectionRecheckHours: number;
+
+  @Setting(
     'SIMULATOR_URL',
     url('http:', 'https:'),
     null,

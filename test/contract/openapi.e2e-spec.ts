@@ -14,6 +14,7 @@ import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 import { startRepositoryHost } from '../support/repository-host.js';
 import { skillMd } from '../support/skills.js';
+import { startScripted } from '../support/scripted-upstream.js';
 import { zipOf } from '../support/zips.js';
 
 /** Real processes take their time on a busy machine. */
@@ -84,12 +85,23 @@ const undocumented = [
   'POST /internal/uplink/{connection}/{tunnel}',
   'GET /connect/{namespace}/{connectionId}/mcp',
   'DELETE /connect/{namespace}/{connectionId}/mcp',
+  'GET /connect/{namespace}/.mcp',
+  'DELETE /connect/{namespace}/.mcp',
+  // What only older command line tools ask for.
+  'GET /connect/{namespace}/.subscriptions',
+  'POST /connect/{namespace}/.subscriptions',
+  'DELETE /connect/{namespace}/.subscriptions/{id}',
+  'GET /connect/{namespace}/{connectionId}/.subscriptions',
+  'POST /connect/{namespace}/{connectionId}/.subscriptions',
+  'DELETE /connect/{namespace}/{connectionId}/.subscriptions/{id}',
   'GET /run/{slug}',
   'DELETE /run/{slug}',
   'GET /run/{slug}/{path}',
   'POST /run/{slug}/{path}',
   'DELETE /run/{slug}/{path}',
   // Pages for browsers, and a document for authorization servers.
+  'GET /setup/connections/{id}/{epoch}',
+  'POST /setup/connections/{id}/{epoch}',
   'GET /setup/{token}',
   'POST /setup/{token}',
   'GET /oauth/callback',
@@ -198,7 +210,7 @@ function* schemasIn(part: unknown): Generator<Record<string, unknown>> {
 }
 
 function familySchema(path: string, method: string): string {
-  if (path.endsWith('/mcp') || path.startsWith('/run/')) return 'JsonRpcError';
+  if (/\/\.?mcp$/.test(path) || path.startsWith('/run/')) return 'JsonRpcError';
   if (path.startsWith('/skills') && (method === 'PUT' || method === 'POST')) return 'PublishingError';
   return path.startsWith('/connect/') ? 'ConnectionsError' : 'RegistryError';
 }
@@ -420,6 +432,45 @@ describe('the answers of the service', () => {
       async () => (await ask('GET /servers/{qualifiedName}/releases/{id}', 200, release)).status === wanted,
       `the release is ${wanted}`,
     );
+  }
+
+  /** What the service tells of connections besides the interface. */
+  async function askInsight({
+    mine,
+    dead,
+    other,
+  }: Record<'mine' | 'dead', Record<string, string>> & { other: { bearer: string } }): Promise<void> {
+    const logs = 'GET /connect/{namespace}/{connectionId}/logs';
+    await ask(logs, 200, mine, undefined, { query: '?limit=5&outcome=ok' });
+    await ask(logs, 400, mine, undefined, { query: '?limit=0' });
+    await ask(logs, 404, mine, undefined, other);
+    const diagnosis = 'GET /connect/{namespace}/{connectionId}/diagnosis';
+    await ask(diagnosis, 200, mine);
+    await ask(diagnosis, 200, dead);
+    await ask(diagnosis, 404, mine, undefined, other);
+    const events = await startScripted(({ method }) =>
+      method === 'ai.smithery/events/list'
+        ? '{"events":[{"name":"page.updated","inputSchema":{"type":"object"}}]}'
+        : '{}',
+    );
+    const telling = { ...mine, connectionId: 'telling' };
+    await ask('PUT /connect/{namespace}/{connectionId}', 201, telling, { mcpUrl: events.url });
+    const list = 'GET /connect/{namespace}/{connectionId}/.triggers';
+    await ask(list, 200, telling);
+    await ask(list, 404, mine, undefined, other);
+    await ask(list, 502, dead);
+    const trigger = { ...telling, triggerName: 'page.updated' };
+    const delivery = { url: 'https://127.0.0.1/hook', secret: `whsec_${Buffer.alloc(24, 1).toString('base64')}` };
+    const path = '/connect/{namespace}/{connectionId}/.triggers/{triggerName}';
+    await ask(`GET ${path}`, 200, trigger);
+    await ask(`GET ${path}`, 404, { ...trigger, triggerName: 'none' });
+    await ask(`POST ${path}`, 200, trigger, { delivery });
+    await ask(`POST ${path}`, 400, trigger, { delivery: { ...delivery, secret: 'none' } });
+    await ask(`POST ${path}`, 404, { ...trigger, triggerName: 'none' }, { delivery });
+    await ask(`DELETE ${path}`, 200, trigger, { delivery: { url: delivery.url } });
+    await ask(`DELETE ${path}`, 400, trigger, {});
+    await events.close();
+    await ask(`DELETE ${path}`, 502, trigger, { delivery: { url: delivery.url } });
   }
 
   async function askReleases(namespace: string, other: { bearer: string }): Promise<void> {
@@ -657,6 +708,15 @@ describe('the answers of the service', () => {
       await ask('GET /connect/{namespace}/.tools', 200, { namespace });
       await ask('GET /connect/{namespace}/.tools', 404, { namespace }, undefined, other);
 
+      await askInsight({ mine, dead, other });
+      const recording = '/connect/{namespace}/{connectionId}/recording';
+      await ask(`PUT ${recording}`, 200, mine, { enabled: true });
+      await ask(`PUT ${recording}`, 400, mine, { enabled: 'yes' });
+      await ask(`GET ${recording}`, 200, mine);
+      await ask(`DELETE ${recording}`, 200, mine);
+      for (const method of ['GET', 'DELETE']) await ask(`${method} ${recording}`, 404, mine, undefined, other);
+      await ask(`PUT ${recording}`, 404, mine, { enabled: true }, other);
+
       // Skills
       const host = await startRepositoryHost();
       const archive = await zipOf({ 'SKILL.md': skillMd() });
@@ -707,6 +767,12 @@ describe('the answers of the service', () => {
       await ask(mcp, 400, mine, 'no JSON');
       await ask(mcp, 403, mine, rpc, { headers: { origin: 'https://evil.example' } });
       await ask(mcp, 404, mine, rpc, other);
+      const together = 'POST /connect/{namespace}/.mcp';
+      await ask(together, 200, { namespace }, rpc);
+      await ask(together, 202, { namespace }, { jsonrpc: '2.0', method: 'notifications/initialized' });
+      await ask(together, 400, { namespace }, rpc, { query: '?mode=none' });
+      await ask(together, 403, { namespace }, rpc, { headers: { origin: 'https://evil.example' } });
+      await ask(together, 404, { namespace }, rpc, other);
 
       for (const { name: secured, path, method, operation } of operations) {
         if (!needsKey(operation)) continue;

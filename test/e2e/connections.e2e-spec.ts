@@ -995,6 +995,26 @@ describe('the headers of a connection', () => {
     await say(`POST ${conn}/mcp`, `${base}/refused/mcp`, toolCall(1, 'echo'));
     await say(`GET ${conn}`, `${base}/refused`);
     await say('GET /connect/{namespace}/.tools', `${base}/.tools`);
+    await say(`GET ${conn}/uplink`, `${base}/mine/uplink`);
+    expect((await say(`PUT ${conn}/recording`, `${base}/mine/recording`, { enabled: true })).status).toBe(200);
+    await say(`POST ${conn}/.tools/{toolPath}`, `${base}/mine/.tools/echo`, { message: 'hi' });
+    expect((await say(`GET ${conn}/recording`, `${base}/mine/recording`)).body.calls).toBe(1);
+    expect((await say(`DELETE ${conn}/recording`, `${base}/mine/recording`)).status).toBe(200);
+    for (const id of ['mine', 'refused']) {
+      expect((await say(`GET ${conn}/diagnosis`, `${base}/${id}/diagnosis`)).status).toBe(200);
+      expect((await say(`GET ${conn}/logs`, `${base}/${id}/logs`)).status).toBe(200);
+      await say(`GET ${conn}/.triggers`, `${base}/${id}/.triggers`);
+      await say(`GET ${conn}/.triggers/{triggerName}`, `${base}/${id}/.triggers/push`);
+      const delivery = { url: 'https://example.com/hook', secret: `whsec_${Buffer.alloc(24).toString('base64')}` };
+      await say(`POST ${conn}/.triggers/{triggerName}`, `${base}/${id}/.triggers/push`, { params: {}, delivery });
+      await say(`DELETE ${conn}/.triggers/{triggerName}`, `${base}/${id}/.triggers/push`, {
+        params: {},
+        delivery: { url: delivery.url },
+      });
+    }
+    for (const method of ['initialize', 'tools/list']) {
+      expect((await say('POST /connect/{namespace}/.mcp', `${base}/.mcp`, request(1, method))).status).toBe(200);
+    }
     expect((await say(`DELETE ${conn}`, `${base}/mine`)).status).toBe(200);
 
     const { body: document } = await send(app, owner, '/openapi.json', undefined, { method: 'GET' });

@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { NamespaceUnions } from '../../src/modules/connections/namespace/namespace-unions.js';
 import type { UnionChannel } from '../../src/mcp/union/union-channel.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { startAskingV2 } from '../support/asking-upstreams.js';
 import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../support/calls.js';
 import { seedConnections } from '../support/connection-rows.js';
 import { publishExternal } from '../support/current-releases.js';
@@ -23,6 +27,8 @@ beforeAll(async () => {
   [owner, other] = [await app.account(), await app.account()];
 });
 afterAll(() => app.close());
+
+const keyed = (): RequestInit => ({ headers: { authorization: `Bearer ${owner.key}` } });
 
 /** Asks the endpoint of a namespace. */
 function ask(namespace: string, message: object, query = ''): Promise<Answer> {
@@ -138,7 +144,7 @@ describe('one server of many', () => {
     const namespace = await namespaceWith({ old: one.url, new: two.url });
     await listUntil(namespace, (found) => namesIn(found).length === 2);
     const url = `${app.url}/connect/${namespace}/.mcp`;
-    const requestInit = { headers: { authorization: `Bearer ${owner.key}` } };
+    const requestInit = keyed();
     const second = closing(new ClientV2({ name: 'spec', version: '1.0.0' }));
     await second.connect(new TransportV2(new URL(url), { requestInit }));
     for (const client of [await connectV1(url, {}, requestInit), second]) {
@@ -317,6 +323,54 @@ describe('changes', () => {
     await until(() => heard.includes('notifications/prompts/list_changed'), 'the listener hears that it went');
     await listening.close();
   });
+});
+
+/** The published clients, told of changes and able to answer: v1 in a session, v2 in the newest revision. */
+const listeners: [string, (url: string, changed: () => void) => Promise<Pick<ClientV1, 'callTool'>>][] = [
+  [
+    'v1',
+    async (url, changed) => {
+      const client = closing(new ClientV1({ name: 'spec', version: '1.0.0' }, { capabilities: { elicitation: {} } }));
+      client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: { name: 'Nina' } }));
+      client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
+      await client.connect(new TransportV1(new URL(url), { requestInit: keyed() }));
+      return client;
+    },
+  ],
+  [
+    'v2',
+    async (url, changed) => {
+      const versionNegotiation = { mode: 'auto' as const };
+      const client = new ClientV2(
+        { name: 'spec', version: '1.0.0' },
+        { capabilities: { elicitation: {} }, versionNegotiation },
+      );
+      client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { name: 'Nina' } }));
+      client.setNotificationHandler('notifications/tools/list_changed', changed);
+      await closing(client).connect(new TransportV2(new URL(url), { requestInit: keyed() }));
+      closing(await client.listen({ toolsListChanged: true }));
+      return client as unknown as Pick<ClientV1, 'callTool'>;
+    },
+  ],
+];
+
+describe.each(listeners)('a listening client %s', (_, connect) => {
+  verifies(
+    ['union:list-changed', 'union:official-clients'],
+    'hears of changed tools and is asked by a server of many',
+    async () => {
+      const upstream = await startAskingV2('stateless');
+      const namespace = await namespaceWith({ quiet: (await start()).url, asks: closing(upstream).url });
+      await listUntil(namespace, (found) => namesIn(found).includes('asks.ask'));
+      let changes = 0;
+      const client = await connect(`${app.url}/connect/${namespace}/.mcp`, () => void (changes += 1));
+      expect(textOf(await client.callTool({ name: 'asks.ask' }))).toBe('Hello Nina');
+      await until(() => {
+        upstream.toolsChanged();
+        return changes > 0;
+      }, 'the client hears that the tools of one server changed');
+    },
+  );
 });
 
 describe('ownership', () => {

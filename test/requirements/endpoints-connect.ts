@@ -181,6 +181,41 @@ export const connectEndpoints = {
     source: 'Spec 4.3',
     behavior: 'PUT can neither switch mock mode on or off nor change its scenario.',
   },
+  'connection:recording:on': {
+    source: 'Field',
+    behavior: '`PUT …/recording {enabled}` starts and stops recording the tool calls of a connection.',
+  },
+  'connection:recording:shown': {
+    source: 'House',
+    behavior:
+      '`GET …/recording` shows how many calls of which tools are kept, never their contents; `DELETE` removes them.',
+  },
+  'connection:recording:sealed': {
+    source: 'House',
+    behavior: 'Recorded arguments and results are encrypted at rest, in recordings and in mocks made from them.',
+  },
+  'connection:recording:processes': {
+    source: 'House',
+    behavior: 'A recording holds the calls of every process.',
+  },
+  'connection:recording:bounded': {
+    source: 'House',
+    behavior: 'A recording keeps at most 1,000 calls and 16 MB, none longer than 1 MB, and none for more than 7 days.',
+  },
+  'connection:recording:replayed': {
+    source: 'Field',
+    behavior:
+      'A mock with the scenario `replay:{connectionId}` answers equal calls as they were recorded, in that order; others are marked.',
+  },
+  'connection:recording:replay-missing': {
+    source: 'House',
+    behavior:
+      'A replay of a connection without recorded calls, or of another namespace, answers 400 `validation_error`.',
+  },
+  'connection:recording:owner': {
+    source: 'House',
+    behavior: "A recording is its namespace owner's: foreign and missing answer 404 alike; a mock cannot be recorded.",
+  },
   'connection:create:one-target': {
     source: 'Spec 4.3, Field',
     behavior: 'An http connection with no target or with more than one answers 400 `validation_error`.',
@@ -231,7 +266,6 @@ export const connectEndpoints = {
   'connection:put:input-url': {
     source: 'Field',
     behavior: 'An `input_required` connection accepts a URL with the same host and path and another query.',
-    pending: 'connections',
   },
   'connection:put:id-pattern': {
     source: 'House',

@@ -59,27 +59,22 @@ export const states = {
   'connection:state:auth-required-setup': {
     source: 'Spec 3, Field',
     behavior: 'An `auth_required` status carries `setupUrl` and `authorizationUrl`, where a person can authorize.',
-    pending: 'connections',
   },
   'connection:state:authorized': {
     source: 'Spec 3, Field',
     behavior: 'A finished authorization makes an `auth_required` connection `connected`.',
-    pending: 'connections',
   },
   'connection:state:refresh-refused': {
     source: 'Spec 3, Field',
     behavior: 'A refused refresh of the stored credential makes the connection `auth_required` again.',
-    pending: 'connections',
   },
   'connection:state:input-required': {
     source: 'Spec 3, Field',
     behavior: 'Missing values of the config schema make the connection `input_required` with `http` and `missing`.',
-    pending: 'connections',
   },
   'connection:state:input-supplied': {
     source: 'Spec 3, Field',
     behavior: 'Supplying all missing values makes an `input_required` connection `connected`.',
-    pending: 'connections',
   },
   'connection:state:uplink': {
     source: 'Spec 3, Field',

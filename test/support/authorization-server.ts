@@ -51,6 +51,9 @@ export interface ProtectOptions {
   scopesSupported?: string[];
   /** The scope a 401 asks for; default none. */
   challengeScope?: string;
+  /** A tool call wants this scope, and is answered 403 without it, or in any case. Default none. */
+  toolScope?: string;
+  toolScopeSatisfies?: boolean;
   /** Issuers it lists; default this one. */
   authorizationServers?: string[];
 }
@@ -227,6 +230,12 @@ class TestAuthorizationServer implements AuthorizationServer {
       return void json(response, 401, { error: 'invalid_token' });
     }
     const body = await text(request);
+    const { toolScope, toolScopeSatisfies = true } = options;
+    const isGranted = toolScopeSatisfies && (found.scope ?? '').split(' ').includes(toolScope ?? '');
+    if (toolScope !== undefined && body.includes('"tools/call"') && !isGranted) {
+      response.setHeader('www-authenticate', `Bearer error="insufficient_scope", scope="${toolScope}"`);
+      return void json(response, 403, { error: 'insufficient_scope' });
+    }
     const { accept = '', 'content-type': type = 'application/json' } = request.headers;
     const answer = await fetch(upstreamUrl, {
       method: request.method,

@@ -15,8 +15,8 @@ export interface Shown {
 export interface Person {
   /** Opens an address and follows where it leads. `until` stops in front of the first address it accepts. */
   open(url: string, until?: (url: string) => boolean): Promise<Shown>;
-  /** Presses the button of a page. */
-  press(url: string, until?: (url: string) => boolean): Promise<Shown>;
+  /** Presses the button of a page, whose form holds these values. */
+  press(url: string, until?: (url: string) => boolean, form?: Record<string, string>): Promise<Shown>;
   /** Its cookies by host. */
   cookies: Map<string, Map<string, string>>;
 }
@@ -27,7 +27,11 @@ const HOPS_MAX = 12;
 export function newPerson(where: { publicUrl: string; url: string }): Person {
   const cookies = new Map<string, Map<string, string>>();
 
-  async function request(method: 'GET' | 'POST', address: string): Promise<Shown & { location: string | null }> {
+  async function request(
+    method: 'GET' | 'POST',
+    address: string,
+    form?: Record<string, string>,
+  ): Promise<Shown & { location: string | null }> {
     const url = new URL(address);
     const real = address.startsWith(where.publicUrl) ? address.replace(where.publicUrl, where.url) : address;
     const { origin, pathname, search } = new URL(real);
@@ -38,7 +42,7 @@ export function newPerson(where: { publicUrl: string; url: string }): Person {
     const test = (method === 'GET' ? agent.get(path) : agent.post(path)).redirects(0);
     if (jar.size > 0) test.set('cookie', [...jar].map(([name, value]) => `${name}=${value}`).join('; '));
     test.set('sec-fetch-site', method === 'POST' ? 'same-origin' : 'none').ok(() => true);
-    const answer = await test;
+    const answer = await (form === undefined ? test : test.type('form').send(form));
     for (const line of ([] as string[]).concat(answer.headers['set-cookie'] ?? [])) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (value === '') jar.delete(name);
@@ -54,8 +58,13 @@ export function newPerson(where: { publicUrl: string; url: string }): Person {
     };
   }
 
-  async function go(method: 'GET' | 'POST', address: string, until?: (url: string) => boolean): Promise<Shown> {
-    let shown = await request(method, address);
+  async function go(
+    method: 'GET' | 'POST',
+    address: string,
+    until?: (url: string) => boolean,
+    form?: Record<string, string>,
+  ): Promise<Shown> {
+    let shown = await request(method, address, form);
     for (let hops = 0; shown.location !== null; hops += 1) {
       if (hops > HOPS_MAX) throw new Error(`Redirects without end, last to ${shown.location}`);
       if (until?.(shown.location)) return { ...shown, url: shown.location };
@@ -64,5 +73,9 @@ export function newPerson(where: { publicUrl: string; url: string }): Person {
     return shown;
   }
 
-  return { cookies, open: (url, until) => go('GET', url, until), press: (url, until) => go('POST', url, until) };
+  return {
+    cookies,
+    open: (url, until) => go('GET', url, until),
+    press: (url, until, form) => go('POST', url, until, form),
+  };
 }

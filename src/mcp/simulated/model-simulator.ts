@@ -40,7 +40,7 @@ export interface ModelOptions {
   scenario: string | null;
   timeoutMs: number;
   /** Runs one question, if it may be asked now: rejects with a {@link ModelFailure} when too many are. */
-  spend<T>(ask: () => Promise<T>): Promise<T>;
+  spend: <T>(ask: () => Promise<T>) => Promise<T>;
 }
 
 /**

@@ -35,7 +35,7 @@ const SINGULAR = /(ss|us|is|news|series|ics|sms|dns|https|aws|ios)$/;
 
 /** One of them: `issues` is `issue`, `entries` is `entry`. */
 export function singular(word: string): string {
-  if (Object.hasOwn(irregular, word)) return irregular[word] as string;
+  if (Object.hasOwn(irregular, word)) return irregular[word];
   if (word.length < 3 || SINGULAR.test(word) || !word.endsWith('s')) return word;
   if (word.endsWith('ies') && word.length > 4) return `${word.slice(0, -3)}y`;
   if (/(x|z|ch|sh|ss)es$/.test(word)) return word.slice(0, -2);

@@ -86,7 +86,7 @@ const byName: [RegExp, (random: SeededRandom) => string][] = [
 
 /** A text of a format; null when the format is unknown. */
 export function textOfFormat(format: string, random: SeededRandom): string | null {
-  return Object.hasOwn(byFormat, format) ? (byFormat[format] as (random: SeededRandom) => string)(random) : null;
+  return Object.hasOwn(byFormat, format) ? byFormat[format](random) : null;
 }
 
 /** A text that a property of this name could hold. */

@@ -61,7 +61,7 @@ function replayed(
   { world }: Parameters<Answerer>[0],
 ): ReturnType<Answerer> {
   const place = countIn(world.replayed, key);
-  const text = results[Math.min(place, results.length - 1)] as string;
+  const text = results[Math.min(place, results.length - 1)];
   const result = marked(JSON.parse(text) as ToolResult, { [simulatorMark.by]: 'recording' });
   return { result, world: counted({ ...world, replayed: { ...world.replayed, [key]: place + 1 } }, tool) };
 }

@@ -12,10 +12,10 @@ const QUOTED = /"[^"]*"|“[^”]*”|(?<=^|[\s(])'[^']*'(?=$|[\s,.;:!)])/g;
 /** The sentences and half sentences of a scenario. */
 export function clausesOf(text: string): string[] {
   const kept: string[] = [];
-  const hidden = text.replace(QUOTED, (quote) => `\u0000${kept.push(quote) - 1}\u0000`);
+  const hidden = text.replace(/[\ue000\ue001]/g, '').replace(QUOTED, (quote) => `\ue000${kept.push(quote) - 1}\ue001`);
   return hidden
     .split(/[.;!?]+(?=\s|$)|\n+|,?\s+(?:but|however|except that|and then|while)\s+/i)
-    .map((clause) => clause.replace(/\u0000(\d+)\u0000/g, (_all, at: string) => kept[Number(at)] ?? '').trim())
+    .map((clause) => clause.replace(/\ue000(\d+)\ue001/g, (_all, at: string) => kept[Number(at)] ?? '').trim())
     .filter((clause) => clause !== '');
 }
 

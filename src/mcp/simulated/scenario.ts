@@ -2,7 +2,7 @@ import { isObject } from '../../platform/text/json-object.js';
 import { plainName, singular, wordsOf } from './names.js';
 import { failureOf, type FailureRule } from './scenario-failures.js';
 import { cardinal, clausesOf, tokensOf, type Token } from './scenario-text.js';
-import { mergedSchema } from './schema-parts.js';
+import { choicesOf, mergedSchema } from './schema-parts.js';
 import type { KindModel, ServerModel } from './server-model.js';
 import type { Item } from './simulator.js';
 import { ownValue } from './thing-keeper.js';
@@ -117,7 +117,7 @@ class ScenarioReader {
     const adjectives: string[] = [];
     let found = this.kindAt(tokens, at);
     while (!found && count !== null && adjectives.length < 3 && isWord(tokens[at])) {
-      adjectives.push((tokens[at] as Token).text);
+      adjectives.push(tokens[at].text);
       at += 1;
       found = this.kindAt(tokens, at);
     }
@@ -144,7 +144,7 @@ class ScenarioReader {
       const last = words.at(-1);
       if (last === undefined) continue;
       const name = [...words.slice(0, -1), singular(last)].join('_');
-      const kind = [name, ...(Object.hasOwn(synonyms, name) ? (synonyms[name] as string[]) : [])]
+      const kind = [name, ...(Object.hasOwn(synonyms, name) ? synonyms[name] : [])]
         .map((one) => this.model.kinds.get(one))
         .find((one) => one !== undefined);
       if (kind) return { kind, end: at + length };
@@ -163,7 +163,7 @@ class ScenarioReader {
     while (isName(tokens[at])) {
       // "two users, one issue": a number behind a count begins something new.
       if (isCounted && !isNaming && /^\d+$/.test(tokens[at]?.text ?? '')) break;
-      names.push((tokens[at] as Token).text.replace(/^#(?=\d)/, ''));
+      names.push(tokens[at].text.replace(/^#(?=\d)/, ''));
       at += 1;
       end = at;
       while (/^(,|and)$/i.test(tokens[at]?.text ?? '')) at += 1;
@@ -229,7 +229,7 @@ class ScenarioReader {
     if (name === '' || !IS.has(tokens[start + 1]?.text.toLowerCase() ?? '')) return null;
     for (const [kind, things] of this.things) {
       const model = this.model.kinds.get(kind);
-      const thing = model && things.find((one) => plainName(String(one[model.label] ?? one.id ?? '')) === name);
+      const thing = model && things.find((one) => nameOf(model, one) === name);
       if (!model || !thing) continue;
       this.last = { kind: model, things };
       return this.setState(tokens, start + 2, [thing]);
@@ -260,6 +260,11 @@ function isAnyName({ text, isQuoted }: Token): boolean {
   return isQuoted || /[\p{L}\p{N}]/u.test(text);
 }
 
+function nameOf(kind: KindModel, thing: Item): string {
+  const name = thing[kind.label] ?? thing.id;
+  return typeof name === 'string' || typeof name === 'number' ? plainName(String(name)) : '';
+}
+
 /** What a name says of a thing. A number is its id, and `owner/name` tells its owner too. */
 function named(kind: KindModel, name: string | undefined): Item {
   if (name === undefined) return {};
@@ -272,12 +277,11 @@ function named(kind: KindModel, name: string | undefined): Item {
 function stateFor(kind: KindModel, word: string): Item {
   const plain = plainName(word);
   for (const [name, schema] of Object.entries(kind.properties)) {
-    const { enum: choices, type } = mergedSchema(schema, kind.view.root);
-    const choice = Array.isArray(choices)
-      ? choices.find((one) => typeof one === 'string' && plainName(one) === plain)
-      : undefined;
+    const merged = mergedSchema(schema, kind.view.root);
+    const choice = choicesOf(merged).find((one) => plainName(one) === plain);
     if (choice !== undefined) return { [name]: choice };
-    if (type === 'boolean' && (plainName(name) === plain || plainName(name) === `is${plain}`)) return { [name]: true };
+    if (merged.type === 'boolean' && (plainName(name) === plain || plainName(name) === `is${plain}`))
+      return { [name]: true };
   }
   const state = Object.keys(kind.properties).find((name) => /^(state|status|role)$/i.test(name));
   return { [state ?? 'state']: word.toLowerCase() };

@@ -51,7 +51,8 @@ function both(one: Item, other: Item): Item {
 
 function together(keyword: string, one: unknown, other: unknown): unknown {
   if (keyword === 'properties' && isObject(one) && isObject(other)) return properties(one, other);
-  if (keyword === 'required' && Array.isArray(one) && Array.isArray(other)) return [...new Set([...one, ...other])];
+  if (keyword === 'required' && Array.isArray(one) && Array.isArray(other))
+    return [...new Set<unknown>([...(one as unknown[]), ...(other as unknown[])])];
   if (keyword === 'enum' && Array.isArray(one) && Array.isArray(other)) {
     return one.filter((choice) => other.some((same) => JSON.stringify(same) === JSON.stringify(choice)));
   }
@@ -96,4 +97,10 @@ function variants(schema: Item, root: unknown, budget: { left: number }): Item[]
     const inner = 'oneOf' in merged || 'anyOf' in merged ? variants(merged, root, budget) : [];
     return inner.length > 0 ? inner : [merged];
   });
+}
+
+/** The texts a schema allows, where it lists what it allows; else none. */
+export function choicesOf(schema: Item): string[] {
+  const choices = Array.isArray(schema.enum) ? (schema.enum as unknown[]) : [];
+  return choices.filter((one) => typeof one === 'string');
 }

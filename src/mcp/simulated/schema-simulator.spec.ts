@@ -276,7 +276,7 @@ describe('every answer', () => {
           if (!result.isError) expect(checks.get(tool)?.(result.structuredContent)).toBeNull();
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 

@@ -7,7 +7,6 @@ import { ServerModel, type ToolModel } from './server-model.js';
 import {
   errorResult,
   structuredResult,
-  textResult,
   type Answered,
   type AskedCall,
   type Answerer,

@@ -103,12 +103,12 @@ class ValueMaker {
     const variants = variantsOf(schema, this.root);
     if (variants.length === 0) return schema;
     const attempt = this.wish.attempt ?? 0;
-    if (attempt > 0) return variants[(attempt - 1) % variants.length] as Item;
+    if (attempt > 0) return variants[(attempt - 1) % variants.length];
     const fitting = variants.findIndex((variant) => known !== undefined && suits(variant, known));
-    if (fitting >= 0) return variants[fitting] as Item;
+    if (fitting >= 0) return variants[fitting];
     const generous = variants.filter(({ type }) => type !== 'null');
     return path.length > GENEROUS_DEPTH
-      ? (variants.find(({ type }) => type !== 'object' && type !== 'array') ?? (variants[0] as Item))
+      ? (variants.find(({ type }) => type !== 'object' && type !== 'array') ?? variants[0])
       : random.pick(generous.length > 0 ? generous : variants);
   }
 

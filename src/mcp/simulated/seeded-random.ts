@@ -22,7 +22,7 @@ export class SeededRandom {
 
   /** One of them; there must be one. */
   pick<T>(choices: ArrayLike<T>): T {
-    return choices[this.between(0, choices.length - 1)] as T;
+    return choices[this.between(0, choices.length - 1)];
   }
 
   /** So many hexadecimal digits. */

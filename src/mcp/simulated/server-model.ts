@@ -1,7 +1,7 @@
 import { isObject } from '../../platform/text/json-object.js';
 import { plainName } from './names.js';
 import { schemaCheck, type SchemaCheck } from './schema-check.js';
-import { mergedSchema } from './schema-parts.js';
+import { choicesOf, mergedSchema } from './schema-parts.js';
 import { listPlace, thingPlace, type Place } from './schema-places.js';
 import type { FrozenServer, Item } from './simulator.js';
 import { idNames, labelNames, meaningOf, propertiesOf, type Deed, type ToolMeaning } from './tool-meaning.js';
@@ -121,9 +121,9 @@ const BEGINNING = /^(open|new|active|todo|pending|draft|queued|created|backlog)$
 
 function firstStateOf(properties: Item, root: unknown): Item {
   for (const [name, schema] of Object.entries(properties)) {
-    const { enum: states } = mergedSchema(schema, root);
-    if (!Array.isArray(states) || !/^(state|status)$/i.test(name)) continue;
-    return { [name]: states.find((one) => typeof one === 'string' && BEGINNING.test(plainName(one))) ?? states[0] };
+    const states = choicesOf(mergedSchema(schema, root));
+    if (states.length === 0 || !/^(state|status)$/i.test(name)) continue;
+    return { [name]: states.find((one) => BEGINNING.test(plainName(one))) ?? states[0] };
   }
   return {};
 }

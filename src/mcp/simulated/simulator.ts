@@ -1,6 +1,7 @@
+import type { Item } from './item.js';
 import type { World } from './world.js';
 
-export type Item = Record<string, unknown>;
+export type { Item } from './item.js';
 
 /** What a mock knows of the server it stands for: its scanned lists, as they were when the mock was made. */
 export interface FrozenServer {

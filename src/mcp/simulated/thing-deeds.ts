@@ -1,8 +1,8 @@
 import { isObject } from '../../platform/text/json-object.js';
 import { plainName, plural } from './names.js';
-import { mergedSchema } from './schema-parts.js';
+import { choicesOf, mergedSchema } from './schema-parts.js';
 import { listPlace, nested, replacedAt, thingPlace } from './schema-places.js';
-import { satisfyingValue, UnsatisfiableError } from './schema-value.js';
+import { satisfyingValue } from './schema-value.js';
 import type { ToolModel } from './server-model.js';
 import { errorResult, structuredResult, textResult, type Answered, type Item, type ToolResult } from './simulator.js';
 import { limitNames, ownValue, queryNames, type ThingKeeper } from './thing-keeper.js';
@@ -91,11 +91,11 @@ export class ThingDeeds {
 
   private update(thing: Thing, others: Item, world: World): Answered {
     const { leaves } = this.meaning;
-    const said = Object.fromEntries(
+    const said: Item = Object.fromEntries<unknown>(
       Object.entries(others).flatMap(([name, value]) =>
         CHANGES.test(plainName(name)) && isObject(value) ? Object.entries(value) : [[name, value]],
       ),
-    ) as Item;
+    );
     const state = leaves === null ? {} : this.stateAfter(leaves);
     const changed = { ...thing, given: { ...thing.given, ...said, ...state } };
     return { result: this.one(changed, {}), world: withChanged(world, this.kind, changed) };
@@ -105,13 +105,11 @@ export class ThingDeeds {
   private stateAfter(leaves: string): Item {
     const { properties, view } = this.keeper.model;
     for (const [name, schema] of Object.entries(properties)) {
-      const { enum: choices, type } = mergedSchema(schema, view.root);
+      const merged = mergedSchema(schema, view.root);
       const stem = leaves.replace(/e?d$/, '');
-      const choice = Array.isArray(choices)
-        ? choices.find((one) => typeof one === 'string' && plainName(one).startsWith(stem))
-        : undefined;
+      const choice = choicesOf(merged).find((one) => plainName(one).startsWith(stem));
       if (choice !== undefined) return { [name]: choice };
-      if (type === 'boolean' && /^(is)?(done|completed|finished)$/.test(plainName(name)))
+      if (merged.type === 'boolean' && /^(is)?(done|completed|finished)$/.test(plainName(name)))
         return { [name]: leaves !== 'open' };
     }
     const state = Object.keys(properties).find((name) => /^(state|status)$/i.test(name));

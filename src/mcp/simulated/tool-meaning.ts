@@ -32,7 +32,7 @@ export function deedOf(word: string): Deed | null {
     word.replace(/s$/, ''),
   ];
   const known = stems.find((stem) => Object.hasOwn(verbs, stem));
-  return known === undefined ? null : (verbs[known] as Deed);
+  return known === undefined ? null : verbs[known];
 }
 
 /** Words behind which a tool's name says more about how than about what. */
@@ -87,7 +87,7 @@ export function meaningOf(tool: Item): ToolMeaning | null {
   const last = noun.at(-1);
   if (last === undefined) return null;
   const kind = [...noun.slice(0, -1), singular(last)].join('_');
-  const deed = verbs[verb] as Deed;
+  const deed = verbs[verb];
   const idArgument = idArgumentOf(tool, kind, deed);
   const isList = deed === 'get' && isPlural(last) && !isOwnId(idArgument, kind);
   const leaves = stateAfter[verb] ?? null;

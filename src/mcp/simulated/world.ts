@@ -1,4 +1,4 @@
-import type { Item } from './simulator.js';
+import type { Item } from './item.js';
 
 /** Things of all kinds that a mock remembers. */
 const THINGS_MAX = 2_000;
@@ -38,11 +38,11 @@ export function counted(world: World, tool: string): World {
 
 /** A count by name; 0 for names that are not there, also for those every object has. */
 export function countIn(counts: Record<string, number>, name: string): number {
-  return Object.hasOwn(counts, name) ? (counts[name] as number) : 0;
+  return Object.hasOwn(counts, name) ? counts[name] : 0;
 }
 
 export function thingsOf(world: World, kind: string): readonly Thing[] {
-  return Object.hasOwn(world.things, kind) ? (world.things[kind] as Thing[]) : [];
+  return Object.hasOwn(world.things, kind) ? world.things[kind] : [];
 }
 
 /** The number the next thing of a kind will have. */

@@ -1,9 +1,17 @@
 import { quoted } from '../../platform/text/quoted.js';
-import type { Channel, ListenFilter, Listening, McpCall, McpReply, UpstreamListener } from '../channel.js';
+import type {
+  CallerProfile,
+  Channel,
+  ListenFilter,
+  Listening,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../channel.js';
 import { members as membersOf, slice, splice } from '../json-text.js';
 import type { Link } from '../link.js';
 import { mcpLists, type ListKind } from '../list-pages.js';
-import { CLIENT_INFO, LEGACY_VERSIONS, rpcCode, type ServerHello } from '../protocol.js';
+import { CLIENT_INFO, MODERN_VERSION, rpcCode, type ServerHello } from '../protocol.js';
 import { readUri, type Separator } from './member-names.js';
 import { errorReply, toolFailure } from './own-reply.js';
 import { SearchTools } from './search-tools.js';
@@ -51,8 +59,9 @@ export class UnionChannel implements Channel {
   open(): Promise<ServerHello> {
     const { separator, isSearched } = this.form;
     return Promise.resolve({
-      era: 'legacy',
-      protocolVersion: LEGACY_VERSIONS[0],
+      // Its members may be of either era: as a modern one it is given what callers of both can be asked.
+      era: 'modern',
+      protocolVersion: MODERN_VERSION,
       capabilities: {
         tools: { listChanged: true },
         prompts: { listChanged: true },
@@ -170,14 +179,21 @@ export class UnionChannel implements Channel {
   }
 
   private forward(link: Link, call: McpCall, tool: string | null, params: string): Promise<McpReply> {
-    if (call.profile) this.remember(call.profile.key, link);
     return this.source.watch(link, call.method, tool, async (timing) => {
       try {
-        return await link.request({ ...call, params, timing });
+        return await link.request({ ...call, params, timing, profile: await this.profileFor(link, call) });
       } finally {
         if (call.timing) Object.assign(call.timing, timing);
       }
     });
+  }
+
+  /** Who can be asked by this upstream: a legacy one asks in the middle of a call, which only some callers can answer. */
+  private async profileFor(link: Link, { profile, onRequest, timeoutMs }: McpCall): Promise<CallerProfile | undefined> {
+    if (!profile) return undefined;
+    if (!onRequest && (await link.open(timeoutMs)).era === 'legacy') return undefined;
+    this.remember(profile.key, link);
+    return profile;
   }
 
   private remember(profileKey: string, link: Link): void {

@@ -5,6 +5,7 @@ import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
+import { ConnectionBearer } from './connection-bearer.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { SourceNotRunnableError } from './connections.errors.js';
 import { MockChannels } from './mock/mock-channels.js';
@@ -15,6 +16,7 @@ import { UplinkChannels } from './uplink/uplink-channels.js';
 export class ConnectionChannels {
   constructor(
     private readonly runs: RunService,
+    private readonly bearer: ConnectionBearer,
     private readonly https: HttpChannels,
     private readonly uplinks: UplinkChannels,
     private readonly mocks: MockChannels,
@@ -23,19 +25,21 @@ export class ConnectionChannels {
 
   to(target: ConnectionTarget): Channel {
     switch (target.kind) {
-      case 'url':
+      case 'url': {
+        const { url, headers } = target;
+        const bearer = this.bearer.of(target.id, headers);
         return this.https.channelTo({
-          url: new URL(target.url),
-          headers: target.headers,
+          url: new URL(url),
+          headers,
+          bearer: bearer && ((rejected) => bearer(url, rejected)),
           connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
         });
-      case 'server':
-        if (target.serverId === null) return new RefusingChannel(() => new ServerGoneError(target.serverName));
-        return this.runs.channelFor(target.serverId, {
-          serverName: target.serverName,
-          headers: target.headers,
-          query: target.query,
-        });
+      }
+      case 'server': {
+        const { id, serverId, serverName, headers, query } = target;
+        if (serverId === null) return new RefusingChannel(() => new ServerGoneError(serverName));
+        return this.runs.channelFor(serverId, { serverName, headers, query, bearer: this.bearer.of(id, headers) });
+      }
       case 'mock':
         return this.mocks.channelTo(target);
       case 'source':

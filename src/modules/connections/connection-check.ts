@@ -2,12 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../config/env.js';
+import type { Channel } from '../../mcp/channel.js';
 import type { ServerInfo } from '../../mcp/protocol.js';
+import { ConnectionChannels } from './connection-channels.js';
 import { Connection } from './connection.entity.js';
 import { connected, statusAfter, type ConnectionStatus } from './connection-status.js';
 import { ConnectionLinks } from './connection-links.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { toStoredServerInfo } from './server-info.js';
+import { StatusWriter, type Seen } from './status-writer.js';
+
+/** A connection as it was when it was decided to look at it. */
+export type Looked = Pick<Seen, 'id' | 'revision'>;
 
 /** Looks at upstreams, and writes down what it saw. */
 @Injectable()
@@ -15,6 +21,8 @@ export class ConnectionCheck {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly links: ConnectionLinks,
+    private readonly channels: ConnectionChannels,
+    private readonly writer: StatusWriter,
     private readonly env: Env,
   ) {}
 
@@ -26,40 +34,49 @@ export class ConnectionCheck {
   async run(id: string): Promise<void> {
     const row = await this.links.adopt(id);
     if (!row) throw new ResourceNotFoundError();
-    let serverInfo: ServerInfo | null = null;
-    let status: ConnectionStatus = connected;
-    try {
-      serverInfo = toStoredServerInfo((await row.link.open(this.env.upstreamConnectTimeoutMs)).serverInfo);
-    } catch (error) {
-      const seen = statusAfter(error);
-      if (!seen) throw error;
-      status = seen;
-    }
-    const { affected } = await this.write(row.link, status, serverInfo);
-    if (!affected && !(await this.connections.existsBy({ id }))) {
+    const seen = await this.look(row.link);
+    const written = await this.writer.write([{ id, revision: row.link.revision, ...seen }], 'look');
+    if (written.length === 0 && !(await this.connections.existsBy({ id }))) {
       await this.links.end(id);
       throw new ResourceNotFoundError();
     }
   }
 
-  private write(
-    { id, revision }: { id: string; revision: number },
-    { state, reason, message, inputs }: ConnectionStatus,
-    serverInfo: ServerInfo | null,
-  ) {
-    return this.connections
-      .createQueryBuilder()
-      .update()
-      .set({
-        statusSince: () => 'CASE WHEN status_state = :state THEN status_since ELSE now() END',
-        statusState: state,
-        statusReason: reason,
-        statusMessage: message,
-        statusInputs: inputs,
-        ...(serverInfo === null ? {} : { serverInfo: serverInfo, lastOkAt: () => 'now()' }),
-      })
-      .where('id = :id AND revision = :revision', { id, revision })
-      .setParameter('state', state)
-      .execute();
+  /**
+   * Opens a session of its own with the upstream of the first of some connections that lead to the same place with the same
+   * credentials, or none, ends it, and writes for all of them what came of it.
+   */
+  async runAside(group: [Looked, ...Looked[]]): Promise<void> {
+    const target = await this.links.stored(group[0].id);
+    if (!target) return;
+    const channel = this.channels.to(target);
+    try {
+      const seen = await this.look(channel);
+      await this.writer.write(
+        group.map(({ id, revision }) => ({ id, revision, ...seen })),
+        'look',
+      );
+    } finally {
+      await channel.close();
+    }
+  }
+
+  /** Writes a status that was found out without a look. */
+  async found({ id, revision }: Looked, status: ConnectionStatus): Promise<void> {
+    await this.writer.write([{ id, revision, status, at: new Date(), okAt: null, serverInfo: null }], 'look');
+  }
+
+  private async look(channel: Channel): Promise<Omit<Seen, 'id' | 'revision'>> {
+    let serverInfo: ServerInfo | null = null;
+    let status: ConnectionStatus = connected;
+    try {
+      serverInfo = toStoredServerInfo((await channel.open(this.env.upstreamConnectTimeoutMs)).serverInfo);
+    } catch (error) {
+      const seen = statusAfter(error);
+      if (!seen) throw error;
+      status = seen;
+    }
+    const at = new Date();
+    return { status, at, okAt: status === connected ? at : null, serverInfo };
   }
 }

@@ -3,6 +3,7 @@ import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
 import { UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
 import type { ConnectionTarget } from './connection.types.js';
+import { withSetupUrl } from './connection-refusal.js';
 import type { CallTap } from './mock/call-recorder.js';
 import { statusAfter } from './connection-status.js';
 import type { StatusObserver } from './status-recorder.js';
@@ -18,11 +19,13 @@ export class ConnectionLink extends Link {
   private readonly kind: LinkedRow['kind'];
   private readonly logger = new Logger('connections');
 
+  /** @param setupUrl where a person can authorize the connection, or give what it lacks */
   constructor(
     { id, revision, namespaceId, kind }: LinkedRow,
     channel: Channel,
     private readonly observer: StatusObserver,
     private readonly tap: CallTap | null,
+    private readonly setupUrl: () => string,
   ) {
     super(channel);
     this.id = id;
@@ -54,7 +57,7 @@ export class ConnectionLink extends Link {
     if (this.kind === 'uplink') return error;
     const status = saysSomething(method, error) ? statusAfter(error) : null;
     if (status) this.observer.failed(status);
-    return error;
+    return withSetupUrl(error, this.setupUrl);
   }
 }
 

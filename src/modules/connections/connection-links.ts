@@ -8,6 +8,7 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { NAMESPACE_DELETED_TOPIC } from '../namespaces/namespaces.service.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionLink } from './connection-link.js';
+import { ConnectionUrls } from './connection-urls.js';
 import { CallRecorder } from './mock/call-recorder.js';
 import { ConnectionValues } from './connection-values.js';
 import type { ConnectionTarget } from './connection.types.js';
@@ -50,6 +51,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly channels: ConnectionChannels,
     private readonly statuses: StatusRecorder,
     private readonly values: ConnectionValues,
+    private readonly urls: ConnectionUrls,
     private readonly uplinks: UplinkTunnels,
     private readonly recorder: CallRecorder,
     private readonly relay: RelayService,
@@ -85,8 +87,22 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     return { link: this.linkTo(target) };
   }
 
-  /** Tells every process that a connection changed (`revision`) or went (null). */
-  announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number | null): void {
+  /** What a connection leads to, as its row says now; null when it is gone. */
+  stored(id: string): Promise<ConnectionTarget | null> {
+    return this.read({ id });
+  }
+
+  /** A connection is gone: what this process holds of it has ended when this resolves, the others hear of it. */
+  async deleted(connection: { id: string; namespaceId: string; connectionId: string }): Promise<void> {
+    const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision: null };
+    const ended = this.links.end(connection.id);
+    this.forget(change);
+    this.relay.publish(CHANGED_TOPIC, change);
+    await ended;
+  }
+
+  /** Tells every process that a connection changed. */
+  announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number): void {
     const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision };
     this.forget(change);
     this.relay.publish(CHANGED_TOPIC, change);
@@ -111,11 +127,13 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   private linkTo(target: ConnectionTarget): ConnectionLink {
     const held = this.links.get(target.id);
     if (held && held.revision >= target.revision) return held;
+    const { id, setupEpoch } = target;
     const link = new ConnectionLink(
       target,
       this.channels.to(target),
       this.statuses.observer(target),
       this.recorder.tap(target),
+      () => this.urls.setup(id, setupEpoch),
     );
     this.links.put(target.id, link);
     return link;
@@ -138,6 +156,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
         namespaceId: true,
         namespace: { id: true, name: true },
         connectionId: true,
+        setupEpoch: true,
         targetKind: true,
         mcpUrl: true,
         serverId: true,
@@ -152,8 +171,9 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   }
 
   private toTarget(row: Connection): ConnectionTarget {
-    const { id, revision, namespaceId, connectionId, recordingUntil, serverId, mcpUrl, mock } = row;
-    const ref = { id, revision, namespaceId, namespace: row.namespace.name, connectionId, recordingUntil };
+    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mcpUrl, mock } = row;
+    const namespace = row.namespace.name;
+    const ref = { id, revision, namespaceId, namespace, connectionId, setupEpoch, recordingUntil };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink' || row.targetKind === 'source') return { ...ref, kind: row.targetKind };

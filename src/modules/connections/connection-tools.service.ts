@@ -13,6 +13,7 @@ import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import type { ConnectionLink } from './connection-link.js';
 import { ConnectionLinks } from './connection-links.js';
+import { ConnectionInputError, ConnectionInputRequiredError } from './connection-refusal.js';
 import { statusAfter } from './connection-status.js';
 import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError, ToolError } from './connections.errors.js';
@@ -39,13 +40,13 @@ export class ConnectionToolsService {
   /** `{"tools": […]}` as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
   async list(namespace: OwnedNamespace, connectionId: string): Promise<string> {
     const link = await this.links.find(namespace, connectionId);
-    return toolsText(await link.catalog.list(this.env.upstreamCallTimeoutMs));
+    return toolsText(await inWords(link.catalog.list(this.env.upstreamCallTimeoutMs)));
   }
 
   /** One tool, or `{"tools": […]}` of a category, as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
   async get(namespace: OwnedNamespace, connectionId: string, path: string): Promise<string> {
     const link = await this.links.find(namespace, connectionId);
-    const match = await link.catalog.find(path, this.env.upstreamCallTimeoutMs);
+    const match = await inWords(link.catalog.find(path, this.env.upstreamCallTimeoutMs));
     if (!match) throw new ResourceNotFoundError();
     return 'tool' in match ? match.tool.text : toolsText(match.category);
   }
@@ -71,15 +72,16 @@ export class ConnectionToolsService {
     const args = argumentsText(body);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     // A name without separators needs no list: the upstream knows its tools. The list is asked only about failures.
-    const name = /[./]/.test(path) ? await nameOf(link, path, left()) : path;
+    const name = /[./]/.test(path) ? await inWords(nameOf(link, path, left())) : path;
     if (name !== path) record.asked('tools/call', { name });
-    const reply = await link.request({
+    const request = link.request({
       method: 'tools/call',
       params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
       timeoutMs: left(),
       cancellation,
       timing: record.timing,
     });
+    const reply = await inWords(request);
     record.answered(reply);
     completeOrRefuse(reply);
     if (failed(reply) && (await isUnknown(link, name, left()))) throw new ResourceNotFoundError({ tool: path });
@@ -128,6 +130,15 @@ export class ConnectionToolsService {
       if (state === undefined) throw error;
       return failed(state, (error as Error).message);
     }
+  }
+}
+
+/** What an MCP client reads in the `data` of an error stands in the sentence here. */
+async function inWords<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
   }
 }
 

@@ -2,6 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { Vault } from '../../platform/vault/vault.js';
 import type { QueryValues } from './connection.types.js';
 
+/** Header names are lower-case. */
+export interface StoredValues {
+  headers: Record<string, string>;
+  query: QueryValues;
+}
+
 /** The values of a connection that nobody may read back: headers and query, sealed for its row. */
 @Injectable()
 export class ConnectionValues {

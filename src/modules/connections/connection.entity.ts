@@ -7,6 +7,7 @@ import { connectionStates, type ConnectionState, type StatusReason } from './con
 import {
   targetKinds,
   type StatusInputs,
+  type StepUp,
   type StoredMock,
   type StoredSource,
   type TargetKind,
@@ -27,6 +28,10 @@ export type Metadata = Record<string, unknown>;
 @Index('connections_mcp_url', ['namespaceId', 'mcpUrl', 'seq'])
 @Index('connections_metadata', { synchronize: false })
 @Index('connections_server', ['serverId', 'namespaceId', 'seq'])
+@Index('connections_due', ['nextCheckAt'], { where: 'next_check_at IS NOT NULL' })
+@Index('connections_shared', ['mcpUrl'], {
+  where: "next_check_at IS NOT NULL AND sealed_headers IS NULL AND target_kind = 'url'",
+})
 @Check('connections_target_kind', `"target_kind" IN (${targetKinds.map((kind) => `'${kind}'`).join(', ')})`)
 @Check('connections_state', `"status_state" IN (${connectionStates.map((state) => `'${state}'`).join(', ')})`)
 export class Connection {
@@ -115,6 +120,26 @@ export class Connection {
 
   @Column('text', { name: 'status_message', nullable: true })
   statusMessage: string | null;
+
+  /** When the status was seen: what was seen before, and comes in later, does not change it. Null before the first look. */
+  @Column({ type: 'timestamptz', name: 'status_seen_at', precision: 3, nullable: true, select: false })
+  statusSeenAt: Date | null;
+
+  /** The `WWW-Authenticate` headers of the last 401 or 403: what an authorization is asked for with. Null before the first. */
+  @Column('jsonb', { name: 'status_challenges', nullable: true, select: false })
+  statusChallenges: string[] | null;
+
+  /** Authorizations that were given because the scopes did not reach, the newest 10: the same are not asked for endlessly. */
+  @Column('jsonb', { name: 'step_ups', default: [], select: false })
+  stepUps: StepUp[];
+
+  /** When it is looked at again by itself, or given up by who does so now; null when that is not to be. */
+  @Column({ type: 'timestamptz', name: 'next_check_at', precision: 3, nullable: true, select: false })
+  nextCheckAt: Date | null;
+
+  /** Looks in a row that found it broken: each waits twice as long as the one before. */
+  @Column('integer', { name: 'check_failures', default: 0, select: false })
+  checkFailures: number;
 
   /** When the state began. */
   @Column({ type: 'timestamptz', name: 'status_since', precision: 3, default: () => 'now()' })

@@ -11,8 +11,18 @@ export interface ConnectionRef {
   namespace: string;
   /** The id people know it by. */
   connectionId: string;
+  /** The setup links of this epoch work. */
+  setupEpoch: number;
   /** Its tool calls are recorded until then; null while they are not. */
   recordingUntil: Date | null;
+}
+
+/** An authorization that was given for more scopes. */
+export interface StepUp {
+  /** ISO 8601. */
+  at: string;
+  /** The scopes that were asked for, as the challenge spelled them. */
+  scopes: string;
 }
 
 /** What a connection leads to, with all that calling it needs. Headers are lower-case and never leave the service. */

@@ -57,7 +57,8 @@ function metadataFault(value: unknown): Fault {
   return bytes > METADATA_BYTES_MAX ? `must be at most ${METADATA_BYTES_MAX} bytes of JSON` : null;
 }
 
-function headersFault(value: unknown): Fault {
+/** Why these headers may not be sent to an upstream, as the end of a sentence about them; null when they may. */
+export function headersFault(value: unknown): Fault {
   if (!isObject(value)) return 'must be an object of texts';
   const entries = Object.entries(value);
   if (entries.length > HEADER_COUNT_MAX) return `must hold at most ${HEADER_COUNT_MAX} headers`;

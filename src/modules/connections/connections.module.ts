@@ -1,12 +1,21 @@
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { CredentialsService } from '../credentials/credentials.service.js';
+import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { CredentialsModule } from '../credentials/credentials.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ConnectionChannels } from './connection-channels.js';
+import { ConnectionBearer } from './connection-bearer.js';
 import { ConnectionCheck } from './connection-check.js';
+import { ConnectionRechecker } from './connection-rechecker.js';
+import { ConnectionRefresher } from './connection-refresher.js';
+import { ConnectionSetupController } from './connection-setup.controller.js';
+import { ConnectionSetupService } from './connection-setup.service.js';
+import { ConnectionSweeper } from './connection-sweeper.js';
+import { StatusWriter } from './status-writer.js';
 import { ConnectionReader } from './connection-reader.js';
 import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
@@ -85,6 +94,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
     RecordingController,
     UplinkController,
     InternalUplinkController,
+    ConnectionSetupController,
     ConnectionsController,
   ],
   providers: [
@@ -99,6 +109,12 @@ import { UplinksService } from './uplink/uplinks.service.js';
     ConnectionUrls,
     TargetResolver,
     StatusRecorder,
+    StatusWriter,
+    ConnectionBearer,
+    ConnectionSetupService,
+    ConnectionRefresher,
+    ConnectionRechecker,
+    ConnectionSweeper,
     LogRecorder,
     ConnectionLogService,
     NamespaceMembers,
@@ -118,4 +134,17 @@ import { UplinksService } from './uplink/uplinks.service.js';
     RecordingsService,
   ],
 })
-export class ConnectionsModule {}
+export class ConnectionsModule implements OnModuleInit {
+  constructor(
+    private readonly credentials: CredentialsService,
+    private readonly namespaces: NamespacesService,
+    private readonly setup: ConnectionSetupService,
+    private readonly connections: ConnectionsService,
+  ) {}
+
+  /** Whoever authorizes need not try again by hand; and what was granted to connections ends with their namespace. */
+  onModuleInit(): void {
+    this.credentials.onAuthorized('connection', (id) => this.setup.authorized(id));
+    this.namespaces.onDeleting((namespace) => this.connections.prepareRevocation(namespace));
+  }
+}

@@ -6,6 +6,7 @@ import { isForeignKeyViolation } from '../../platform/database/postgres-errors.j
 import { generateName } from '../../platform/http/generated-name.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
+import { CredentialsService } from '../credentials/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ConnectionCheck } from './connection-check.js';
 import { ConnectionLinks } from './connection-links.js';
@@ -15,10 +16,16 @@ import { Connection } from './connection.entity.js';
 import { isConnectionId, requireConnectionId, type NewTarget } from './connection-target.js';
 import { neverCalled, uplinkWaiting } from './connection-status.js';
 import { ConnectionValues } from './connection-values.js';
-import type { QueryValues, StoredMock } from './connection.types.js';
+import type { QueryValues, StoredMock, TargetKind } from './connection.types.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { MockCreation, type NewMock } from './mock/mock-creation.js';
 import { TargetResolver } from './target-resolver.js';
+
+/** Kinds of target that Slipway looks at by itself. */
+const LEADS_OUT: ReadonlySet<TargetKind> = new Set(['url', 'server']);
+
+/** A connection whose creation broke off is looked at after this long. */
+const FIRST_LOOK = "now() + interval '1 minute'";
 
 /** Connections: created, changed, read, deleted. Creating and changing one makes a real round trip to its upstream. */
 @Injectable()
@@ -31,6 +38,7 @@ export class ConnectionsService {
     private readonly links: ConnectionLinks,
     private readonly values: ConnectionValues,
     private readonly servers: ServersService,
+    private readonly credentials: CredentialsService,
     private readonly mocks: MockCreation,
   ) {}
 
@@ -75,20 +83,34 @@ export class ConnectionsService {
     return this.reader.get(namespace, connectionId);
   }
 
-  /** Deletes a connection and ends its upstream session (Spec 4.4). @throws ResourceNotFoundError */
+  /** Deletes a connection, ends its upstream session (Spec 4.4) and revokes what it was authorized with. @throws ResourceNotFoundError */
   async remove(namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
     if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
-    const { raw } = (await this.connections
-      .createQueryBuilder()
-      .delete()
-      .where({ namespaceId: namespace.id, connectionId })
-      .returning('id')
-      .execute()) as { raw: { id: string }[] };
+    const where = { namespaceId: namespace.id, connectionId };
+    const found = await this.connections.findOne({ where, select: { id: true } });
+    // While its row is there: with it the tokens would go before anybody could revoke them.
+    if (found) await this.credentials.remove({ kind: 'connection', id: found.id });
+    const { raw } = (await this.connections.createQueryBuilder().delete().where(where).returning('id').execute()) as {
+      raw: { id: string }[];
+    };
     const [row] = raw;
     if (!row) throw new ResourceNotFoundError();
-    this.links.announce({ id: row.id, namespaceId: namespace.id, connectionId }, null);
-    await this.links.end(row.id);
+    await this.links.deleted({ id: row.id, namespaceId: namespace.id, connectionId });
     return { success: true };
+  }
+
+  /** For a namespace that is about to go with its connections: what tells the authorization servers afterwards. */
+  async prepareRevocation(namespace: OwnedNamespace): Promise<() => void> {
+    // Only those that hold something; the table is asked by name, since it belongs to another module.
+    const rows = await this.connections.query<{ id: string }[]>(
+      `SELECT c.id FROM connections c JOIN upstream_credentials u ON u.owner_kind = 'connection' AND u.owner_id = c.id
+        WHERE c.namespace_id = $1 AND u.state = 'active' LIMIT 1000`,
+      [namespace.id],
+    );
+    return this.credentials.prepareRevocation(
+      'connection',
+      rows.map(({ id }) => id),
+    );
   }
 
   /** @returns the row's id, or null when the connection id is taken */
@@ -115,6 +137,7 @@ export class ConnectionsService {
       statusState: status.state,
       statusReason: status.reason,
       statusMessage: status.message,
+      nextCheckAt: LEADS_OUT.has(target.targetKind) && !mock?.enabled ? () => FIRST_LOOK : null,
     };
     try {
       const isNew = await this.connections.manager.transaction(async (tx) => {
@@ -137,20 +160,31 @@ export class ConnectionsService {
     { name, metadata, headers }: SetConnectionDto,
     { mcpUrl, query }: { mcpUrl?: string; query?: QueryValues },
   ): Promise<void> {
-    const { affected } = await this.connections
-      .createQueryBuilder()
-      .update()
-      .set({
-        ...(name === undefined ? {} : { name }),
-        ...(metadata === undefined ? {} : { metadata: metadata as object }),
-        ...(headers === undefined ? {} : { sealedHeaders: this.values.sealHeaders(id, headers) }),
-        ...(mcpUrl === undefined ? {} : { mcpUrl }),
-        ...(query === undefined ? {} : { sealedQuery: this.values.sealQuery(id, query) }),
-        revision: () => 'revision + 1',
-      })
-      .where({ id })
-      .execute();
-    if (!affected) throw new ResourceNotFoundError();
+    const hasValues = headers !== undefined || mcpUrl !== undefined || query !== undefined;
+    await this.connections.manager.transaction(async (tx) => {
+      const stored = await tx.findOne(Connection, {
+        where: { id },
+        select: { id: true, sealedQuery: true },
+        lock: { mode: 'pessimistic_write' },
+      });
+      if (!stored) throw new ResourceNotFoundError();
+      const all = query && withChanges(this.values.openQuery(id, stored.sealedQuery), query);
+      await tx
+        .createQueryBuilder()
+        .update(Connection)
+        .set({
+          ...(name === undefined ? {} : { name }),
+          ...(metadata === undefined ? {} : { metadata: metadata as object }),
+          ...(headers === undefined ? {} : { sealedHeaders: this.values.sealHeaders(id, headers) }),
+          ...(mcpUrl === undefined ? {} : { mcpUrl }),
+          ...(all === undefined ? {} : { sealedQuery: this.values.sealQuery(id, all) }),
+          ...(hasValues ? { setupEpoch: () => 'setup_epoch + 1' } : {}),
+          revision: () => 'revision + 1',
+          checkFailures: 0,
+        })
+        .where({ id })
+        .execute();
+    });
   }
 
   private async checked(id: string): Promise<ConnectionDto> {
@@ -163,4 +197,13 @@ export class ConnectionsService {
 function toStoredMock(mock: MockDto | undefined): StoredMock | null {
   if (!mock?.enabled) return null;
   return mock.scenario === undefined ? {} : { scenario: mock.scenario };
+}
+
+/**
+ * Query values are never shown, so a change names only its own: those it gives replace those of the same name, empty ones
+ * take them away, and the others stay.
+ */
+function withChanges(stored: QueryValues, given: QueryValues): QueryValues {
+  const named = new Set(given.map(([name]) => name));
+  return [...stored.filter(([name]) => !named.has(name)), ...given.filter(([, value]) => value !== '')];
 }

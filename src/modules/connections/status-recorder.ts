@@ -1,29 +1,23 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
 import { WriteBehind } from '../../platform/database/write-behind.js';
-import { Connection } from './connection.entity.js';
 import { connected, type ConnectionStatus } from './connection-status.js';
+import { StatusWriter, type Seen } from './status-writer.js';
 
 /** A call's good outcome is worth a write this often; a change of state always is. */
 const OK_EVERY_MS = 10_000;
 
-interface Observation extends ConnectionStatus {
-  revision: number;
-  at: Date;
-  okAt: Date | null;
-}
-
 /** What calls observed of their connections, on its way into the rows; never on the way of a call. */
 @Injectable()
 export class StatusRecorder implements OnApplicationShutdown {
-  private readonly observed = new WriteBehind<string, Observation>('connection status', (batch) => this.write(batch));
+  private readonly observed = new WriteBehind<string, Seen>('connection status', async (batch) => {
+    await this.writer.write([...batch.values()], 'call');
+  });
 
-  constructor(@InjectRepository(Connection) private readonly connections: Repository<Connection>) {}
+  constructor(private readonly writer: StatusWriter) {}
 
   /** What one channel of a connection observes from now on. */
-  observer(connection: { id: string; revision: number }): StatusObserver {
-    return new StatusObserver(connection, this.observed);
+  observer({ id, revision }: { id: string; revision: number }): StatusObserver {
+    return new StatusObserver({ id, revision }, this.observed);
   }
 
   /** Writes what waits, so that a read after this tells the latest. */
@@ -34,31 +28,6 @@ export class StatusRecorder implements OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     await this.observed.onApplicationShutdown();
   }
-
-  /** An observation of an earlier revision says nothing about the connection any more. */
-  private async write(batch: Map<string, Observation>): Promise<void> {
-    const rows = [...batch];
-    await this.connections.query(
-      `UPDATE connections c
-          SET status_state = o.state, status_reason = o.reason, status_message = o.message, status_inputs = o.inputs,
-              status_since = CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END,
-              last_ok_at = GREATEST(c.last_ok_at, o.ok_at)
-         FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::text[],
-                     $8::jsonb[])
-              AS o(id, revision, state, message, at, ok_at, reason, inputs)
-        WHERE c.id = o.id AND c.revision = o.revision`,
-      [
-        rows.map(([id]) => id),
-        rows.map(([, { revision }]) => revision),
-        rows.map(([, { state }]) => state),
-        rows.map(([, { message }]) => message),
-        rows.map(([, { at }]) => at),
-        rows.map(([, { okAt }]) => okAt),
-        rows.map(([, { reason }]) => reason),
-        rows.map(([, { inputs }]) => inputs && JSON.stringify(inputs)),
-      ],
-    );
-  }
 }
 
 /** Remembers the last outcome of one channel, and passes on what is new about it. */
@@ -68,7 +37,7 @@ export class StatusObserver {
 
   constructor(
     private readonly connection: { id: string; revision: number },
-    private readonly observed: WriteBehind<string, Observation>,
+    private readonly observed: WriteBehind<string, Seen>,
   ) {}
 
   succeeded(): void {
@@ -78,17 +47,16 @@ export class StatusObserver {
     this.record(connected);
   }
 
+  /** What only a person can change is written at once: they may be looking already. */
   failed(status: ConnectionStatus): void {
+    const isNews = this.last?.state !== status.state;
     this.record(status);
+    if (isNews && status.state === 'auth_required') void this.observed.flush();
   }
 
   private record(status: ConnectionStatus): void {
     this.last = status;
-    this.observed.set(this.connection.id, {
-      ...status,
-      revision: this.connection.revision,
-      at: new Date(),
-      okAt: this.okAt === 0 ? null : new Date(this.okAt),
-    });
+    const okAt = this.okAt === 0 ? null : new Date(this.okAt);
+    this.observed.set(this.connection.id, { ...this.connection, status, at: new Date(), okAt, serverInfo: null });
   }
 }

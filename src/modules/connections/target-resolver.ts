@@ -62,7 +62,8 @@ export class TargetResolver {
     const server = await this.serverOf(given);
     if (existing.targetKind === 'server') {
       if (!server || server.id !== existing.serverId) throw new ConnectionTargetError('server');
-      return given.kind === 'url' ? { query: queryOf(given.url) } : {};
+      const query = given.kind === 'url' ? queryOf(given.url) : [];
+      return query.length > 0 ? { query } : {};
     }
     if (given.kind === 'server' || server || existing.mcpUrl === null) throw new ConnectionTargetError('mcpUrl');
     if (given.url === existing.mcpUrl) return {};

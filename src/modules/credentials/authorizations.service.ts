@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { computeScopeUnion } from '@modelcontextprotocol/client';
+import { computeScopeUnion, type FetchLike } from '@modelcontextprotocol/client';
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource, MoreThan, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { bearerChallenge } from '../../mcp/oauth/challenges.js';
-import { discoverTarget, type AuthorizationTarget } from '../../mcp/oauth/discovery.js';
+import { discoverTarget, type AuthorizationServer, type AuthorizationTarget } from '../../mcp/oauth/discovery.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 import { Egress } from '../../platform/egress/egress.js';
@@ -12,7 +12,7 @@ import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
 import type { AuthorizationSetup, BeginAuthorization, CredentialOwner } from './credentials.types.js';
 import { OAuthClients } from './oauth-clients.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
-import { hashSecret, newSecret } from './secrets.js';
+import { hashSecret, newSecret } from '../../platform/http/secrets.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 import { upstreamAddress } from './upstream-url.js';
 
@@ -28,6 +28,20 @@ const KEPT_AFTER_EXPIRY = '1 day';
 const LABEL_CHARS_MAX = 200;
 
 type Listener = (ownerId: string) => Promise<void>;
+
+/** A link that was just made. */
+export interface OpenedAuthorization {
+  id: string;
+  token: string;
+  expiresAt: Date;
+}
+
+/** What an authorization would be. */
+export interface AuthorizationPreview {
+  server: AuthorizationServer;
+  /** Separated by spaces; null leaves the choice to the authorization server. */
+  scopes: string | null;
+}
 
 /** Makes setup pages, and tells who waits for one. */
 @Injectable()
@@ -45,24 +59,22 @@ export class AuthorizationsService {
 
   /** `CredentialsService.begin`. @throws OAuthSetupError */
   async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
+    const { token, expiresAt } = await this.open(owner, request);
+    return { setupUrl: `${this.env.baseUrl}/setup/${token}`, expiresAt };
+  }
+
+  /** {@link begin} for who leads the person on at once: the token of the link, and what it is known by. */
+  async open(owner: CredentialOwner, request: BeginAuthorization): Promise<OpenedAuthorization> {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
-    const upstreamUrl = upstreamAddress(request.upstreamUrl);
-    const target = await discoverTarget(fetch, {
-      upstreamUrl,
-      challenge: request.challenge ?? [],
-      knownAmong: (issuers) => this.clients.knownAmong(issuers),
-      pkceUnannounced: this.env.oauthPkceUnannounced,
-    });
-    this.checkEndpoints(target);
+    const { target, scopes } = await this.discover(fetch, owner, request);
     const client = await this.clients.obtain(fetch, target.server);
-    const scopes = await this.scopesFor(owner, request, target);
     const token = newSecret();
     const pending = {
       id: randomUUID(),
       ownerKind: owner.kind,
       ownerId: owner.id,
       label: request.label.slice(0, LABEL_CHARS_MAX),
-      upstreamUrl,
+      upstreamUrl: upstreamAddress(request.upstreamUrl),
       server: target.server,
       clientRowId: client.id,
       resource: target.resource,
@@ -71,7 +83,14 @@ export class AuthorizationsService {
       expiresAt: new Date(Date.now() + this.env.oauthSetupTtlMinutes * 60_000),
     };
     await this.store(pending);
-    return { setupUrl: `${this.env.baseUrl}/setup/${token}`, expiresAt: pending.expiresAt };
+    return { id: pending.id, token, expiresAt: pending.expiresAt };
+  }
+
+  /** What would be asked for, and where; nothing is stored or registered. @throws OAuthSetupError */
+  async preview(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationPreview> {
+    const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
+    const { target, scopes } = await this.discover(fetch, owner, request);
+    return { server: target.server, scopes };
   }
 
   /** Takes back every link of an owner. */
@@ -103,6 +122,21 @@ export class AuthorizationsService {
         this.logger.error({ msg: `what follows the authorization of ${kind} ${owner.id} failed`, err: error });
       }
     }
+  }
+
+  private async discover(
+    fetch: FetchLike,
+    owner: CredentialOwner,
+    request: BeginAuthorization,
+  ): Promise<{ target: AuthorizationTarget; scopes: string | null }> {
+    const target = await discoverTarget(fetch, {
+      upstreamUrl: upstreamAddress(request.upstreamUrl),
+      challenge: request.challenge ?? [],
+      knownAmong: (issuers) => this.clients.knownAmong(issuers),
+      pkceUnannounced: this.env.oauthPkceUnannounced,
+    });
+    this.checkEndpoints(target);
+    return { target, scopes: await this.scopesFor(owner, request, target) };
   }
 
   /** What can be told before DNS is asked is told to who publishes, not to who comes back with a code. */

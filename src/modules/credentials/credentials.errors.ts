@@ -1,4 +1,5 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
+import { PageError } from '../../platform/pages/page.errors.js';
 
 /** Thrown by `begin`: see there. */
 export { OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
@@ -16,18 +17,16 @@ export class CredentialUnavailableError extends DomainError {
 }
 
 /** Nothing is behind a link of the setup page or the callback, or not for this browser. Read by people, on a page. */
-export class SetupPageError extends DomainError {
+export class SetupPageError extends PageError {
   readonly code = 'setup_failed';
 
   constructor(
     readonly kind: 'invalid' | 'forbidden' | 'not_found' | 'gone' | 'upstream',
-    /** The heading of the page. */
-    readonly title: string,
-    /** Whole sentences: what happened, and what to do. */
+    title: string,
     message: string,
     detail?: unknown,
   ) {
-    super(message, detail);
+    super(title, message, detail);
   }
 
   static unknownLink(): SetupPageError {

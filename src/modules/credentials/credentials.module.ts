@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { ClientDocumentController } from './client-document.controller.js';
 import { CredentialsCoreModule } from './credentials-core.module.js';
+import { DirectSetupService } from './direct-setup.service.js';
 import { SetupController } from './setup.controller.js';
 import { SetupService } from './setup.service.js';
 
@@ -8,7 +9,7 @@ import { SetupService } from './setup.service.js';
 @Module({
   imports: [CredentialsCoreModule],
   controllers: [SetupController, ClientDocumentController],
-  providers: [SetupService],
-  exports: [CredentialsCoreModule],
+  providers: [SetupService, DirectSetupService],
+  exports: [CredentialsCoreModule, DirectSetupService],
 })
 export class CredentialsModule {}

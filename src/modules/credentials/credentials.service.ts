@@ -1,5 +1,5 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { DataSource, In } from 'typeorm';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { revokeToken } from '../../mcp/oauth/tokens.js';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -20,6 +20,9 @@ import { upstreamAddress } from './upstream-url.js';
 /** A credential is believed this long; a change also arrives over the relay, at once. */
 const CACHED_MS = 5_000;
 const CACHED_MAX = 20_000;
+
+/** Of owners that go together, so many are revoked; the tokens of the others end by themselves. */
+const REVOKED_AT_ONCE_MAX = 1_000;
 
 const CHANGED_TOPIC = 'credentials.changed';
 
@@ -115,8 +118,25 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       return found;
     });
     this.changed(keyOf(owner));
-    if (!row) return;
-    const work = this.revoke(row)
+    if (row) this.track(this.revoke(row));
+  }
+
+  /**
+   * For owners that are about to go all at once, with their credentials: reads what the first 1,000 hold. What it returns
+   * tells the authorization servers once they are gone, behind it and one after another.
+   */
+  async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
+    const rows = await this.dataSource.manager.find(UpstreamCredential, {
+      where: { ownerKind: kind, ownerId: In(ownerIds.slice(0, REVOKED_AT_ONCE_MAX)) },
+    });
+    const all = async () => {
+      for (const row of rows) await this.revoke(row);
+    };
+    return () => this.track(all());
+  }
+
+  private track(revocation: Promise<void>): void {
+    const work = revocation
       .catch((error: unknown) => this.logger.warn({ msg: 'tokens could not be revoked', err: error }))
       .finally(() => this.revoking.delete(work));
     this.revoking.add(work);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
-import { donePage, messagePage, setupPage } from './setup-page.js';
+import { messagePage } from '../../platform/pages/page.js';
+import { donePage, setupPage } from './setup-page.js';
 
 const HOSTILE = `"><script>alert(1)</script>&'\u202egnp.exe\u0007`;
 const view = {

@@ -1,49 +1,4 @@
-import { createHash } from 'node:crypto';
-
-/** A finished page with the headers it must be sent with. */
-export interface Page {
-  html: string;
-  headers: Record<string, string>;
-}
-
-const STYLE = `
-:root { color-scheme: light dark; --ink: #1c2024; --soft: #5b6470; --line: #d6dae0; --paper: #ffffff; --ground: #f3f5f7;
-  --button: #1f5fbf; --on-button: #ffffff; --ring: #1f5fbf; }
-@media (prefers-color-scheme: dark) { :root { --ink: #eceef1; --soft: #a3acb8; --line: #363d47; --paper: #1b1f25;
-  --ground: #101317; --button: #7db0ff; --on-button: #0b1a30; --ring: #a9cbff; } }
-* { box-sizing: border-box; }
-body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 1.25rem; background: var(--ground);
-  color: var(--ink); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-main { width: 100%; max-width: 32rem; padding: 1.75rem; background: var(--paper); border: 1px solid var(--line);
-  border-radius: .75rem; }
-h1 { margin: 0 0 .75rem; font-size: 1.375rem; line-height: 1.25; }
-p { margin: 0 0 1rem; overflow-wrap: anywhere; }
-dl { margin: 0 0 1.25rem; border-top: 1px solid var(--line); }
-dl > div { padding: .6rem 0; border-bottom: 1px solid var(--line); }
-dt { color: var(--soft); font-size: .875rem; }
-dd { margin: 0; overflow-wrap: anywhere; }
-dd ul { margin: 0; padding-left: 1.1rem; }
-code { font: .9375em ui-monospace, Menlo, Consolas, monospace; }
-button { width: 100%; padding: .75rem 1rem; border: 0; border-radius: .5rem; background: var(--button);
-  color: var(--on-button); font: inherit; font-weight: 600; cursor: pointer; }
-button:focus-visible { outline: 3px solid var(--ring); outline-offset: 3px; }
-.soft { margin: 1rem 0 0; color: var(--soft); font-size: .875rem; }
-`;
-
-/**
- * No script, nothing from elsewhere, in no frame, and the link in no Referer. `form-action` is left out: Chromium applies it
- * to the redirect that follows the form too, and that leads to an authorization server of the upstream's choice.
- */
-const HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy':
-    `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; ` +
-    "base-uri 'none'; frame-ancestors 'none'",
-  'x-frame-options': 'DENY',
-  'referrer-policy': 'no-referrer',
-  'cache-control': 'no-store',
-  'x-robots-tag': 'noindex',
-};
+import { escaped, page, type Page } from '../../platform/pages/page.js';
 
 /** What {@link setupPage} names. */
 export interface SetupPageView {
@@ -52,10 +7,12 @@ export interface SetupPageView {
   issuerHost: string;
   signInHost: string;
   scopes: string[];
+  /** Where the button posts to; default the page's own address. */
+  action?: string;
 }
 
 /** The page of a setup link. */
-export function setupPage({ label, upstreamHost, issuerHost, signInHost, scopes }: SetupPageView): Page {
+export function setupPage({ label, upstreamHost, issuerHost, signInHost, scopes, action }: SetupPageView): Page {
   const list = scopes.map((scope) => `<li><code>${escaped(scope)}</code></li>`).join('');
   const rows: [name: string, html: string][] = [
     ['MCP server', escaped(label)],
@@ -73,7 +30,7 @@ export function setupPage({ label, upstreamHost, issuerHost, signInHost, scopes 
 <dl>
 ${rows.map(([name, html]) => `<div><dt>${name}</dt><dd>${html}</dd></div>`).join('\n')}
 </dl>
-<form method="post"><button type="submit">Continue to ${escaped(signInHost)}</button></form>
+<form method="post"${action === undefined ? '' : ` action="${escaped(action)}"`}><button type="submit">Continue to ${escaped(signInHost)}</button></form>
 <p class="soft">Whoever can use this server through Slipway then acts with the access you give. Go on only if you expected this
 page; otherwise close it, and nothing happens.</p>`,
   );
@@ -86,40 +43,4 @@ export function donePage(result: { label: string; upstreamHost: string }): Page 
     `<p role="status">Slipway may now use <strong>${escaped(result.label)}</strong> at <code>${escaped(result.upstreamHost)}</code>.</p>
 <p>Whatever waited for this continues by itself. You can close this page.</p>`,
   );
-}
-
-/** A page that says what went wrong and what to do. */
-export function messagePage(title: string, text: string): Page {
-  return page(title, `<p role="alert">${escaped(text)}</p>`);
-}
-
-function page(title: string, body: string): Page {
-  return {
-    headers: HEADERS,
-    html: `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)} · Slipway</title>
-<style>${STYLE}</style>
-</head>
-<body>
-<main>
-<h1>${escaped(title)}</h1>
-${body}
-</main>
-</body>
-</html>
-`,
-  };
-}
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-/** Text that means itself in HTML. Marks that reorder what is read, and control characters, are dropped. */
-function escaped(text: string): string {
-  return text
-    .replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ' ')
-    .replace(/[&<>"']/g, (char) => ENTITIES[char]);
 }

@@ -4,18 +4,19 @@ import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Public } from '../../platform/http/public.decorator.js';
-import { readCookie, sendCookie } from './browser-cookie.js';
+import { bindBrowser, readCookie } from '../../platform/pages/browser-cookie.js';
+import { requireOwnPage } from '../../platform/pages/own-page.js';
+import { PageFilter } from '../../platform/pages/page.filter.js';
+import { sendPage } from '../../platform/pages/page.js';
 import { CallbackQueryDto } from './callback.dto.js';
 import { SetupPageError } from './credentials.errors.js';
-import { isSecret, newSecret } from './secrets.js';
-import { donePage, setupPage, type Page } from './setup-page.js';
-import { SetupPageFilter } from './setup-page.filter.js';
+import { donePage, setupPage } from './setup-page.js';
 import { SetupService } from './setup.service.js';
 
 /** Pages for the person who authorizes Slipway at an MCP server. They hold no key: the link is what they show. */
 @ApiExcludeController()
 @Public()
-@UseFilters(SetupPageFilter)
+@UseFilters(PageFilter)
 @Controller()
 export class SetupController {
   constructor(
@@ -28,9 +29,8 @@ export class SetupController {
   @ApiErrors(404, 410)
   async show(@Param('token') token: string, @Req() request: Request, @Res() response: Response): Promise<void> {
     const view = await this.setup.view(token);
-    const known = readCookie(this.env, request.headers.cookie, view.pendingId);
-    sendCookie(this.env, response, view.pendingId, isSecret(known) ? known : newSecret());
-    send(response, setupPage(view));
+    bindBrowser(this.env, request, response, view.pendingId);
+    sendPage(response, setupPage(view));
   }
 
   /** Leads to the authorization server. */
@@ -42,7 +42,7 @@ export class SetupController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    requireOwnPage(site);
+    requireOwnPage(site, () => SetupPageError.otherBrowser());
     const url = await this.setup.start(token, (id) => readCookie(this.env, request.headers.cookie, id));
     response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(303, url);
   }
@@ -52,15 +52,6 @@ export class SetupController {
   @ApiErrors(400, 403, 410, 502)
   async callback(@Query() query: CallbackQueryDto, @Req() request: Request, @Res() response: Response): Promise<void> {
     const result = await this.setup.complete(query, (id) => readCookie(this.env, request.headers.cookie, id));
-    send(response, donePage(result));
+    sendPage(response, donePage(result));
   }
-}
-
-function send(response: Response, { html, headers }: Page): void {
-  response.status(200).set(headers).send(html);
-}
-
-/** A second wall behind the SameSite cookie: the button of a page of somebody else, also on a neighbouring host, does nothing. */
-function requireOwnPage(site: string | undefined): void {
-  if (site !== undefined && site !== 'same-origin') throw SetupPageError.otherBrowser();
 }

@@ -13,7 +13,7 @@ import type { CallbackQueryDto } from './callback.dto.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
-import { hashSecret, isSecret, newSecret } from './secrets.js';
+import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
 import { storedTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 

@@ -14,6 +14,7 @@ export const credentialStates = ['active', 'required'] as const;
 @Entity('upstream_credentials')
 @Index('upstream_credentials_owner', ['ownerKind', 'ownerId'], { unique: true })
 @Index('upstream_credentials_client', ['clientRowId'])
+@Index('upstream_credentials_due', ['dueAt'])
 @Check('upstream_credentials_owner_kind', `"owner_kind" IN (${ownerKinds.map((kind) => `'${kind}'`).join(', ')})`)
 @Check('upstream_credentials_state', `"state" IN (${credentialStates.map((state) => `'${state}'`).join(', ')})`)
 export class UpstreamCredential {

@@ -19,6 +19,9 @@ import { NamespaceHoldsServersError, NamespaceTakenError } from './namespaces.er
 const OWNERS_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 10_000;
 
+/** Looks at what a namespace holds while it is there; what it returns is done once the namespace is gone, if it goes. */
+export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
+
 /** Told to every process when a namespace is gone, with its id. */
 export const NAMESPACE_DELETED_TOPIC = 'namespaces.deleted';
 
@@ -29,6 +32,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNERS_CACHED_MS,
   });
+
+  private readonly deletions: NamespaceDeletion[] = [];
 
   constructor(
     @InjectRepository(Namespace) private readonly namespaces: Repository<Namespace>,
@@ -91,19 +96,28 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
     }
   }
 
+  /** For modules that must tell others about what goes with a namespace: see {@link NamespaceDeletion}. */
+  onDeleting(deletion: NamespaceDeletion): void {
+    this.deletions.push(deletion);
+  }
+
   /**
    * Deletes a namespace with its skills and connections. The foreign key from servers refuses it while one exists, also
    * one that is created in the same instant.
    *
    * @throws NamespaceHoldsServersError
    */
-  async remove({ id, name }: OwnedNamespace): Promise<DeletedNamespaceDto> {
+  async remove(namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
+    const { id, name } = namespace;
+    const finishes: (() => void)[] = [];
+    for (const deletion of this.deletions) finishes.push(await deletion(namespace));
     try {
       await this.namespaces.delete({ id });
     } catch (error) {
       if (isForeignKeyViolation(error)) throw new NamespaceHoldsServersError(name);
       throw error;
     }
+    for (const finish of finishes) finish();
     this.owners.drop(name);
     this.relay.publish(NAMESPACE_DELETED_TOPIC, { id, name });
     return { success: true, name };

@@ -1,5 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
+import {
+  configFields,
+  HEADER_VALUE,
+  type ConfigField,
+  type ConfigKind,
+  type ConfigPlace,
+  type ConfigSchema,
+} from './config-fields.js';
 
 /** A schema made ready for {@link mapConfig}; made once for a release, used for every call. */
 export interface CompiledConfig {
@@ -18,8 +25,14 @@ export interface MappedConfig {
   query: [name: string, value: string][];
   /** The names, as callers must pass them, of required values that are neither sent nor have a default. */
   missing: { headers: string[]; query: string[] };
-  /** Sentences about values of the wrong type. They never repeat the value: it may be a secret. */
-  faults: string[];
+  /** Values of the wrong type. */
+  faults: ConfigFault[];
+}
+
+/** A value that cannot go on. The sentence never repeats it: it may be a secret. */
+export interface ConfigFault {
+  from: ConfigPlace;
+  message: string;
 }
 
 /** Needs a schema that passed `requireConfigSchema` for the same kind. */
@@ -42,15 +55,14 @@ export function mapConfig({ fields }: CompiledConfig, caller: CallerConfig): Map
       if (field.isRequired) mapped.missing[field.from.place === 'header' ? 'headers' : 'query'].push(field.from.name);
       continue;
     }
+    const { from, to } = field;
     const fault = sent === undefined ? null : faultOf(field, sent);
-    if (fault !== null) mapped.faults.push(`The ${field.from.place} "${field.from.name}" must be ${fault}.`);
-    else if (field.to.place === 'query') mapped.query.push([field.to.name, value]);
-    else if (HEADER_VALUE.test(value)) mapped.headers[field.to.name] = value;
-    else {
-      mapped.faults.push(
-        `The ${field.from.place} "${field.from.name}" must be of visible ASCII characters: it goes on in a header.`,
-      );
-    }
+    const refuse = (must: string) =>
+      mapped.faults.push({ from, message: `The ${from.place} "${from.name}" must be ${must}` });
+    if (fault !== null) refuse(`${fault}.`);
+    else if (to.place === 'query') mapped.query.push([to.name, value]);
+    else if (HEADER_VALUE.test(value)) mapped.headers[to.name] = value;
+    else refuse('of visible ASCII characters: it goes on in a header.');
   }
   return mapped;
 }

@@ -218,7 +218,7 @@ describe('the configuration of a caller', () => {
       { 'x-api-key': 's\u00e9cret' },
       't=1&days=1.5&ratio=0x10&debug=yes&units=secret&region=a%0D%0Ab',
     );
-    expect(faults).toEqual([
+    expect(faults.map(({ message }) => message)).toEqual([
       'The header "X-Api-Key" must be of visible ASCII characters: it goes on in a header.',
       'The query "region" must be of visible ASCII characters: it goes on in a header.',
       'The query "units" must be one of the values its schema lists.',
@@ -261,6 +261,6 @@ describe('the configuration of a caller', () => {
     ]);
     const lacking = mapConfig(hosted, { headers: {}, query: new URLSearchParams('tags=[') });
     expect(lacking.missing.query).toEqual(['db.host']);
-    expect(lacking.faults).toEqual(['The query "tags" must be JSON.']);
+    expect(lacking.faults).toMatchObject([{ message: 'The query "tags" must be JSON.' }]);
   });
 });

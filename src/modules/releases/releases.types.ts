@@ -11,3 +11,29 @@ export interface ReleaseCurrent {
   /** The one that is run: a process that called it already keeps its session. */
   releaseId: string;
 }
+
+/** Values that are stored for calls to come. Header names are lower-case. */
+export interface GivenValues {
+  headers: Record<string, string>;
+  query: [name: string, value: string][];
+}
+
+/** One value of a server's configuration, as a person fills it in. */
+export interface RunFormField {
+  place: 'headers' | 'query';
+  /** The name it is given under. */
+  name: string;
+  label: string;
+  description?: string;
+  isRequired: boolean;
+  /** Nobody should read it over a shoulder. */
+  isSecret: boolean;
+  /** The only values it may have; null for any. */
+  allowed: string[] | null;
+  /** There is a stored value. */
+  isGiven: boolean;
+  /** It keeps the server from being called. */
+  isMissing: boolean;
+  /** What is wrong with the stored value, in a sentence; null when nothing is. */
+  fault: string | null;
+}

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { mapConfig, type CompiledConfig, type MappedConfig } from './config-map.js';
+import type { ConfigPlace } from './config-fields.js';
+import type { GivenValues, RunFormField } from './releases.types.js';
 import { InputInvalidError, InputRequiredError } from './run.errors.js';
 
 /** What a caller may send, as clients show it. */
@@ -38,14 +40,11 @@ function requireComplete(config: CompiledConfig, { headers, query, missing, faul
   if (missing.headers.length + missing.query.length > 0) {
     throw new InputRequiredError({ http: toRunInputs(config), missing });
   }
-  if (faults.length > 0) throw new InputInvalidError(faults.join(' '));
+  if (faults.length > 0) {
+    const text = faults.map(({ message }) => message).join(' ');
+    throw new InputInvalidError(text, { http: toRunInputs(config), missing: namesOf(faults.map(({ from }) => from)) });
+  }
   return { headers, query };
-}
-
-/** Values that are stored for calls to come. Header names are lower-case. */
-export interface GivenValues {
-  headers: Record<string, string>;
-  query: [name: string, value: string][];
 }
 
 /**
@@ -74,6 +73,36 @@ export function toRunInputs({ fields }: CompiledConfig): RunInputs {
     };
   }
   return inputs;
+}
+
+function namesOf(places: readonly ConfigPlace[]): { headers: string[]; query: string[] } {
+  const of = (place: ConfigPlace['place']) => places.filter((one) => one.place === place).map(({ name }) => name);
+  return { headers: of('header'), query: of('query') };
+}
+
+/** What schemas call values that nobody should look at over a shoulder. */
+const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
+
+/** The inputs of a configuration for a person's form, and what stored values make of them. */
+export function toRunForm(config: CompiledConfig, { headers, query }: GivenValues): RunFormField[] {
+  const given = new URLSearchParams(query);
+  const { missing, faults } = mapConfig(config, { headers, query: given });
+  return config.fields.map(({ from, headerKey, path, schema, type, isRequired, fallback, allowed }) => {
+    const isHeader = from.place === 'header';
+    const { title, description, format, writeOnly } = schema;
+    return {
+      place: isHeader ? 'headers' : 'query',
+      name: from.name,
+      label: typeof title === 'string' ? title : path.join('.'),
+      ...(typeof description === 'string' ? { description } : {}),
+      isRequired: isRequired && fallback === undefined,
+      isSecret: format === 'password' || writeOnly === true || SECRET_NAME.test(`${from.name} ${path.join('.')}`),
+      allowed: allowed ? [...allowed] : type === 'boolean' ? ['true', 'false'] : null,
+      isGiven: Boolean(isHeader ? headers[headerKey] : given.get(from.name)),
+      isMissing: missing[isHeader ? 'headers' : 'query'].includes(from.name),
+      fault: faults.find((fault) => fault.from === from)?.message ?? null,
+    };
+  });
 }
 
 /** `header "x-token" and query "region"`; empty without any. */

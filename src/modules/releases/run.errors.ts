@@ -27,6 +27,14 @@ export class InputInvalidError extends FrontRefusal {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
   readonly rpcCode = rpcCode.invalidParams;
+
+  /** @param inputs as in {@link InputRequiredError}; `missing` names those that must be given anew */
+  constructor(
+    message: string,
+    readonly inputs: { http: object; missing: { headers: string[]; query: string[] } },
+  ) {
+    super(message);
+  }
 }
 
 /** The server a connection is bound to was deleted; one registered anew under its name is another one. */

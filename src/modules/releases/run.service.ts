@@ -16,8 +16,8 @@ import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationRecord, type Answered } from './invocation-record.js';
 import { InvocationObserver } from './invocation.types.js';
-import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
-import { inputNames, valuesFor, valuesOf, type GivenValues, type RunValues } from './run-input.js';
+import { RELEASE_CURRENT_TOPIC, type GivenValues, type ReleaseCurrent, type RunFormField } from './releases.types.js';
+import { inputNames, toRunForm, valuesFor, valuesOf, type RunValues } from './run-input.js';
 import { RunLink } from './run-link.js';
 import { NotRunnableError, RunPathNotFoundError, ServerGoneError } from './run.errors.js';
 import { toRunnable, type Runnable, type RunnableRelease } from './runnable.js';
@@ -99,16 +99,28 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       current: () => this.usable(serverId, user.serverName),
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
+        const { href } = release.upstream;
+        // A value that goes on as the authorization header is meant to, and no token takes its place.
+        const hasOwn = Object.keys(values.headers).some((name) => name.toLowerCase() === 'authorization');
         const { bearer } = user;
-        const upstream = release.upstream.href;
-        return this.linkTo(
-          runnable,
-          release,
-          this.channel(release.upstream, values, bearer && ((rejected) => bearer(upstream, rejected))),
-        );
+        const token = hasOwn || !bearer ? undefined : (rejected?: string) => bearer(href, rejected);
+        return this.linkTo(runnable, release, this.channel(release.upstream, values, token));
       },
       watch: (call, work) => this.watched(serverId, call, work),
     });
+  }
+
+  /**
+   * What a person may fill in for a server, and where its current release is.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async formOf(
+    serverId: string,
+    { serverName, ...given }: Omit<ServerUser, 'bearer'>,
+  ): Promise<{ upstream: string; fields: RunFormField[] }> {
+    const { release } = await this.usable(serverId, serverName);
+    return { upstream: release.upstream.href, fields: toRunForm(release.config, given) };
   }
 
   /**

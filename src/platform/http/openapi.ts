@@ -25,6 +25,7 @@ const tags: [name: string, description: string][] = [
   ['Namespaces', 'Names you own; they hold servers and connections.'],
   ['Connections', 'Stored links to MCP servers.'],
   ['Tools', 'What a connection can do, over REST.'],
+  ['Triggers', 'What a connection can tell of when it happens. Preview.'],
   ['MCP', 'What a connection or a registered server can do, over MCP.'],
   ['Servers', 'The registry.'],
   ['Releases', 'Publishing versions of a server, and what became of them.'],

@@ -22,7 +22,7 @@ export function toTimeText(date: Date): string {
 /** An optional moment in a query: ISO 8601, or as log entries show it. */
 export function IsTime(): PropertyDecorator {
   return applyDecorators(
-    ApiProperty({ type: String, required: false, example: '2026-11-20T10:15:00Z' }),
+    ApiProperty({ type: String, required: false }),
     IsOptional(),
     Transform(({ value }: { value: unknown }) => (typeof value === 'string' ? (parseTime(value) ?? value) : value)),
     IsDate({ message: '$property must be a time such as 2026-11-20T10:15:00Z' }),

@@ -1,6 +1,7 @@
-/** What must never reach a log: our keys and setup links, bearer and basic credentials, and passwords in URLs. */
+/** What must never reach a log: our keys, setup and signed links, bearer and basic credentials, and passwords in URLs. */
 const patterns: readonly [RegExp, string][] = [
   [/(\/setup\/)[A-Za-z0-9_-]{20,}/g, '$1[redacted]'],
+  [/(\bsignature=)[A-Za-z0-9_-]{16,}/g, '$1[redacted]'],
   [/slipway_[A-Za-z0-9_-]{20,}/g, 'slipway_[redacted]'],
   [/\b(Bearer|Basic|Token)\s+[A-Za-z0-9._~+/=-]{6,}/gi, '$1 [redacted]'],
   [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@"\\]*):[^\s@"\\]*@/gi, '$1:[redacted]@'],

@@ -6,6 +6,7 @@ import { toStorableText } from '../../../platform/database/storable.js';
 import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
 import type { InvocationOutcome } from '../../releases/invocation.types.js';
+import { originalOf } from '../connection-refusal.js';
 import { statusAfter } from '../connection-status.js';
 import { ResourceNotFoundError, ToolError } from '../connections.errors.js';
 import type { ConnectionInvocation } from './connection-invocation.entity.js';
@@ -89,7 +90,8 @@ export class CallRecord implements FrontWatch {
       return { name: failure.name, message: 'The MCP server has no such tool.' };
     }
     if (failure && !(failure instanceof ToolError)) {
-      return { name: failure.name, message: domainErrorOf(failure)?.message ?? 'Internal server error' };
+      const original = originalOf(failure);
+      return { name: original.name, message: domainErrorOf(original)?.message ?? 'Internal server error' };
     }
     if (errorCode === null) return null;
     return { name: 'RpcError', message: `The MCP server answered with the JSON-RPC error ${errorCode}.` };

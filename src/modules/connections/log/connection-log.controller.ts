@@ -15,7 +15,7 @@ export class ConnectionLogController {
   constructor(private readonly logs: ConnectionLogService) {}
 
   /**
-   * List recent calls of a connection: how each ended, where its time went, and why it failed, also of those that never
+   * List recent calls of a connection. Each with how it ended, where its time went and why it failed, also those that never
    * reached the MCP server. Newest first; the newest 1,000 of the last 7 days are kept. No arguments, no results.
    */
   @Get()

@@ -96,7 +96,7 @@ export class MockLog implements MockHistory {
       'SELECT calls, things, counters FROM connection_mocks WHERE connection_id = $1',
       [this.connectionId],
     );
-    return { calls: row.calls, world: toWorld(state as MockState) };
+    return { calls: row.calls, world: toWorld(state) };
   }
 }
 

@@ -19,7 +19,7 @@ import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
 import { UplinkLeases, type ChangedConnection, type TunnelName } from './uplink-leases.js';
 import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
 
-/** Tunnels one process holds: each takes some 20 KB while idle. */
+/** Tunnels one process holds: each takes some 10 KB while idle (`bench/uplinks.mjs`). */
 const TUNNELS_MAX = 20_000;
 
 /** Pings go out in so many portions, so that thousands of tunnels are not all asked at the same instant. */
@@ -81,7 +81,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   async onApplicationBootstrap(): Promise<void> {
     await this.leases.renew();
     this.timers.push(
-      setInterval(() => (this.keeping ??= this.keep()), this.env.uplinkLeaseMs / 3).unref(),
+      setInterval(() => void (this.keeping ??= this.keep()), this.env.uplinkLeaseMs / 3).unref(),
       setInterval(() => this.pingPortion(), this.env.uplinkPingMs / PING_PORTIONS).unref(),
     );
   }

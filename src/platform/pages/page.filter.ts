@@ -1,14 +1,14 @@
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
-import { domainErrorOf } from '../../platform/errors/error-body.js';
-import { logFailure } from '../../platform/errors/error.filter.js';
-import { SetupPageError } from './credentials.errors.js';
-import { messagePage } from './setup-page.js';
+import { DomainError, statusOf } from '../errors/domain-error.js';
+import { domainErrorOf } from '../errors/error-body.js';
+import { logFailure } from '../errors/error.filter.js';
+import { PageError } from './page.errors.js';
+import { messagePage } from './page.js';
 
 /** Errors of routes that people open in a browser: a page instead of JSON. */
 @Catch()
-export class SetupPageFilter implements ExceptionFilter {
+export class PageFilter implements ExceptionFilter {
   private readonly logger = new Logger('http');
 
   catch(thrown: unknown, host: ArgumentsHost): void {
@@ -18,7 +18,7 @@ export class SetupPageFilter implements ExceptionFilter {
     logFailure(this.logger, error, request);
     const known = error instanceof DomainError ? error : null;
     const { html, headers } = messagePage(
-      known instanceof SetupPageError ? known.title : 'Something went wrong',
+      known instanceof PageError ? known.title : 'Something went wrong',
       known?.message ?? 'Slipway failed to answer, and has written down why. Try again in a moment.',
     );
     response

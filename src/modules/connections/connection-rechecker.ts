@@ -1,0 +1,113 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Env } from '../../config/env.js';
+import { NoSlotError, Slots } from '../../platform/limits/slots.js';
+import { parseUrl } from '../../config/parse-url.js';
+import { ConnectionCheck, type Looked } from './connection-check.js';
+import { StatusWriter } from './status-writer.js';
+
+/** Connections looked at in one go; those that share their upstream with one of them come along. */
+export const RECHECK_BATCH = 20;
+const SHARED_MAX = 10_000;
+
+/** Connections that work and were called lately, put off in one go. */
+const POSTPONED_MAX = 1_000;
+
+/** Looks at once in this process; half of them at one host. */
+const LOOKS_MAX = 4;
+
+interface Claimed extends Looked {
+  /** The URL it leads to; null for a registry server. */
+  mcpUrl: string | null;
+  /** Nobody's credentials are sent there, so what one sees is what all see. */
+  isShared: boolean;
+}
+
+/**
+ * Looks again at connections whose time has come. Each is claimed by moving its time past the end of the look, so that the
+ * connections of a process that dies are looked at by another one; processes claim one after another, which keeps all
+ * connections to one public URL in one hand: they cost one dial.
+ */
+@Injectable()
+export class ConnectionRechecker {
+  private readonly logger = new Logger('connections');
+  private readonly slots: Slots;
+
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly checks: ConnectionCheck,
+    private readonly writer: StatusWriter,
+    private readonly env: Env,
+  ) {
+    this.slots = new Slots(LOOKS_MAX, env.upstreamConnectTimeoutMs);
+  }
+
+  /** Looks at a batch. @returns how many were due */
+  async run(): Promise<number> {
+    const claimed = await this.database.transaction((tx) => this.claim(tx));
+    const groups = new Map<string, [Looked, ...Looked[]]>();
+    for (const one of claimed) {
+      const key = one.isShared ? `url ${one.mcpUrl}` : one.id;
+      const group = groups.get(key);
+      if (group) group.push(one);
+      else groups.set(key, [one]);
+    }
+    const hosts = new Map(claimed.map(({ id, mcpUrl }) => [id, parseUrl(mcpUrl ?? '')?.host ?? 'registry']));
+    await Promise.all([...groups.values()].map((group) => this.look(hosts.get(group[0].id) ?? '', group)));
+    return claimed.length;
+  }
+
+  private async look(host: string, group: [Looked, ...Looked[]]): Promise<void> {
+    try {
+      await this.slots.run(host, () => this.checks.runAside(group));
+    } catch (error) {
+      // What found no slot in time is claimed again when its claim ends.
+      if (!(error instanceof NoSlotError))
+        this.logger.error({ msg: 'a connection could not be looked at', err: error });
+    }
+  }
+
+  private async claim(tx: EntityManager): Promise<Claimed[]> {
+    const [{ mine }] = await tx.query<[{ mine: boolean }]>(
+      `SELECT pg_try_advisory_xact_lock(hashtext('slipway.connections.recheck')) AS mine`,
+    );
+    if (!mine) return [];
+    await this.postpone(tx);
+    const columns = `id, revision, mcp_url AS "mcpUrl", target_kind = 'url' AND sealed_headers IS NULL AND NOT EXISTS (
+      SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'connection' AND u.owner_id = connections.id) AS "isShared"`;
+    // A look takes the time of a handshake at most, after waiting as long for a slot.
+    const until = new Date(Date.now() + 2 * this.env.upstreamConnectTimeoutMs + 10_000);
+    const [due] = await tx.query<[Claimed[]]>(
+      `UPDATE connections SET next_check_at = $1
+        WHERE id IN (SELECT id FROM connections WHERE next_check_at <= now()
+                      ORDER BY next_check_at LIMIT ${RECHECK_BATCH} FOR UPDATE SKIP LOCKED)
+        RETURNING ${columns}`,
+      [until],
+    );
+    const urls = due.flatMap(({ isShared, mcpUrl }) => (isShared ? [mcpUrl] : []));
+    if (urls.length === 0) return due;
+    const [others] = await tx.query<[Claimed[]]>(
+      `UPDATE connections SET next_check_at = $1
+        WHERE id IN (SELECT id FROM connections
+                      WHERE mcp_url = ANY($2) AND next_check_at IS NOT NULL AND sealed_headers IS NULL
+                        AND target_kind = 'url' AND NOT (id = ANY($3))
+                      LIMIT ${SHARED_MAX} FOR UPDATE SKIP LOCKED)
+        RETURNING ${columns}`,
+      [until, urls, due.map(({ id }) => id)],
+    );
+    return [...due, ...others.filter(({ isShared }) => isShared)];
+  }
+
+  /** A call that went well is as good as a look. */
+  private async postpone(tx: EntityManager): Promise<void> {
+    const seconds = this.writer.seldomSeconds;
+    await tx.query(
+      `UPDATE connections SET next_check_at = last_ok_at + $1 * interval '1 second'
+        WHERE id IN (SELECT id FROM connections WHERE next_check_at <= now() AND status_state = 'connected'
+                        AND ($1::float8 IS NULL OR last_ok_at > now() - $1 * interval '1 second')
+                      LIMIT ${POSTPONED_MAX} FOR UPDATE SKIP LOCKED)`,
+      [seconds],
+    );
+  }
+}

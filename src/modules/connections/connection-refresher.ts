@@ -1,0 +1,63 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../credentials/credentials.errors.js';
+import { CredentialsService } from '../credentials/credentials.service.js';
+import { ConnectionCheck, type Looked } from './connection-check.js';
+import { Connection } from './connection.entity.js';
+import { statusAfter } from './connection-status.js';
+
+/** Tokens renewed in one go; the next go follows at once while there are more. */
+export const REFRESH_BATCH = 20;
+
+interface Due extends Looked {
+  upstreamUrl: string;
+}
+
+/**
+ * Renews the tokens of connections in use ahead of their end, so that no call waits for it, and an authorization that has
+ * ended stands in the status before anybody calls. Once for all processes: the refresher of credentials sees to that.
+ */
+@Injectable()
+export class ConnectionRefresher {
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly credentials: CredentialsService,
+    private readonly checks: ConnectionCheck,
+  ) {}
+
+  /** Renews a batch. @returns how many were due */
+  async run(): Promise<number> {
+    const due = await this.due();
+    await Promise.all(due.map((one) => this.refresh(one)));
+    return due.length;
+  }
+
+  /**
+   * Tokens that are due, of connections that worked within the last 24 hours. Older dues are of connections nobody uses,
+   * since a call would have renewed them. A row that is held is being refreshed by somebody else at this moment. The table
+   * is asked by name, since it belongs to another module.
+   */
+  private due(): Promise<Due[]> {
+    return this.connections.query<Due[]>(
+      `SELECT c.id, c.revision, u.upstream_url AS "upstreamUrl"
+         FROM upstream_credentials u JOIN connections c ON c.id = u.owner_id
+        WHERE u.owner_kind = 'connection' AND u.state = 'active'
+          AND u.due_at <= now() AND u.due_at > now() - interval '25 hours'
+          AND (u.retry_at IS NULL OR u.retry_at <= now())
+          AND c.last_ok_at > now() - interval '24 hours'
+        ORDER BY u.due_at LIMIT ${REFRESH_BATCH} FOR UPDATE OF u SKIP LOCKED`,
+    );
+  }
+
+  private async refresh({ id, revision, upstreamUrl }: Due): Promise<void> {
+    try {
+      await this.credentials.accessToken({ kind: 'connection', id }, upstreamUrl);
+    } catch (error) {
+      const isKnown = error instanceof AuthorizationRequiredError || error instanceof CredentialUnavailableError;
+      const status = isKnown ? statusAfter(error) : null;
+      if (!status) throw error;
+      await this.checks.found({ id, revision }, status);
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import type { RunFormField } from '../releases/releases.types.js';
+import type { StoredValues } from './connection-values.js';
+import { headersFault } from './connection.validators.js';
+
+/** Query values of one connection, names included. */
+const QUERY_BYTES_MAX = 8 * 1024;
+
+/** What a connection is called on its pages. */
+export interface SetupSubject {
+  /** `namespace/connectionId` */
+  label: string;
+  upstreamHost: string;
+}
+
+/** A form for the values of a connection. No stored or typed value stands in it. */
+export interface SetupForm extends SetupSubject {
+  /** Where it is sent. */
+  action: string;
+  /** Why it is shown, in sentences. */
+  reason: string;
+  fields: RunFormField[];
+  /** Asks for the `Authorization` header too. */
+  wantsAuthorization: boolean;
+  /** What is wrong with it as a whole; null at first. */
+  fault: string | null;
+}
+
+/** Where a connection leads, and what of its values a person may fill in. */
+export interface Place extends SetupSubject {
+  upstreamUrl: string;
+  fields: RunFormField[];
+}
+
+/** For servers that take a key or token and cannot be asked for one. */
+export const authorizationField: RunFormField = {
+  place: 'headers',
+  name: 'Authorization',
+  label: 'Authorization',
+  description: 'The whole value of the header, for example “Bearer” and your token.',
+  isRequired: false,
+  isSecret: true,
+  allowed: null,
+  isGiven: false,
+  isMissing: false,
+  fault: null,
+};
+
+/** The name under which the form sends a value. */
+export function fieldName(place: RunFormField['place'], name: string): string {
+  return `${place}.${name}`;
+}
+
+export function placeAt(label: string, upstreamUrl: string, fields: RunFormField[]): Place {
+  return { label, upstreamUrl, upstreamHost: new URL(upstreamUrl).host, fields };
+}
+
+/** The form for values that lack or are wrong. */
+export function inputForm({ fields, label, upstreamHost }: Place, action: string): SetupForm {
+  return {
+    label,
+    upstreamHost,
+    action,
+    reason: 'Its server wants values that only you know:',
+    fields,
+    wantsAuthorization: false,
+    fault: null,
+  };
+}
+
+/** The form where a server wants authorization. @param why none can be asked for there; null when that is not the reason */
+export function authorizationForm(
+  { fields, label, upstreamHost }: Place,
+  action: string,
+  why: string | null = null,
+): SetupForm {
+  const wants = 'Its server wants authorization';
+  const reason = why === null ? `${wants}.` : `${wants}, and Slipway cannot ask for it there: ${why}`;
+  return {
+    label,
+    upstreamHost,
+    action,
+    reason: `${reason} If you have a key or token, give it here.`,
+    fields,
+    wantsAuthorization: !fields.some(({ place, name }) => place === 'headers' && /^authorization$/i.test(name)),
+    fault: null,
+  };
+}
+
+/** The fields with what was typed, as they are shown again: what lacks is said, and given is only what is stored. */
+export function checkedFields(typed: RunFormField[], stored: RunFormField[]): RunFormField[] {
+  return typed.map((field) => ({
+    ...field,
+    isGiven: stored.some(({ place, name, isGiven }) => place === field.place && name === field.name && isGiven),
+    fault: field.isMissing ? 'This value is required.' : field.fault,
+  }));
+}
+
+/** What is stored, with what was typed; an empty field keeps what was there. Only fields that were asked for count. */
+export function merged({ headers, query }: StoredValues, asked: RunFormField[], body: URLSearchParams): StoredValues {
+  const next: StoredValues = { headers: { ...headers }, query: [...query] };
+  for (const { place, name } of asked) {
+    const value = body.get(fieldName(place, name))?.trim();
+    if (value === undefined || value === '') continue;
+    if (place === 'headers') next.headers[name.toLowerCase()] = value;
+    else next.query = [...next.query.filter(([known]) => known !== name), [name, value]];
+  }
+  return next;
+}
+
+/** What is wrong with the values as a whole, in a sentence; null when nothing is. */
+export function valuesFault({ headers, query }: StoredValues, isFilled: boolean): string | null {
+  if (!isFilled) return 'Nothing was filled in.';
+  const fault = headersFault(headers);
+  if (fault !== null) return `The headers ${fault}.`;
+  const isTooLong = Buffer.byteLength(JSON.stringify(query)) > QUERY_BYTES_MAX;
+  return isTooLong ? `The query values must be at most ${QUERY_BYTES_MAX} bytes together.` : null;
+}

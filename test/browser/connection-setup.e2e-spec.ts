@@ -1,0 +1,253 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { startApp, type TestAccount, type TestApp } from '../support/app.js';
+import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
+import { createConnection, createNamespace, createServer } from '../support/factories.js';
+import { releaseServer } from '../support/server-rows.js';
+import { startSite } from '../support/site.js';
+import { until } from '../support/until.js';
+import { freePort } from '../support/upstream-net.js';
+import { startUpstream, type Upstream } from '../support/upstream.js';
+import { verifies } from '../support/verifies.js';
+
+/** A real browser on a busy machine takes its time. */
+const SLOW_MS = 120_000;
+
+const flags = [
+  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+];
+
+const SECRET = 'hunter2-and-more';
+
+const configSchema = {
+  type: 'object',
+  required: ['apiKey', 'region'],
+  properties: {
+    apiKey: {
+      type: 'string',
+      title: 'API key',
+      description: '<b>From</b> your account page.',
+      'x-from': { header: 'X-Given-Key' },
+      'x-to': { header: 'X-Key' },
+    },
+    region: { type: 'string', title: 'Region', enum: ['eu', 'us'] },
+    days: { type: 'integer', title: 'Days', default: 3 },
+  },
+};
+
+let app: TestApp;
+let owner: TestAccount;
+let upstream: Upstream;
+let keyed: Upstream;
+let authorization: AuthorizationServer;
+let namespace: string;
+let server: string;
+let browser: Browser;
+let context: BrowserContext;
+let page: Page;
+/** What a page should never do: errors, broken rules of its own policy. */
+let problems: string[];
+
+beforeAll(async () => {
+  [upstream, keyed, authorization, browser] = await Promise.all([
+    startUpstream(),
+    startUpstream({ requireHeaders: { 'x-key': SECRET } }),
+    startAuthorizationServer({ asks: true }),
+    chromium.launch({ executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium', args: flags }),
+  ]);
+  app = await startApp({ PORT: String(await freePort()) });
+  owner = await app.account();
+  namespace = await createNamespace(app, owner);
+  server = await createServer(app, owner);
+  await releaseServer(app, server, { upstreamUrl: keyed.url, configSchema });
+}, SLOW_MS);
+
+beforeEach(async () => {
+  context = await browser.newContext();
+  page = await context.newPage();
+  problems = [];
+  page.on('pageerror', (error) => problems.push(String(error)));
+  page.on('console', (message) => {
+    const isExpected = message.location().url.endsWith('/favicon.ico') || message.text().includes('422');
+    if (message.type() === 'error' && !isExpected) problems.push(message.text());
+  });
+}, SLOW_MS);
+
+afterEach(() => context.close(), SLOW_MS);
+
+afterAll(async () => {
+  await browser?.close();
+  await app?.close();
+  await Promise.all([upstream?.close(), keyed?.close(), authorization?.close()]);
+}, SLOW_MS);
+
+interface Status {
+  state: string;
+  setupUrl?: string;
+}
+
+async function connect(body: object): Promise<{ path: string; label: string; link: string }> {
+  const { path, connectionId } = await createConnection(app, owner, body as { mcpUrl: string }, { namespace });
+  const { setupUrl = '' } = await statusOf(path);
+  return { path, label: `${namespace}/${connectionId}`, link: setupUrl };
+}
+
+async function statusOf(path: string): Promise<Status> {
+  return ((await app.as(owner).get(path)).body as { status: Status }).status;
+}
+
+const echo = (path: string) => app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
+
+describe('the setup page of a connection', () => {
+  verifies(
+    ['connection:setup:page', 'connection:state:authorized'],
+    'leads with one press to the authorization server and back, and the connection works by itself',
+    async () => {
+      const guarded = await authorization.protect(upstream.url);
+      const { path, label, link } = await connect({ mcpUrl: guarded.url });
+      expect(await statusOf(path)).toMatchObject({ state: 'auth_required' });
+      await page.goto(link);
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Authorize ${label}`);
+      const text = await page.getByRole('main').innerText();
+      for (const part of [new URL(guarded.url).host, new URL(authorization.issuer).host, 'tools:read']) {
+        expect(text).toContain(part);
+      }
+      await page.getByRole('button').click();
+      expect(new URL(page.url()).origin).toBe(authorization.issuer);
+      await page.getByRole('button', { name: 'Allow' }).click();
+      await page.getByRole('heading', { name: 'Authorized' }).waitFor();
+      await until(async () => (await statusOf(path)).state === 'connected', 'it is connected');
+      expect((await echo(path)).status).toBe(200);
+      await page.goto(link);
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('This link was used before');
+      expect(problems.filter((problem) => !problem.includes('410'))).toEqual([]);
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    ['connection:setup:form', 'connection:state:input-supplied'],
+    'is a form by keyboard, with labels, password fields and choices, that says what is wrong and repeats nothing',
+    async () => {
+      const { path, label, link } = await connect({ server });
+      await page.goto(link);
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(`Set up ${label}`);
+      expect(await page.getByRole('main').innerText()).toContain('<b>From</b> your account page.');
+      const key = page.getByLabel('API key');
+      expect(await key.getAttribute('type')).toBe('password');
+      expect(await page.getByLabel('Days (optional)').getAttribute('type')).toBe('text');
+      await page.keyboard.press('Tab');
+      await page.keyboard.type('typed-first');
+      await page.keyboard.press('Tab');
+      await page.keyboard.type('us');
+      await page.keyboard.press('Tab');
+      await page.keyboard.type('many');
+      await page.keyboard.press('Enter');
+      const fault = page.getByText('The query "days" must be a whole number.');
+      await fault.waitFor();
+      expect(await page.getByLabel('Days (optional)').getAttribute('aria-invalid')).toBe('true');
+      expect(await page.getByLabel('Days (optional)').inputValue()).toBe('');
+      expect(await page.content()).not.toContain('typed-first');
+
+      await page.getByLabel('API key').fill(SECRET);
+      await page.getByLabel('Region').selectOption('eu');
+      await page.getByRole('button').click();
+      await page.getByRole('heading', { name: 'Connected' }).waitFor();
+      expect(await page.getByRole('status').innerText()).toContain(label);
+      expect(await statusOf(path)).toMatchObject({ state: 'connected' });
+      expect((await echo(path)).status).toBe(200);
+      expect(problems).toEqual([]);
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'connection:setup:header',
+    'takes a key where no authorization can be asked for',
+    async () => {
+      const bare = await startUpstream({ requireHeaders: { authorization: `Bearer ${SECRET}` } });
+      const { path, link } = await connect({ mcpUrl: bare.url });
+      await page.goto(link);
+      const field = page.getByLabel('Authorization (optional)');
+      expect(await field.getAttribute('type')).toBe('password');
+      await field.fill(`Bearer ${SECRET}`);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'Connected' }).waitFor();
+      expect((await echo(path)).status).toBe(200);
+      await bare.close();
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'connection:setup:browser',
+    'shows in no frame, and takes no form of another site',
+    async () => {
+      const { path, link } = await connect({ server });
+      await page.goto(link);
+      const action = link.replaceAll('&', '&amp;');
+      const trap = await startSite(() => ({
+        '/frame': { text: `<!doctype html><title>Trap</title><iframe src="${action}"></iframe>` },
+        '/form': {
+          text: `<!doctype html><title>Trap</title><form method="post" action="${action}">
+<input name="headers.X-Given-Key" value="theirs"><input name="query.region" value="us"><button>Win</button></form>`,
+        },
+      }));
+      const refused = page.waitForEvent('console', (message) =>
+        /frame-ancestors|X-Frame-Options/i.test(message.text()),
+      );
+      await page.goto(`${trap.origin}/frame`);
+      await refused;
+      expect(await page.frames()[1]?.getByRole('button').count()).toBe(0);
+      await page.goto(`${trap.origin}/form`);
+      await page.getByRole('button').click();
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('This is not the browser that began');
+      expect(await statusOf(path)).toMatchObject({
+        state: 'input_required',
+        missing: { headers: ['X-Given-Key'], query: ['region'] },
+      });
+      await trap.close();
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'connection:setup:link',
+    'is over for a second browser once the first one finished',
+    async () => {
+      const { path, link } = await connect({ server });
+      const other = await (await browser.newContext()).newPage();
+      for (const one of [page, other]) await one.goto(link);
+      for (const [one, region] of [
+        [page, 'eu'],
+        [other, 'us'],
+      ] as const) {
+        await one.getByLabel('API key').fill(SECRET);
+        await one.getByLabel('Region').selectOption(region);
+        await one.getByRole('button').click();
+      }
+      await page.getByRole('heading', { name: 'Connected' }).waitFor();
+      await other.getByRole('heading', { name: 'This link was used before' }).waitFor();
+      await echo(path);
+      expect(keyed.requests.at(-1)?.path).toContain('region=eu');
+      await other.context().close();
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'connection:setup:form',
+    'fits a phone in light and dark',
+    async () => {
+      const { link } = await connect({ server });
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width: 320, height: 560 });
+        await page.goto(link);
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+      }
+    },
+    SLOW_MS,
+  );
+});

@@ -1,0 +1,254 @@
+// Also run with the queue on Redis: messages between processes.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { ConnectionRechecker } from '../../src/modules/connections/connection-rechecker.js';
+import { startApp, type TestAccount, type TestApp } from '../support/app.js';
+import { times } from '../support/calls.js';
+import { createConnection, createNamespace, createServer as createRegistryServer } from '../support/factories.js';
+import { releaseServer } from '../support/server-rows.js';
+import { until } from '../support/until.js';
+import { freePort, listen, shut } from '../support/upstream-net.js';
+import { startUpstream, type Upstream } from '../support/upstream.js';
+import { verifies } from '../support/verifies.js';
+
+let app: TestApp;
+let sibling: TestApp;
+let owner: TestAccount;
+let namespace: string;
+let upstream: Upstream;
+let place: Place;
+
+/** An address at which something answers, or 503 while it is away. */
+interface Place {
+  url: string;
+  /** Requests that open a session, as far as they got. */
+  dials: number;
+  isAway: boolean;
+  /** Requests wait until this is false. */
+  holds: boolean;
+  held: number;
+  server: Server;
+}
+
+async function startPlace(behind: string): Promise<Place> {
+  const started = { url: '', dials: 0, isAway: true, holds: false, held: 0 };
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks);
+    if (/"method":"(initialize|server\/discover)"/.test(body.toString())) {
+      if (/initialize/.test(body.toString()) || place.isAway) place.dials += 1;
+      place.held += 1;
+      await until(() => !place.holds, 'the test lets it through', 60_000);
+      place.held -= 1;
+    }
+    if (place.isAway) return void response.writeHead(503).end();
+    const { accept = '', 'content-type': type = 'application/json' } = request.headers;
+    const answer = await fetch(behind, {
+      method: request.method,
+      headers: { accept, 'content-type': type },
+      body: body.length > 0 ? body : undefined,
+    });
+    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'application/json' });
+    response.end(await answer.text());
+  };
+  const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()));
+  return Object.assign(started, { url: `http://127.0.0.1:${await listen(server)}/mcp`, server });
+}
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  app = await startApp({ PORT: String(await freePort()), CONNECTION_RECHECK_HOURS: '2' });
+  sibling = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
+  owner = await app.account();
+});
+
+beforeEach(async () => {
+  await app.database.query('DELETE FROM connections');
+  place = await startPlace(upstream.url);
+  namespace = await createNamespace(app, owner);
+});
+
+afterEach(async () => {
+  place.holds = false;
+  await shut(place.server);
+});
+
+afterAll(async () => {
+  await sibling.close();
+  await Promise.all([app.close(), upstream.close()]);
+});
+
+const connect = (mcpUrl = place.url, body: object = {}) =>
+  createConnection(app, owner, { mcpUrl, ...body }, { namespace });
+
+async function stateOf(path: string): Promise<string> {
+  const { body } = await app.as(owner).get(path);
+  return (body as { status: { state: string } }).status.state;
+}
+
+/** Lets the time of the next look be there. */
+async function makeDue(): Promise<void> {
+  await app.database.query('UPDATE connections SET next_check_at = now() WHERE next_check_at IS NOT NULL');
+}
+
+interface Row {
+  waits: number;
+  failures: number;
+}
+
+/** In how many seconds each connection to the place is looked at again, and how often in a row that failed. */
+async function waiting(): Promise<Row[]> {
+  return app.database.query(
+    `SELECT extract(epoch FROM next_check_at - now())::float AS waits, check_failures AS failures
+       FROM connections WHERE mcp_url LIKE $1 ORDER BY seq`,
+    [`${place.url}%`],
+  );
+}
+
+const recheck = (at = app) => at.get(ConnectionRechecker).run();
+
+describe('a connection whose server is away', () => {
+  verifies('connection:recheck:heals', 'is looked at by itself, and connected when its server is back', async () => {
+    const { path, body } = await connect();
+    expect(body).toMatchObject({ status: { state: 'error', reason: 'unreachable' } });
+    place.isAway = false;
+    await makeDue();
+    await until(async () => (await stateOf(path)) === 'connected', 'it is healed without a call', 20_000);
+    expect((await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(200);
+  });
+
+  verifies('connection:recheck:heals', 'is found by a call, too, which decides when it is looked at', async () => {
+    place.isAway = false;
+    const { path } = await connect();
+    place.isAway = true;
+    expect((await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(502);
+    expect(await stateOf(path)).toBe('error');
+    const [{ waits }] = await waiting();
+    expect(waits).toBeGreaterThan(45);
+    expect(waits).toBeLessThan(70);
+  });
+
+  verifies('connection:recheck:polite', 'is waited for ever longer, up to an hour', async () => {
+    await connect();
+    const seen: Row[] = await waiting();
+    for (let look = 0; look < 8; look += 1) {
+      await makeDue();
+      await recheck();
+      await until(async () => (await waiting())[0].failures > look + 1, 'it is looked at');
+      seen.push(...(await waiting()));
+    }
+    expect(seen.map(({ failures }) => failures)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    for (const [i, { waits }] of seen.entries()) {
+      const middle = Math.min(3_600, 60 * 2 ** i);
+      expect(waits).toBeGreaterThan(middle * 0.85 - 10);
+      expect(waits).toBeLessThan(middle * 1.13);
+    }
+  });
+
+  verifies(
+    'connection:recheck:polite',
+    'shares its look with every other one to the same URL, in all processes, but for those with credentials',
+    async () => {
+      const shared = await Promise.all(times(30, () => connect()));
+      const own = await connect(place.url, { headers: { 'x-key': 'k' } });
+      const other = await app.account();
+      const elsewhere = await createConnection(app, other, { mcpUrl: place.url });
+      place.isAway = false;
+      place.dials = 0;
+      await makeDue();
+      await Promise.all([recheck(), recheck(sibling)]);
+      await until(async () => {
+        const states = await Promise.all([...shared, own].map(({ path }) => stateOf(path)));
+        const { body } = await app.as(other).get(elsewhere.path);
+        return [...states, body.status.state].every((state) => state === 'connected');
+      }, 'all are healed');
+      expect(place.dials).toBe(2);
+      const { serverInfo } = (await app.as(owner).get(shared[7].path)).body as { serverInfo?: object };
+      expect(serverInfo).toBeDefined();
+    },
+  );
+
+  verifies('connection:recheck:crash', 'is looked at by another process when the one that took it died', async () => {
+    const { path } = await connect();
+    place.holds = true;
+    await makeDue();
+    const given = recheck(sibling);
+    await until(() => place.held > 0, 'somebody looks');
+    const [{ waits }] = await waiting();
+    expect(waits).toBeGreaterThan(15);
+    await recheck();
+    expect(place.held).toBe(1);
+    // What remains of a process that died here is the time it took the connection for.
+    place.isAway = false;
+    await makeDue();
+    const again = recheck();
+    await until(() => place.held > 1, 'another one looks');
+    place.holds = false;
+    await Promise.all([given, again]);
+    expect(await stateOf(path)).toBe('connected');
+  });
+
+  verifies('connection:recheck:polite', 'is not dialled while only its user can help', async () => {
+    const locked = await startUpstream({ requireHeaders: { 'x-key': 'k' } });
+    await connect(locked.url);
+    const asked = locked.requests.length;
+    const [{ next }] = await app.database.query('SELECT next_check_at AS next FROM connections WHERE mcp_url = $1', [
+      locked.url,
+    ]);
+    expect(next).toBeNull();
+    await makeDue();
+    await recheck();
+    expect(locked.requests).toHaveLength(asked);
+    await locked.close();
+  });
+
+  verifies('connection:recheck:heals', 'is healed when the registry server it leads to is published', async () => {
+    const name = await createRegistryServer(app, owner);
+    const { path, body } = await createConnection(app, owner, { server: name }, { namespace });
+    expect(body).toMatchObject({ status: { state: 'error', reason: 'not_runnable' } });
+    await releaseServer(app, name, { upstreamUrl: upstream.url });
+    await until(async () => {
+      await makeDue();
+      await recheck();
+      return (await stateOf(path)) === 'connected';
+    }, 'it is healed');
+  });
+});
+
+describe('a connection that works', () => {
+  verifies('connection:recheck:seldom', 'is looked at when nobody called it for as long as is set', async () => {
+    place.isAway = false;
+    const { path } = await connect();
+    const [{ waits }] = await waiting();
+    expect(waits).toBeGreaterThan(2 * 3_600 * 0.87 - 10);
+    expect(waits).toBeLessThan(2 * 3_600 * 1.13);
+    place.dials = 0;
+    await makeDue();
+    await recheck();
+    // It was called a moment ago, which is as good as a look.
+    expect(place.dials).toBe(0);
+    expect((await waiting())[0].waits).toBeGreaterThan(7_000);
+    await app.database.query(
+      `UPDATE connections SET last_ok_at = now() - interval '3 hours', next_check_at = now() WHERE mcp_url = $1`,
+      [place.url],
+    );
+    place.isAway = true;
+    await until(async () => {
+      await recheck();
+      return (await stateOf(path)) === 'error';
+    }, 'it is found out');
+    expect(place.dials).toBeGreaterThan(0);
+  });
+
+  verifies('connection:recheck:seldom', 'is left alone when that is off', async () => {
+    const off = await app.sibling({ PORT: String(await freePort()), CONNECTION_RECHECK_HOURS: '0' });
+    place.isAway = false;
+    await createConnection(off, owner, { mcpUrl: place.url }, { namespace });
+    const [{ next }] = await app.database.query('SELECT next_check_at AS next FROM connections WHERE mcp_url = $1', [
+      place.url,
+    ]);
+    expect(next).toBeNull();
+    await off.close();
+  });
+});
