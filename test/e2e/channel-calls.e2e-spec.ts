@@ -567,6 +567,16 @@ describe('the timing of a call', () => {
   });
 });
 
+describe('a method of any name', () => {
+  it('reaches a modern server, which says that it has none', async () => {
+    const upstream = await wire(modern(({ id }, res) => refuse(res, id, 404, -32601)));
+    const { error } = await call(channelTo(upstream.url), 'größe\r\nx: y');
+    expect(error?.code).toBe(-32601);
+    expect(upstream.seen.at(-1)?.headers).toMatchObject({ 'mcp-method': '=?base64?Z3LDtsOfZQ0KeDogeQ==?=' });
+    expect(upstream.seen.at(-1)?.headers).not.toHaveProperty('x');
+  });
+});
+
 describe('what nobody waits for', () => {
   it('ends no process: a stream whose token cannot be had is tried again', async () => {
     const streams: ServerResponse[] = [];
@@ -609,7 +619,7 @@ describe('what nobody waits for', () => {
     let heard = 0;
     const listener = { onNotification: () => void (heard += 1), onEnd: () => undefined };
     await channel.listen({ toolsListChanged: true }, listener, 5_000);
-    for (let i = 0; i < 300 && told; i += 1) event(told, { id: i, method: 'ping' } as object);
+    for (let i = 0; i < 300 && told; i += 1) event(told, { id: i, method: 'ping' });
     if (told) event(told, { method: 'notifications/tools/list_changed' });
     await until(() => heard === 1, 'everything was read');
     const answers = () => upstream.seen.filter(({ result }) => result !== undefined).length;

@@ -2,11 +2,10 @@ import type { Listening, ListenFilter, UpstreamListener } from '../channel.js';
 import { withinDeadline } from '../deadline.js';
 import { listChanges, RESOURCE_UPDATED } from '../list-changes.js';
 import { UpstreamError } from '../mcp-errors.js';
-import { parseMessage } from '../messages.js';
+import { bounded, common, hasAny, isSame, union, uriIn, wants } from './listen-filter.js';
 
-/** Listeners of one channel, and resources one of them or all together may name. */
+/** Listeners of one channel. */
 const LISTENERS_MAX = 1_000;
-const RESOURCES_MAX = 1_000;
 
 /** A stream that broke is opened again after 1 s, then 2 s, … 30 s; after this many failures in a row it is given up. */
 const RETRY_MS = 1_000;
@@ -111,7 +110,7 @@ export class Listeners {
 
   private async adjust(timeoutMs: number): Promise<void> {
     if (this.members.size === 0) return this.shut();
-    const filter = union(this.members);
+    const filter = union([...this.members].map((member) => member.filter));
     if (this.stream && isSame(this.stream.filter, filter)) return;
     if (this.stream?.current.change) {
       this.stream.current.honoured = await this.stream.current.change(filter, timeoutMs);
@@ -206,53 +205,4 @@ export class Listeners {
     this.members.clear();
     for (const { listener } of members) listener.onEnd(reason);
   }
-}
-
-function bounded({ resourceSubscriptions, ...lists }: ListenFilter): ListenFilter {
-  const uris = [...new Set(resourceSubscriptions)].slice(0, RESOURCES_MAX);
-  return uris.length === 0 ? lists : { ...lists, resourceSubscriptions: uris };
-}
-
-function union(members: Iterable<Member>): ListenFilter {
-  const all: ListenFilter = {};
-  const uris: string[] = [];
-  for (const { filter } of members) {
-    for (const key of listChanges.values()) if (filter[key]) all[key] = true;
-    uris.push(...(filter.resourceSubscriptions ?? []));
-  }
-  return bounded({ ...all, resourceSubscriptions: uris });
-}
-
-/** What of `wanted` is in `given`. */
-export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
-  const both: ListenFilter = {};
-  for (const key of listChanges.values()) if (wanted[key] && given[key]) both[key] = true;
-  const known = new Set(given.resourceSubscriptions);
-  const uris = wanted.resourceSubscriptions?.filter((uri) => known.has(uri)) ?? [];
-  return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
-}
-
-function hasAny(filter: ListenFilter): boolean {
-  return Object.keys(filter).length > 0;
-}
-
-function isSame(a: ListenFilter, b: ListenFilter): boolean {
-  const uris = new Set(a.resourceSubscriptions);
-  const others = b.resourceSubscriptions ?? [];
-  return (
-    [...listChanges.values()].every((key) => a[key] === b[key]) &&
-    uris.size === others.length &&
-    others.every((uri) => uris.has(uri))
-  );
-}
-
-function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
-  const list = listChanges.get(method);
-  if (list) return filter[list] === true;
-  return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);
-}
-
-/** What a notification says that was updated. */
-function uriIn(text: string): unknown {
-  return (parseMessage(text)?.params as { uri?: unknown } | undefined)?.uri;
 }
