@@ -236,6 +236,10 @@ describe('the stream of a session', () => {
     expect((await ask(able.url, subscribe('a://more'), own)).body.error.code).toBe(-32603);
     expect((await ask(able.url, subscribe(`a://${'x'.repeat(4_096)}`), own)).body.error.code).toBe(-32602);
     expect((await ask(able.url, subscribe('a://1'), own)).body.result).toEqual({});
+    const wordy = await initialize(able.url);
+    const long = (i: number) => subscribe(`a://${i}/${'x'.repeat(4_000)}`);
+    for (let i = 0; i < 16; i += 1) expect((await ask(able.url, long(i), wordy)).body.result).toEqual({});
+    expect((await ask(able.url, long(16), wordy)).body.error.code).toBe(-32603);
     expect(channel.calls).toEqual([]);
   });
 });
