@@ -147,7 +147,7 @@ describe('a connection whose authorization server registers nobody', () => {
     ] as const) {
       const shown = await give(connection, values);
       expect([shown.status, shown.html]).toEqual([422, expect.stringContaining(fault)]);
-      expect(shown.html).not.toMatch(/hunter2|cret"|xxx/);
+      expect(shown.html).not.toMatch(/hunter2|s\u00e9cret|xxx/);
     }
     expect(
       await app.database.query('SELECT 1 FROM oauth_clients WHERE owner_id = $1', [await rowIdOf(connection)]),
@@ -173,27 +173,35 @@ describe('a connection whose authorization server registers nobody', () => {
 
 describe('a client that was given', () => {
   verifies('connection:setup:client-own', 'is used for its own connection alone, and lies encrypted', async () => {
+    const connection = await connected();
+    const other = await connect();
+    const { setupUrl } = await statusOf(other);
+    const shown = await person.open(setupUrl);
+    expect(shown.html).not.toContain('A client is stored');
+    expect((await person.press(setupUrl)).html).toContain('name="client.id"');
+    expect(await statusOf(other)).toMatchObject({ state: 'auth_required' });
+    const answers = await Promise.all([connection, other].map(({ path }) => app.as(owner).get(path)));
+    const texts = [await storedText(app), shown.html, JSON.stringify(answers.map(({ body }) => body as object))];
+    expect(texts[0]).toContain(ID);
+    for (const text of texts) expect(text).not.toContain(SECRET);
+  });
+
+  verifies('connection:setup:client-own', 'is in no log line, when all goes well and when it is refused', async () => {
+    const chatty = await app.sibling({ LOG_LEVEL: 'debug', PUBLIC_URL: app.env.baseUrl });
     const lines: string[] = [];
     const write = (...words: unknown[]) => void lines.push(inspect(words, { depth: 10, breakLength: Infinity }));
     Logger.overrideLogger({ log: write, error: write, warn: write, debug: write, verbose: write, fatal: write });
     try {
-      const connection = await connected();
-      const other = await connect();
-      const { setupUrl } = await statusOf(other);
-      const shown = await person.open(setupUrl);
-      expect(shown.html).not.toContain('A client is stored');
-      const pressed = await person.press(setupUrl);
-      expect(pressed.html).toContain('name="client.id"');
-      expect(await statusOf(other)).toMatchObject({ state: 'auth_required' });
-      const answers = await Promise.all([connection, other].map(({ path }) => app.as(owner).get(path)));
-      const texts = [await storedText(app), lines.join('\n'), shown.html, JSON.stringify(answers.map((a) => a.body))];
-      for (const text of texts) expect(text).not.toContain('hunter2');
-      const id = await rowIdOf(connection);
-      expect(
-        await app.database.query('SELECT owner_id FROM oauth_clients WHERE client_id = $1 AND owner_id = $2', [ID, id]),
-      ).toHaveLength(1);
+      person = personAt(chatty);
+      const connection = await connect();
+      expect(await give(connection, { id: ID, secret: `${SECRET}wrong` })).toMatchObject({ status: 502 });
+      expect((await give(connection, { id: ID, secret: SECRET })).html).toContain('Authorized');
+      const written = lines.join('\n');
+      expect(written).toContain('answered 502');
+      for (const secret of [SECRET, encodeURIComponent(SECRET)]) expect(written).not.toContain(secret);
     } finally {
       Logger.overrideLogger(false);
+      await chatty.close();
     }
   });
 
