@@ -187,7 +187,11 @@ describe('a client that was given', () => {
   });
 
   verifies('connection:setup:client-own', 'is in no log line, when all goes well and when it is refused', async () => {
-    const chatty = await app.sibling({ LOG_LEVEL: 'debug', PUBLIC_URL: app.env.baseUrl });
+    const chatty = await app.sibling({
+      PORT: String(await freePort()),
+      PUBLIC_URL: app.env.baseUrl,
+      LOG_LEVEL: 'debug',
+    });
     const lines: string[] = [];
     const write = (...words: unknown[]) => void lines.push(inspect(words, { depth: 10, breakLength: Infinity }));
     Logger.overrideLogger({ log: write, error: write, warn: write, debug: write, verbose: write, fatal: write });
