@@ -29,7 +29,7 @@ ${client === null ? '' : clientInputs(client)}
 ${all.map(inputOf).join('\n')}
 <button type="submit">${all.length === 0 && client === null ? 'Try again' : 'Save and connect'}</button></form>
 <p class="soft">Slipway stores these values encrypted, sends them to <code>${escaped(upstreamHost)}</code>${
-      client === null ? '' : `, the client to <code>${escaped(new URL(client.issuer).host)}</code> alone,`
+      client === null ? '' : `, the client only to <code>${escaped(new URL(client.issuer).host)}</code>,`
     } and shows them to
 nobody. Go on only if you expected this page; otherwise close it, and nothing happens.</p>`,
   );
