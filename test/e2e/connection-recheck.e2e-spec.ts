@@ -131,6 +131,20 @@ describe('a connection whose server is away', () => {
     expect(waits).toBeLessThan(70);
   });
 
+  verifies(
+    'connection:recheck:heals',
+    'is believed after a PUT, whatever a clock that ran ahead wrote before',
+    async () => {
+      const { path } = await connect();
+      await app.database.query(`UPDATE connections SET status_seen_at = now() + interval '1 hour' WHERE mcp_url = $1`, [
+        place.url,
+      ]);
+      place.isAway = false;
+      const { body } = await app.as(owner).put(path, {});
+      expect(body).toMatchObject({ status: { state: 'connected' } });
+    },
+  );
+
   verifies('connection:recheck:polite', 'is waited for ever longer, up to an hour', async () => {
     await connect();
     const seen: Row[] = await waiting();

@@ -11,7 +11,7 @@ import { StatusWriter } from './status-writer.js';
 export const RECHECK_BATCH = 20;
 const SHARED_MAX = 10_000;
 
-/** Connections that work and were called lately, put off in one go. */
+/** So many that are due longest are judged in one go, whether a call put them off. */
 const POSTPONED_MAX = 1_000;
 
 /** Looks at once in this process; half of them at one host. */
@@ -110,9 +110,12 @@ export class ConnectionRechecker {
     const seconds = this.writer.seldomSeconds;
     await tx.query(
       `UPDATE connections SET next_check_at = last_ok_at + $1 * interval '1 second'
-        WHERE id IN (SELECT id FROM connections WHERE next_check_at <= now() AND status_state = 'connected'
+        WHERE id IN (SELECT id FROM connections
+                      WHERE id IN (SELECT id FROM connections WHERE next_check_at <= now()
+                                    ORDER BY next_check_at LIMIT ${POSTPONED_MAX})
+                        AND status_state = 'connected'
                         AND ($1::float8 IS NULL OR last_ok_at > now() - $1 * interval '1 second')
-                      LIMIT ${POSTPONED_MAX} FOR UPDATE SKIP LOCKED)`,
+                        FOR UPDATE SKIP LOCKED)`,
       [seconds],
     );
   }
