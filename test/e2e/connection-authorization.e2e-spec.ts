@@ -10,6 +10,7 @@ import {
 } from '../support/authorization-server.js';
 import { mcp, toolCall, times } from '../support/calls.js';
 import { age, personAt, storedText } from '../support/credentials.js';
+import { seedConnections } from '../support/connection-rows.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { until } from '../support/until.js';
 import { freePort } from '../support/upstream-net.js';
@@ -208,6 +209,27 @@ describe('the token of a connection', () => {
     expect(server.refreshes - before).toBe(1);
     await app.get(ConnectionSweeper).refresh();
     expect(server.refreshes - before).toBe(1);
+  });
+
+  verifies('connection:auth:ahead', 'is renewed although many others cannot be, which are due longer', async () => {
+    const { id } = await authorized();
+    const seeded = await seedConnections(
+      app,
+      namespace,
+      times(25, () => ({})),
+    );
+    await app.database.query('UPDATE connections SET last_ok_at = now() WHERE connection_id = ANY($1)', [seeded]);
+    await app.database.query(
+      `INSERT INTO upstream_credentials (owner_kind, owner_id, upstream_url, server, resource, state, sealed_tokens, due_at)
+       SELECT 'connection', c.id, c.mcp_url, u.server, c.mcp_url, 'active', 'of another key', now() - interval '1 hour'
+         FROM connections c, upstream_credentials u WHERE c.connection_id = ANY($1) AND u.owner_id = $2`,
+      [seeded, id],
+    );
+    const before = server.refreshes;
+    await grow(id, 'due');
+    await app.get(ConnectionSweeper).refresh();
+    expect(server.refreshes - before).toBe(1);
+    await app.database.query('DELETE FROM connections WHERE connection_id = ANY($1)', [seeded]);
   });
 
   verifies('connection:auth:ahead', 'is renewed without anybody starting it', async () => {

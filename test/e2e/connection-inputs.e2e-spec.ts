@@ -193,6 +193,15 @@ describe('a connection to a server that wants values', () => {
     expect(await put(path, { transport: 'uplink' })).toMatchObject({ code: 409 });
   });
 
+  verifies('connection:inputs:kept', 'are at most 8 KB together, in however many PUTs they come', async () => {
+    const { path, body } = await connect();
+    const codes: number[] = [];
+    for (let part = 0; part < 6; part += 1) {
+      codes.push((await put(path, { mcpUrl: `${body.mcpUrl}?n${part}=${'x'.repeat(1_800)}` })).code);
+    }
+    expect(codes).toEqual([200, 200, 200, 200, 400, 400]);
+  });
+
   verifies('connection:put:input-url', 'by its URL takes another query only while values are waited for', async () => {
     const open = await startUpstream();
     const { path, connectionId } = await connect({ mcpUrl: open.url });

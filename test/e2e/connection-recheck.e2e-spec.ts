@@ -1,10 +1,12 @@
 // Also run with the queue on Redis: messages between processes.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { ConnectionCheck } from '../../src/modules/connections/connection-check.js';
 import { ConnectionRechecker } from '../../src/modules/connections/connection-rechecker.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { times } from '../support/calls.js';
 import { createConnection, createNamespace, createServer as createRegistryServer } from '../support/factories.js';
+import { seedConnections } from '../support/connection-rows.js';
 import { releaseServer } from '../support/server-rows.js';
 import { until } from '../support/until.js';
 import { freePort, listen, shut } from '../support/upstream-net.js';
@@ -129,6 +131,20 @@ describe('a connection whose server is away', () => {
     expect(waits).toBeLessThan(70);
   });
 
+  verifies(
+    'connection:recheck:heals',
+    'is believed after a PUT, whatever a clock that ran ahead wrote before',
+    async () => {
+      const { path } = await connect();
+      await app.database.query(`UPDATE connections SET status_seen_at = now() + interval '1 hour' WHERE mcp_url = $1`, [
+        place.url,
+      ]);
+      place.isAway = false;
+      const { body } = await app.as(owner).put(path, {});
+      expect(body).toMatchObject({ status: { state: 'connected' } });
+    },
+  );
+
   verifies('connection:recheck:polite', 'is waited for ever longer, up to an hour', async () => {
     await connect();
     const seen: Row[] = await waiting();
@@ -166,6 +182,51 @@ describe('a connection whose server is away', () => {
       expect(place.dials).toBe(2);
       const { serverInfo } = (await app.as(owner).get(shared[7].path)).body as { serverInfo?: object };
       expect(serverInfo).toBeDefined();
+    },
+  );
+
+  verifies(
+    'connection:recheck:polite',
+    'brings no authorized one along, which is looked at in its own time',
+    async () => {
+      const open = await connect();
+      const own = await connect();
+      await app.database.query(
+        `INSERT INTO upstream_credentials (id, owner_kind, owner_id, upstream_url, server, resource, state)
+       SELECT gen_random_uuid(), 'connection', id, mcp_url, '{}', mcp_url, 'required' FROM connections WHERE connection_id = $1`,
+        [own.connectionId],
+      );
+      const later = `UPDATE connections SET next_check_at = now() + $2::interval WHERE connection_id = $1`;
+      await app.database.query(later, [own.connectionId, '50 minutes']);
+      await app.database.query(later, [open.connectionId, '0']);
+      await until(async () => {
+        await recheck();
+        return (await waiting())[0].failures > 1;
+      }, 'the other one is looked at');
+      const [, { waits }] = await waiting();
+      expect(waits).toBeGreaterThan(49 * 60);
+    },
+  );
+
+  verifies(
+    'connection:recheck:private',
+    'is looked at without what another one to its URL was given since',
+    async () => {
+      const locked = await startUpstream({ requireHeaders: { 'x-key': 'k' } });
+      const [first, second] = [await connect(locked.url), await connect(locked.url)];
+      await app.database.query(
+        `UPDATE connections SET status_state = 'error', status_reason = 'timeout', next_check_at = now() WHERE mcp_url = $1`,
+        [locked.url],
+      );
+      const claimed = await app.database.query<{ id: string; revision: number }[]>(
+        'SELECT id, revision FROM connections WHERE mcp_url = $1 ORDER BY seq',
+        [locked.url],
+      );
+      const { body } = await app.as(owner).put(first.path, { headers: { 'x-key': 'k' } });
+      expect(body).toMatchObject({ status: { state: 'connected' } });
+      await app.get(ConnectionCheck).runPublic(locked.url, claimed);
+      expect([await stateOf(first.path), await stateOf(second.path)]).toEqual(['connected', 'auth_required']);
+      await locked.close();
     },
   );
 
@@ -213,6 +274,39 @@ describe('a connection whose server is away', () => {
       await recheck();
       return (await stateOf(path)) === 'connected';
     }, 'it is healed');
+  });
+});
+
+describe('connections that share a look at a talkative server', () => {
+  verifies('connection:recheck:heals', 'are all written, however much it says of itself', async () => {
+    const src = `data:image/png;base64,${'A'.repeat(31_000)}`;
+    const icons = Array.from({ length: 8 }, () => ({ src, mimeType: 'image/png' }));
+    const talkative = await startUpstream({ serverInfo: { name: 'talkative', version: '1', icons } });
+    const ids = await seedConnections(
+      app,
+      namespace,
+      times(2_500, () => ({ mcpUrl: talkative.url })),
+    );
+    await app.database.query(
+      `UPDATE connections SET status_state = 'error', status_reason = 'timeout', next_check_at = now() WHERE mcp_url = $1`,
+      [talkative.url],
+    );
+    const healed = async (): Promise<number> => {
+      const [{ n }] = await app.database.query(
+        `SELECT count(*)::int AS n FROM connections WHERE mcp_url = $1 AND status_state = 'connected' AND server_info IS NOT NULL`,
+        [talkative.url],
+      );
+      return n as number;
+    };
+    await until(
+      async () => {
+        await recheck();
+        return (await healed()) === ids.length;
+      },
+      'all are healed',
+      60_000,
+    );
+    await talkative.close();
   });
 });
 

@@ -229,6 +229,15 @@ describe('a module of its own', () => {
     expect((await echo(path)).body).toMatchObject({ error: 'not_runnable' });
   });
 
+  verifies('connection:put:target-conflict', 'may be given again, and no other one', async () => {
+    const given = { source: source(module), name: 'Module' };
+    const { path } = await createConnection(app, owner, { source: source(module) }, { namespace });
+    expect(await app.as(owner).put(path, given)).toMatchObject({ status: 200, body: { name: 'Module' } });
+    const other = await app.as(owner).put(path, { source: source(`${module} // 2`) });
+    expect([other.status, other.body.error, other.headers['x-should-retry']]).toEqual([409, 'conflict', 'false']);
+    await app.as(owner).delete(path);
+  });
+
   verifies('connection:create:source', 'of any other shape is refused', async () => {
     for (const [given, message] of [
       [{ ...source(module), kind: 'script' }, /source\.kind must be "module"/],

@@ -80,6 +80,10 @@ export const connectionSetup = {
     source: 'House',
     behavior: 'A connection whose server was away is `connected` again by itself, without a call.',
   },
+  'connection:recheck:private': {
+    source: 'House',
+    behavior: "A look that connections share sends nobody's credentials, and none of them is told what others may see.",
+  },
   'connection:recheck:polite': {
     source: 'House',
     behavior:

@@ -23,6 +23,15 @@ export class ConnectionChannels {
     private readonly env: Env,
   ) {}
 
+  /** To a URL with nobody's headers and tokens. */
+  toPublic(url: string): Channel {
+    return this.https.channelTo({
+      url: new URL(url),
+      headers: {},
+      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+    });
+  }
+
   to(target: ConnectionTarget): Channel {
     switch (target.kind) {
       case 'url': {

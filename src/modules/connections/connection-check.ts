@@ -43,13 +43,28 @@ export class ConnectionCheck {
   }
 
   /**
-   * Opens a session of its own with the upstream of the first of some connections that lead to the same place with the same
-   * credentials, or none, ends it, and writes for all of them what came of it.
+   * Opens a session of its own with the upstream of a connection, ends it, and writes what came of it. Nothing happens when
+   * the connection is gone.
    */
-  async runAside(group: [Looked, ...Looked[]]): Promise<void> {
-    const target = await this.links.stored(group[0].id);
-    if (!target) return;
-    const channel = this.channels.to(target);
+  async runAside(one: Looked): Promise<void> {
+    const target = await this.links.stored(one.id);
+    if (target) await this.lookAside(this.channels.to(target), [one]);
+  }
+
+  /**
+   * The same for all connections that lead to this URL without credentials. Nobody's are sent, also not those that one of
+   * them was given a moment ago: what the server tells them alone is none of the others' business.
+   */
+  runPublic(url: string, group: Looked[]): Promise<void> {
+    return this.lookAside(this.channels.toPublic(url), group);
+  }
+
+  /** Writes a status that was found out without a look. */
+  async found({ id, revision }: Looked, status: ConnectionStatus): Promise<void> {
+    await this.writer.write([{ id, revision, status, at: new Date(), okAt: null, serverInfo: null }], 'look');
+  }
+
+  private async lookAside(channel: Channel, group: Looked[]): Promise<void> {
     try {
       const seen = await this.look(channel);
       await this.writer.write(
@@ -59,11 +74,6 @@ export class ConnectionCheck {
     } finally {
       await channel.close();
     }
-  }
-
-  /** Writes a status that was found out without a look. */
-  async found({ id, revision }: Looked, status: ConnectionStatus): Promise<void> {
-    await this.writer.write([{ id, revision, status, at: new Date(), okAt: null, serverInfo: null }], 'look');
   }
 
   private async look(channel: Channel): Promise<Omit<Seen, 'id' | 'revision'>> {

@@ -11,7 +11,7 @@ import { StatusWriter } from './status-writer.js';
 export const RECHECK_BATCH = 20;
 const SHARED_MAX = 10_000;
 
-/** Connections that work and were called lately, put off in one go. */
+/** So many that are due longest are judged in one go, whether a call put them off. */
 const POSTPONED_MAX = 1_000;
 
 /** Looks at once in this process; half of them at one host. */
@@ -46,21 +46,27 @@ export class ConnectionRechecker {
   /** Looks at a batch. @returns how many were due */
   async run(): Promise<number> {
     const claimed = await this.database.transaction((tx) => this.claim(tx));
-    const groups = new Map<string, [Looked, ...Looked[]]>();
+    const groups = new Map<string, Looked[]>();
+    const looks: Promise<void>[] = [];
     for (const one of claimed) {
-      const key = one.isShared ? `url ${one.mcpUrl}` : one.id;
-      const group = groups.get(key);
+      const { mcpUrl } = one;
+      if (!one.isShared || mcpUrl === null) {
+        looks.push(this.look(mcpUrl, () => this.checks.runAside(one)));
+        continue;
+      }
+      const group = groups.get(mcpUrl);
       if (group) group.push(one);
-      else groups.set(key, [one]);
+      else groups.set(mcpUrl, [one]);
     }
-    const hosts = new Map(claimed.map(({ id, mcpUrl }) => [id, parseUrl(mcpUrl ?? '')?.host ?? 'registry']));
-    await Promise.all([...groups.values()].map((group) => this.look(hosts.get(group[0].id) ?? '', group)));
+    for (const [url, group] of groups) looks.push(this.look(url, () => this.checks.runPublic(url, group)));
+    await Promise.all(looks);
     return claimed.length;
   }
 
-  private async look(host: string, group: [Looked, ...Looked[]]): Promise<void> {
+  /** @param url null for a registry server */
+  private async look(url: string | null, work: () => Promise<void>): Promise<void> {
     try {
-      await this.slots.run(host, () => this.checks.runAside(group));
+      await this.slots.run(parseUrl(url ?? '')?.host ?? 'registry', work);
     } catch (error) {
       // What found no slot in time is claimed again when its claim ends.
       if (!(error instanceof NoSlotError))
@@ -74,8 +80,9 @@ export class ConnectionRechecker {
     );
     if (!mine) return [];
     await this.postpone(tx);
-    const columns = `id, revision, mcp_url AS "mcpUrl", target_kind = 'url' AND sealed_headers IS NULL AND NOT EXISTS (
-      SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'connection' AND u.owner_id = connections.id) AS "isShared"`;
+    const isShared = `target_kind = 'url' AND sealed_headers IS NULL AND NOT EXISTS (
+      SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'connection' AND u.owner_id = connections.id)`;
+    const columns = `id, revision, mcp_url AS "mcpUrl", ${isShared} AS "isShared"`;
     // A look takes the time of a handshake at most, after waiting as long for a slot.
     const until = new Date(Date.now() + 2 * this.env.upstreamConnectTimeoutMs + 10_000);
     const [due] = await tx.query<[Claimed[]]>(
@@ -90,13 +97,12 @@ export class ConnectionRechecker {
     const [others] = await tx.query<[Claimed[]]>(
       `UPDATE connections SET next_check_at = $1
         WHERE id IN (SELECT id FROM connections
-                      WHERE mcp_url = ANY($2) AND next_check_at IS NOT NULL AND sealed_headers IS NULL
-                        AND target_kind = 'url' AND NOT (id = ANY($3))
+                      WHERE mcp_url = ANY($2) AND next_check_at IS NOT NULL AND NOT (id = ANY($3)) AND ${isShared}
                       LIMIT ${SHARED_MAX} FOR UPDATE SKIP LOCKED)
         RETURNING ${columns}`,
       [until, urls, due.map(({ id }) => id)],
     );
-    return [...due, ...others.filter(({ isShared }) => isShared)];
+    return [...due, ...others];
   }
 
   /** A call that went well is as good as a look. */
@@ -104,9 +110,12 @@ export class ConnectionRechecker {
     const seconds = this.writer.seldomSeconds;
     await tx.query(
       `UPDATE connections SET next_check_at = last_ok_at + $1 * interval '1 second'
-        WHERE id IN (SELECT id FROM connections WHERE next_check_at <= now() AND status_state = 'connected'
+        WHERE id IN (SELECT id FROM connections
+                      WHERE id IN (SELECT id FROM connections WHERE next_check_at <= now()
+                                    ORDER BY next_check_at LIMIT ${POSTPONED_MAX})
+                        AND status_state = 'connected'
                         AND ($1::float8 IS NULL OR last_ok_at > now() - $1 * interval '1 second')
-                      LIMIT ${POSTPONED_MAX} FOR UPDATE SKIP LOCKED)`,
+                        FOR UPDATE SKIP LOCKED)`,
       [seconds],
     );
   }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { Repository, type EntityManager } from 'typeorm';
 import { LinkExpiredError, SignedLinks } from '../../platform/http/signed-links.js';
 import { messagePage, type Page } from '../../platform/pages/page.js';
 import { SetupPageError } from '../credentials/credentials.errors.js';
@@ -73,32 +73,41 @@ export class ConnectionSetupService {
 
   /** After an authorization was stored: old links end, and the connection is tried with it. Never for a deleted one. */
   async authorized(id: string): Promise<void> {
-    const row = await this.connections.findOne({
-      where: { id },
-      select: { id: true, statusReason: true, statusChallenges: true, stepUps: true, sealedHeaders: true },
-    });
-    if (!row) return;
-    const scopes = scopesAskedFor({ challenges: row.statusChallenges });
-    const isStepUp = row.statusReason === 'insufficient_scope';
-    // A header of its own would go before the token, and was refused: nobody is asked to authorize otherwise.
-    const { authorization: _refused, ...headers } = this.values.openHeaders(id, row.sealedHeaders);
-    const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_KEPT);
-    await this.connections
-      .createQueryBuilder()
-      .update()
-      .set({
-        revision: () => 'revision + 1',
-        setupEpoch: () => 'setup_epoch + 1',
-        sealedHeaders: this.values.sealHeaders(id, headers),
-        ...(isStepUp ? { stepUps } : {}),
-      })
-      .where({ id })
-      .execute();
+    if (!(await this.connections.manager.transaction((tx) => this.withAuthorization(id, tx)))) return;
     try {
       await this.checks.run(id);
     } catch (error) {
       if (!(error instanceof ResourceNotFoundError)) throw error;
     }
+  }
+
+  /** The row as it is with a token of its own. @returns false when it is gone */
+  private async withAuthorization(id: string, tx: EntityManager): Promise<boolean> {
+    const row = await tx.findOne(Connection, {
+      where: { id },
+      select: { id: true, statusReason: true, statusChallenges: true, stepUps: true, sealedHeaders: true },
+      // A PUT may give other headers at this moment.
+      lock: { mode: 'pessimistic_write' },
+    });
+    if (!row) return false;
+    const scopes = scopesAskedFor({ challenges: row.statusChallenges });
+    const isStepUp = row.statusReason === 'insufficient_scope';
+    // A header of its own would go before the token, and was refused: nobody is asked to authorize otherwise.
+    const { authorization: _refused, ...headers } = this.values.openHeaders(id, row.sealedHeaders);
+    const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_KEPT);
+    await tx
+      .createQueryBuilder()
+      .update(Connection)
+      .set({
+        revision: () => 'revision + 1',
+        setupEpoch: () => 'setup_epoch + 1',
+        sealedHeaders: this.values.sealHeaders(id, headers),
+        statusSeenAt: null,
+        ...(isStepUp ? { stepUps } : {}),
+      })
+      .where({ id })
+      .execute();
+    return true;
   }
 
   private async open(link: SetupLink): Promise<Connection> {
@@ -179,6 +188,7 @@ export class ConnectionSetupService {
         sealedQuery: this.values.sealQuery(id, query),
         revision: () => 'revision + 1',
         setupEpoch: () => 'setup_epoch + 1',
+        statusSeenAt: null,
         checkFailures: 0,
       })
       .where({ id, setupEpoch })

@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { ConnectionRechecker, RECHECK_BATCH } from './connection-rechecker.js';
-import { ConnectionRefresher, REFRESH_BATCH } from './connection-refresher.js';
+import { ConnectionRefresher, type Due } from './connection-refresher.js';
 
 /** Two cheap queries each time when there is nothing to do. Up to half more, so that processes do not march in step. */
 const PAUSE_MS = 4_000;
@@ -33,7 +33,9 @@ export class ConnectionSweeper implements OnApplicationBootstrap, OnApplicationS
 
   /** Renews all tokens that are due. */
   async refresh(): Promise<void> {
-    while ((await this.refresher.run()) === REFRESH_BATCH && !this.isEnding);
+    let last: Due | null = null;
+    do last = await this.refresher.run(last);
+    while (last !== null && !this.isEnding);
   }
 
   /** Looks at all connections that are due. */

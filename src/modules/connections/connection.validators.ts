@@ -3,9 +3,11 @@ import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
 import { storableFault } from '../../platform/database/storable.js';
 import { isObject } from '../../platform/text/json-object.js';
+import type { QueryValues } from './connection.types.js';
 
 const URL_CHARS_MAX = 2048;
 const METADATA_BYTES_MAX = 16 * 1024;
+const QUERY_BYTES_MAX = 8 * 1024;
 const HEADER_COUNT_MAX = 64;
 const HEADER_BYTES_MAX = 8 * 1024;
 
@@ -74,6 +76,12 @@ export function headersFault(value: unknown): Fault {
   }
   const bytes = JSON.stringify(value).length;
   return bytes > HEADER_BYTES_MAX ? `must be at most ${HEADER_BYTES_MAX} bytes together` : null;
+}
+
+/** Why a connection may not keep these query values, names included, as the end of a sentence; null when it may. */
+export function queryFault(query: QueryValues): Fault {
+  const bytes = Buffer.byteLength(JSON.stringify(query));
+  return bytes > QUERY_BYTES_MAX ? `must be at most ${QUERY_BYTES_MAX} bytes together` : null;
 }
 
 /** An http or https URL of an MCP server, without credentials and fragment. */

@@ -4,6 +4,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { generateName } from '../../platform/http/generated-name.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { CredentialsService } from '../credentials/credentials.service.js';
@@ -16,6 +17,7 @@ import { Connection } from './connection.entity.js';
 import { isConnectionId, requireConnectionId, type NewTarget } from './connection-target.js';
 import { neverCalled, uplinkWaiting } from './connection-status.js';
 import { ConnectionValues } from './connection-values.js';
+import { queryFault } from './connection.validators.js';
 import type { QueryValues, StoredMock, TargetKind } from './connection.types.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { MockCreation, type NewMock } from './mock/mock-creation.js';
@@ -71,7 +73,8 @@ export class ConnectionsService {
       const id = await this.insert(namespace, connectionId, target, body, mock);
       if (id) return { created: true, connection: await this.checked(id) };
     }
-    const existing = await this.connections.findOneBy(where);
+    const rows = this.connections.createQueryBuilder('connection').addSelect('connection.source');
+    const existing = await rows.where(where).getOne();
     if (!existing) throw new ResourceNotFoundError();
     const change = await this.targets.change(existing, body);
     await this.update(existing.id, body, change);
@@ -169,6 +172,8 @@ export class ConnectionsService {
       });
       if (!stored) throw new ResourceNotFoundError();
       const all = query && withChanges(this.values.openQuery(id, stored.sealedQuery), query);
+      const fault = all ? queryFault(all) : null;
+      if (fault !== null) throw new InvalidInputError(`The query values ${fault}`);
       await tx
         .createQueryBuilder()
         .update(Connection)
@@ -180,6 +185,8 @@ export class ConnectionsService {
           ...(all === undefined ? {} : { sealedQuery: this.values.sealQuery(id, all) }),
           ...(hasValues ? { setupEpoch: () => 'setup_epoch + 1' } : {}),
           revision: () => 'revision + 1',
+          // What was seen of the one before, by whatever clock, holds back nothing that is seen of this one.
+          statusSeenAt: null,
           checkFailures: 0,
         })
         .where({ id })

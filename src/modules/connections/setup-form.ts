@@ -1,10 +1,7 @@
 import type { ClientRequest } from '../credentials/direct-setup.service.js';
 import type { RunFormField } from '../releases/releases.types.js';
 import type { StoredValues } from './connection-values.js';
-import { headersFault } from './connection.validators.js';
-
-/** Query values of one connection, names included. */
-const QUERY_BYTES_MAX = 8 * 1024;
+import { headersFault, queryFault } from './connection.validators.js';
 
 /** What a connection is called on its pages. */
 export interface SetupSubject {
@@ -139,6 +136,6 @@ export function valuesFault({ headers, query }: StoredValues, isFilled: boolean)
   if (!isFilled) return 'Nothing was filled in.';
   const fault = headersFault(headers);
   if (fault !== null) return `The headers ${fault}.`;
-  const isTooLong = Buffer.byteLength(JSON.stringify(query)) > QUERY_BYTES_MAX;
-  return isTooLong ? `The query values must be at most ${QUERY_BYTES_MAX} bytes together.` : null;
+  const unfit = queryFault(query);
+  return unfit === null ? null : `The query values ${unfit}.`;
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
@@ -53,12 +54,17 @@ export class TargetResolver {
   /**
    * What a change makes of the target: the query of its address, where that is only values.
    *
+   * @param existing with its `source`
    * @throws ConnectionTargetError when it names another target, InvalidInputError
    */
   async change(existing: Connection, body: SetConnectionDto): Promise<{ mcpUrl?: string; query?: QueryValues }> {
     const given = requireSameTarget(existing, body);
     if (given === null) return {};
-    if (given.kind === 'source' || given.kind === 'uplink') throw new ConnectionTargetError('source');
+    if (given.kind === 'uplink') throw new ConnectionTargetError('transport');
+    if (given.kind === 'source') {
+      if (isDeepStrictEqual(given.source, existing.source)) return {};
+      throw new ConnectionTargetError('source');
+    }
     const server = await this.serverOf(given);
     if (existing.targetKind === 'server') {
       if (!server || server.id !== existing.serverId) throw new ConnectionTargetError('server');

@@ -1,4 +1,4 @@
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { McpCall, McpReply } from '../../../mcp/channel.js';
@@ -34,6 +34,7 @@ export type CallTap = (call: McpCall, reply: McpReply) => void;
 /** Writes down the calls of connections that are being recorded, behind the calls. */
 @Injectable()
 export class CallRecorder implements OnApplicationShutdown {
+  private readonly logger = new Logger('recordings');
   private readonly waiting = new WriteBehind<number, Heard>('recorded calls', (batch) => this.write(batch));
   private waitingBytes = 0;
   private heard = 0;
@@ -43,12 +44,18 @@ export class CallRecorder implements OnApplicationShutdown {
     private readonly vault: Vault,
   ) {}
 
-  /** Records until then; null when nothing is to be recorded. */
+  /** Records until then; null when nothing is to be recorded. Never throws: a call that cannot be recorded is left out. */
   tap({ id, recordingUntil }: { id: string; recordingUntil: Date | null }): CallTap | null {
     const until = recordingUntil?.getTime() ?? 0;
     if (until <= Date.now()) return null;
     return (call, reply) => {
-      if (Date.now() < until) this.hear(id, call, reply);
+      if (Date.now() >= until) return;
+      try {
+        this.hear(id, call, reply);
+      } catch (error) {
+        // Arguments that are nested too deep cannot be written as JSON, although they could be read.
+        this.logger.warn({ msg: 'a call could not be recorded', connectionId: id, err: error });
+      }
     };
   }
 
@@ -74,14 +81,18 @@ export class CallRecorder implements OnApplicationShutdown {
     const text = JSON.stringify({ tool: name, arguments: given, result: slice(reply.text, reply.result) });
     const bytes = Buffer.byteLength(text);
     if (this.waitingBytes + bytes > WAITING_BYTES_MAX) return;
-    this.waitingBytes += bytes;
-    this.waiting.set((this.heard += 1), { connectionId, tool: toStorableText(name), text, bytes });
+    const heard = { connectionId, tool: toStorableText(name), text, bytes };
+    this.waiting.set((this.heard += 1), heard);
+    // It is not there when too many wait.
+    if (this.waiting.get(this.heard) === heard) this.waitingBytes += bytes;
   }
 
   private async write(batch: Map<number, Heard>): Promise<void> {
     const byConnection = new Map<string, Heard[]>();
     for (const heard of batch.values()) {
-      byConnection.set(heard.connectionId, [...(byConnection.get(heard.connectionId) ?? []), heard]);
+      const known = byConnection.get(heard.connectionId);
+      if (known) known.push(heard);
+      else byConnection.set(heard.connectionId, [heard]);
     }
     await this.database.transaction(async (tx) => {
       // In one order everywhere, so that two processes never wait for each other.
