@@ -164,6 +164,7 @@ describe('the docs page', () => {
       'Namespaces',
       'Connections',
       'Tools',
+      'Triggers',
       'MCP',
       'Servers',
       'Releases',
@@ -316,6 +317,11 @@ const statuses: Record<string, number> = {
   Releases_resume: 400,
   // It has no bundle.
   Bundle_download: 404,
+  // The server of the example has no triggers, and is no uplink.
+  Triggers_get: 404,
+  Triggers_subscribe: 404,
+  Triggers_unsubscribe: 404,
+  Uplink_paired: 404,
   // It takes a second namespace.
   Servers_transfer: 404,
   // Keys have ids nobody can foresee.

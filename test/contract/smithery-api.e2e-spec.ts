@@ -274,7 +274,9 @@ for (const { name, base, errors, open, createConnection } of dialects) {
         const locked = await failure(
           createConnection({ client, namespace, connectionId: 'locked', mcpUrl: guarded.url }),
         );
-        expect(locked.message).toBe('MCP server requires authorization.');
+        expect(locked.message).toMatch(
+          /^MCP server requires authorization\. Please visit: http:\S+\/setup\/connections\/\S+$/,
+        );
         const headers = { Authorization: 'Bearer right' };
         await client.connections.set('locked', { namespace, headers });
         const opened = await createConnection({ client, namespace, connectionId: 'locked' });
