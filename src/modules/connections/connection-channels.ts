@@ -4,7 +4,7 @@ import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { ServerGoneError } from '../releases/run.errors.js';
-import { RunService } from '../releases/run.service.js';
+import { ServerRunsService } from '../releases/server-runs.service.js';
 import { ConnectionBearer } from './connection-bearer.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { SourceNotRunnableError } from './connections.errors.js';
@@ -15,7 +15,7 @@ import { UplinkChannels } from './uplink/uplink-channels.js';
 @Injectable()
 export class ConnectionChannels {
   constructor(
-    private readonly runs: RunService,
+    private readonly runs: ServerRunsService,
     private readonly bearer: ConnectionBearer,
     private readonly https: HttpChannels,
     private readonly uplinks: UplinkChannels,

@@ -5,7 +5,7 @@ import { LinkExpiredError, SignedLinks } from '../../platform/http/signed-links.
 import { messagePage, type Page } from '../../platform/pages/page.js';
 import { SetupPageError } from '../credentials/credentials.errors.js';
 import { NotRunnableError, ServerGoneError } from '../releases/run.errors.js';
-import { RunService } from '../releases/run.service.js';
+import { ServerRunsService } from '../releases/server-runs.service.js';
 import { ConnectionAuthorizer, type Authorizing, type SetupAnswer } from './connection-authorizer.js';
 import { ConnectionCheck } from './connection-check.js';
 import { connectedPage, formPage } from './connection-setup-page.js';
@@ -44,7 +44,7 @@ export class ConnectionSetupService {
     private readonly checks: ConnectionCheck,
     private readonly values: ConnectionValues,
     private readonly urls: ConnectionUrls,
-    private readonly runs: RunService,
+    private readonly runs: ServerRunsService,
     private readonly authorizer: ConnectionAuthorizer,
     private readonly signed: SignedLinks,
   ) {}

@@ -6,7 +6,10 @@ import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { InvocationObserver, NoInvocations } from './invocation.types.js';
 import { RunController } from './run.controller.js';
+import { RunLinks } from './run-links.js';
 import { RunService } from './run.service.js';
+import { Runnables } from './runnables.js';
+import { ServerRunsService } from './server-runs.service.js';
 import { BundleController } from './bundle.controller.js';
 import { BundlesService } from './bundles.service.js';
 import { PublishController } from './publish.controller.js';
@@ -27,9 +30,12 @@ import { ReleasesService } from './releases.service.js';
     ReleaseStreams,
     BundlesService,
     RunService,
+    ServerRunsService,
+    Runnables,
+    RunLinks,
     { provide: InvocationObserver, useClass: NoInvocations },
   ],
-  exports: [RunService],
+  exports: [ServerRunsService],
 })
 export class ReleasesModule implements OnModuleInit {
   constructor(

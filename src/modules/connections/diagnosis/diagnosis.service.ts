@@ -4,7 +4,7 @@ import type { Channel } from '../../../mcp/channel.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { Slots } from '../../../platform/limits/slots.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { RunService } from '../../releases/run.service.js';
+import { ServerRunsService } from '../../releases/server-runs.service.js';
 import { ServerGoneError } from '../../releases/run.errors.js';
 import { ConnectionChannels } from '../connection-channels.js';
 import { ConnectionLinks } from '../connection-links.js';
@@ -47,7 +47,7 @@ export class DiagnosisService {
     private readonly channels: ConnectionChannels,
     private readonly statuses: StatusRecorder,
     private readonly reader: ConnectionReader,
-    private readonly runs: RunService,
+    private readonly runs: ServerRunsService,
     private readonly egress: Egress,
   ) {}
 

@@ -1,0 +1,120 @@
+import { Injectable } from '@nestjs/common';
+import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
+import { ServerLinksService } from '../servers/server-links.service.js';
+import { ServersService } from '../servers/servers.service.js';
+import { InvocationRecord, type Answered } from './invocation-record.js';
+import { InvocationObserver } from './invocation.types.js';
+import type { GivenValues, RunFormField } from './releases.types.js';
+import { toRunForm, valuesFor } from './run-input.js';
+import { RunLinks } from './run-links.js';
+import { NotRunnableError, ServerGoneError } from './run.errors.js';
+import type { Runnable, RunnableRelease } from './runnable.js';
+import { Runnables } from './runnables.js';
+import { ServerChannel } from './server-channel.js';
+
+/** A call that came by a connection stands in the records as if it had come by the run address. */
+const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
+
+/** A connection to a server, which keeps its own values and its own upstream session. */
+export interface ServerUser extends GivenValues {
+  /** What the server is called, also when it is gone. */
+  serverName: string;
+  /** The token for the release's upstream, if the connection holds one: `HttpTarget.bearer`, told which upstream. */
+  bearer?: (upstreamUrl: string, rejected?: string) => Promise<string | null>;
+}
+
+/** The current releases of servers, for those who are bound to a server and keep their own values and sessions. */
+@Injectable()
+export class ServerRunsService {
+  constructor(
+    private readonly registry: ServersService,
+    private readonly addresses: ServerLinksService,
+    private readonly observer: InvocationObserver,
+    private readonly runnables: Runnables,
+    private readonly links: RunLinks,
+  ) {}
+
+  /**
+   * A channel of its own to a server's current release, for one connection; it follows the server to later releases. Calls
+   * are recorded and counted like those at the run address, without a way through HTTP. What is missing rejects at the
+   * call: ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
+   */
+  channelFor(serverId: string, user: ServerUser): Channel {
+    return new ServerChannel<UsableRelease>({
+      current: () => this.usable(serverId, user.serverName),
+      connect: ({ runnable, release }) => {
+        const values = valuesFor(release.config, user);
+        const { href } = release.upstream;
+        // A value that goes on as the authorization header is meant to, and no token takes its place.
+        const hasOwn = Object.keys(values.headers).some((name) => name.toLowerCase() === 'authorization');
+        const { bearer } = user;
+        const token = hasOwn || !bearer ? undefined : (rejected?: string) => bearer(href, rejected);
+        return this.links.to(runnable, release, values, token);
+      },
+      watch: (call, work) => this.watched(serverId, call, work),
+    });
+  }
+
+  /**
+   * What a person may fill in for a server, and where its current release is.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async formOf(
+    serverId: string,
+    { serverName, ...given }: Omit<ServerUser, 'bearer'>,
+  ): Promise<{ upstream: string; fields: RunFormField[] }> {
+    const { release } = await this.usable(serverId, serverName);
+    return { upstream: release.upstream.href, fields: toRunForm(release.config, given) };
+  }
+
+  /**
+   * Where a server's current release runs, for those who look at the way there. Its owner's to know: tell nobody else.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async upstreamOf(serverId: string, serverName: string): Promise<URL> {
+    return (await this.usable(serverId, serverName)).release.upstream;
+  }
+
+  /** Counts and records a call that came by a connection. */
+  private async watched(serverId: string, call: McpCall, work: () => Promise<McpReply>): Promise<McpReply> {
+    this.observer.started(serverId);
+    this.registry.countUse(serverId);
+    if (!this.observer.wantsRecords) return work();
+    const record = new InvocationRecord();
+    record.asked(call.method, call.params === undefined ? undefined : JSON.parse(call.params));
+    try {
+      return await work();
+    } catch (error) {
+      record.threw(error);
+      throw error;
+    } finally {
+      // What came of the call is its caller's, also while the database is away.
+      const known = await this.runnables.byId(serverId).catch(() => null);
+      const url = known ? this.addresses.run(known.slug) : '';
+      if (known) this.observer.finished(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
+    }
+  }
+
+  /** @throws ServerGoneError, NotRunnableError */
+  private async usable(serverId: string, serverName: string): Promise<UsableRelease> {
+    const runnable = await this.runnables.byId(serverId);
+    if (!runnable) throw new ServerGoneError(serverName);
+    return usable(runnable);
+  }
+}
+
+/** A release that can be called, with its server. */
+interface UsableRelease {
+  releaseId: string;
+  runnable: Runnable;
+  release: RunnableRelease;
+}
+
+/** @throws NotRunnableError */
+function usable(runnable: Runnable): UsableRelease {
+  const { release } = runnable;
+  if ('reason' in release) throw new NotRunnableError(release.reason);
+  return { releaseId: release.id, runnable, release };
+}
