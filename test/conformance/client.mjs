@@ -48,12 +48,14 @@ const callTool = (name, args = {}) => rest('POST', `/.tools/${encodeURIComponent
 
 const cookies = new Map();
 
-async function visit(method, url) {
+/** @param form what a form holds that is sent; without it none is */
+async function visit(method, url, form) {
   const real = url.startsWith(publicUrl) ? url.replace(publicUrl, slipwayUrl) : url;
   const jar = cookies.get(new URL(real).origin) ?? new Map();
   cookies.set(new URL(real).origin, jar);
   const headers = { cookie: [...jar].map(([name, value]) => `${name}=${value}`).join('; ') };
-  const response = await fetch(real, { method, headers, redirect: 'manual' });
+  const body = form && new URLSearchParams(form);
+  const response = await fetch(real, { method, headers, body, redirect: 'manual' });
   for (const line of response.headers.getSetCookie()) {
     const [, name, value] = /^([^=]+)=([^;]*)/.exec(line);
     jar.set(name, value);
@@ -69,13 +71,23 @@ async function follow(shown) {
   return last;
 }
 
-/** Opens the setup page and presses its button, which leads to the authorization server and from there back to us. */
+const unescaped = (html) => html.replaceAll('&amp;', '&');
+
+/** What a page wants to know of a client that was registered by hand; undefined where it does not ask for one. */
+function clientFor({ text }) {
+  const [, issuer] = /name="client\.issuer" value="([^"]*)"/.exec(text) ?? [];
+  if (issuer === undefined) return undefined;
+  const { client_id: id = '', client_secret: secret = '' } = context;
+  return { 'client.issuer': unescaped(issuer), 'client.id': id, 'client.secret': secret };
+}
+
+/** Opens the setup page and sends its form, which leads to the authorization server and from there back to us. */
 async function authorize(setupUrl) {
   const page = await follow(await visit('GET', setupUrl));
   const [form] = /<form method="post"[^>]*>/.exec(page.text) ?? [];
   if (!form) throw new Error(`The page to authorize has no button (${page.status}): ${page.text.slice(-1000)}`);
-  const action = /action="([^"]*)"/.exec(form)?.[1].replaceAll('&amp;', '&') ?? '';
-  const end = await follow(await visit('POST', new URL(action, page.url).href));
+  const action = unescaped(/action="([^"]*)"/.exec(form)?.[1] ?? '');
+  const end = await follow(await visit('POST', new URL(action, page.url).href, clientFor(page)));
   if (end.status !== 200) throw new Error(`Authorizing ended with ${end.status}: ${end.text.slice(-1000)}`);
 }
 

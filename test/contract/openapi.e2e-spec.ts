@@ -100,6 +100,8 @@ const undocumented = [
   'POST /run/{slug}/{path}',
   'DELETE /run/{slug}/{path}',
   // Pages for browsers, and a document for authorization servers.
+  'GET /setup/connections/{id}/{epoch}',
+  'POST /setup/connections/{id}/{epoch}',
   'GET /setup/{token}',
   'POST /setup/{token}',
   'GET /oauth/callback',
@@ -707,6 +709,13 @@ describe('the answers of the service', () => {
       await ask('GET /connect/{namespace}/.tools', 404, { namespace }, undefined, other);
 
       await askInsight({ mine, dead, other });
+      const recording = '/connect/{namespace}/{connectionId}/recording';
+      await ask(`PUT ${recording}`, 200, mine, { enabled: true });
+      await ask(`PUT ${recording}`, 400, mine, { enabled: 'yes' });
+      await ask(`GET ${recording}`, 200, mine);
+      await ask(`DELETE ${recording}`, 200, mine);
+      for (const method of ['GET', 'DELETE']) await ask(`${method} ${recording}`, 404, mine, undefined, other);
+      await ask(`PUT ${recording}`, 404, mine, { enabled: true }, other);
 
       // Skills
       const host = await startRepositoryHost();

@@ -105,6 +105,8 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     domainId: 'managed',
     id: releaseId,
     token: 'a-setup-link',
+    epoch: '1',
+    triggerName: 'page.updated',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
     const value = values[param];
@@ -131,6 +133,8 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
     'PUT /skills/:namespace/:slug': { gitUrl: repositoryOf(namespace) },
     'PUT /connect/:namespace/:connectionId': { mcpUrl: upstream.url },
     'POST /connect/:namespace': { mcpUrl: upstream.url },
+    'POST /connect/:namespace/.mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    'PUT /connect/:namespace/:connectionId/recording': { enabled: true },
     'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     'POST /connect/:namespace/:connectionId/.tools/*toolPath': { message: 'hello' },
     'POST /run/:slug': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
@@ -140,7 +144,7 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
 }
 
 /** Whether this is the MCP address of a connection or a server. */
-const isMcp = (path: string): boolean => /^\/connect\/.*\/mcp$|^\/run\//.test(path);
+const isMcp = (path: string): boolean => /^\/connect\/.*[./]mcp$|^\/run\//.test(path);
 
 /** Whether this publishes a skill, whose errors have a code. */
 const isPublishing = (name: string): boolean => /^(PUT|POST) \/skills(\/|$)/.test(name);
@@ -344,6 +348,15 @@ const unfit: Record<string, number> = {
   'GET /servers/:qualifiedName/download': 404,
   // The connection of the estate leads to a URL.
   'GET /connect/:namespace/:connectionId/uplink': 404,
+  // Its server has no triggers.
+  'GET /connect/:namespace/:connectionId/.triggers/:triggerName': 404,
+  'POST /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
+  'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
+  // What older tools ask for, of which there is none.
+  'POST /connect/:namespace/.subscriptions': 404,
+  'DELETE /connect/:namespace/.subscriptions/:id': 404,
+  'POST /connect/:namespace/:connectionId/.subscriptions': 404,
+  'DELETE /connect/:namespace/:connectionId/.subscriptions/:id': 404,
   // It comes after an upload.
   'POST /skills/:namespace/:slug/sync': 422,
 };
@@ -380,7 +393,9 @@ describe('a valid key', () => {
 
   it('routes without a key are those of monitors, of people with a setup link and of our own processes, and need none', async () => {
     const open = routes.filter((route) => declarationOf(route) === 'public');
-    const setup = ['GET /oauth/callback', 'GET /oauth/client.json', 'GET /setup/:token', 'POST /setup/:token'];
+    const setup = ['GET /oauth/callback', 'GET /oauth/client.json'].concat(
+      ['/setup/:token', '/setup/connections/:id/:epoch'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
+    );
     // Those of the processes among themselves, which hold a secret of their own.
     const internal = ['POST /internal/uplink/:connection/:tunnel'];
     expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready', ...internal].toSorted());

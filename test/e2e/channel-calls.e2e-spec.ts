@@ -566,3 +566,66 @@ describe('the timing of a call', () => {
     expect(timings.some(({ connectMs }) => (connectMs ?? 0) > 0)).toBe(true);
   });
 });
+
+describe('a method of any name', () => {
+  it('reaches a modern server, which says that it has none', async () => {
+    const upstream = await wire(modern(({ id }, res) => refuse(res, id, 404, -32601)));
+    const { error } = await call(channelTo(upstream.url), 'größe\r\nx: y');
+    expect(error?.code).toBe(-32601);
+    expect(upstream.seen.at(-1)?.headers).toMatchObject({ 'mcp-method': '=?base64?Z3LDtsOfZQ0KeDogeQ==?=' });
+    expect(upstream.seen.at(-1)?.headers).not.toHaveProperty('x');
+  });
+});
+
+describe('what nobody waits for', () => {
+  it('ends no process: a stream whose token cannot be had is tried again', async () => {
+    const streams: ServerResponse[] = [];
+    const upstream = await wire(
+      legacy((message, res) => {
+        if (message.http !== 'GET') return answer(res, message, { content: [] });
+        stream(res);
+        streams.push(res);
+      }),
+    );
+    let refused = 0;
+    let isAway = false;
+    const bearer = (): Promise<string> => {
+      if (!isAway) return Promise.resolve('token');
+      refused += 1;
+      return Promise.reject(new Error('the store is away'));
+    };
+    const channel = channelTo(upstream.url, { bearer });
+    const profile = { key: 'k', capabilities: { roots: {} } };
+    await call(channel, 'tools/call', { name: 't' }, { profile });
+    isAway = true;
+    streams[0]?.end();
+    await until(() => refused > 0, 'the stream is asked for');
+    isAway = false;
+    await until(() => streams.length === 2, 'it is open again');
+  });
+
+  it('fills no memory: answers that the upstream does not take are dropped', async () => {
+    let told: ServerResponse | undefined;
+    const held: ServerResponse[] = [];
+    const upstream = await wire(
+      legacy((message, res) => {
+        if (message.result !== undefined) return held.push(res);
+        if (message.http !== 'GET') return answer(res, message, {});
+        stream(res);
+        told = res;
+      }),
+    );
+    const channel = channelTo(upstream.url);
+    let heard = 0;
+    const listener = { onNotification: () => void (heard += 1), onEnd: () => undefined };
+    await channel.listen({ toolsListChanged: true }, listener, 5_000);
+    for (let i = 0; i < 300 && told; i += 1) event(told, { id: i, method: 'ping' });
+    if (told) event(told, { method: 'notifications/tools/list_changed' });
+    await until(() => heard === 1, 'everything was read');
+    const answers = () => upstream.seen.filter(({ result }) => result !== undefined).length;
+    await until(() => answers() === 256, 'as many as may wait came');
+    await call(channel, 'tools/call', { name: 't' });
+    expect(answers()).toBe(256);
+    for (const res of held) res.writeHead(202).end();
+  });
+});

@@ -204,7 +204,7 @@ describe('the stream of a session', () => {
     expect(await response.text()).toBe('');
   });
 
-  verifies('mcp:session-stream', 'is bounded in number for each caller', async () => {
+  verifies('mcp:session-stream', 'is bounded in number for each account, whatever its keys', async () => {
     const { url } = await startFront(answering());
     const streams = await Promise.all(Array.from({ length: 128 }, async () => open(url, await initialize(url))));
     expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([200]));
@@ -212,6 +212,8 @@ describe('the stream of a session', () => {
     expect([more.status, more.headers.get('retry-after')]).toEqual([429, '1']);
     const { body, headers } = modern('subscriptions/listen', { notifications: { toolsListChanged: true } });
     expect((await ask(url, body, headers)).body.error.code).toBe(-32603);
+    const sibling = await initialize(url, {}, '2025-11-25', 'Bearer sibling');
+    expect((await open(url, { ...sibling, 'x-account': KEY })).status).toBe(429);
     const other = await initialize(url, {}, '2025-11-25', 'Bearer two');
     const theirs = await open(url, other);
     expect(theirs.status).toBe(200);
@@ -232,7 +234,12 @@ describe('the stream of a session', () => {
     expect((await ask(able.url, { ...subscribe(''), params: {} }, own)).body.error.code).toBe(-32602);
     for (let i = 0; i < 100; i += 1) await ask(able.url, subscribe(`a://${i}`), own);
     expect((await ask(able.url, subscribe('a://more'), own)).body.error.code).toBe(-32603);
+    expect((await ask(able.url, subscribe(`a://${'x'.repeat(4_096)}`), own)).body.error.code).toBe(-32602);
     expect((await ask(able.url, subscribe('a://1'), own)).body.result).toEqual({});
+    const wordy = await initialize(able.url);
+    const long = (i: number) => subscribe(`a://${i}/${'x'.repeat(4_000)}`);
+    for (let i = 0; i < 16; i += 1) expect((await ask(able.url, long(i), wordy)).body.result).toEqual({});
+    expect((await ask(able.url, long(16), wordy)).body.error.code).toBe(-32603);
     expect(channel.calls).toEqual([]);
   });
 });

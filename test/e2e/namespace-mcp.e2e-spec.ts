@@ -213,6 +213,15 @@ describe('bounds', () => {
     expect((await ask(namespace, toolCall(1, 'down.t'))).body.error.message).toMatch(/Nothing listens/);
   });
 
+  verifies('union:pages', 'a page whose items are long ends before it grows beyond 16 MB', async () => {
+    const { url } = await start({ tools: [tool('big', 'x'.repeat(7 * 1024 * 1024))] });
+    const namespace = await namespaceWith({ one: url, two: url, three: url });
+    const first = await listUntil(namespace, (result) => namesIn(result).length === 2);
+    expect(namesIn(first)).toEqual(['three.big', 'two.big']);
+    const second = await list(namespace, '', first.nextCursor);
+    expect([namesIn(second), second.nextCursor]).toEqual([['one.big'], undefined]);
+  });
+
   verifies('union:pages', 'more than a hundred connections go on by cursor', async () => {
     const upstream = await start({ tools: [tool('t')] });
     const namespace = await createNamespace(app, owner);

@@ -135,6 +135,39 @@ describe('the short form of a connection’s path', () => {
       ],
       'GET /connect/:namespace/:connectionId/mcp': [{ path: '/conn/mcp', status: 405 }],
       'DELETE /connect/:namespace/:connectionId/mcp': [{ path: '/conn/mcp', status: 405 }],
+      'POST /connect/:namespace/.mcp': [
+        { path: '/.mcp', body: ping, status: 200 },
+        { path: '/.mcp', body: ping, status: 404, ours: other },
+      ],
+      'GET /connect/:namespace/.mcp': [{ path: '/.mcp', status: 405 }],
+      'DELETE /connect/:namespace/.mcp': [{ path: '/.mcp', status: 405 }],
+      'GET /connect/:namespace/:connectionId/logs': [
+        { path: '/conn/logs?limit=0', status: 400 },
+        { path: '/conn/logs', status: 404, ours: other },
+      ],
+      'GET /connect/:namespace/:connectionId/diagnosis': [{ path: '/never/diagnosis', status: 404 }],
+      'GET /connect/:namespace/:connectionId/uplink': [{ path: '/conn/uplink', status: 404 }],
+      'GET /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', status: 200 }],
+      'PUT /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', body: { on: 1 }, status: 400 }],
+      'DELETE /connect/:namespace/:connectionId/recording': [{ path: '/never/recording', status: 404 }],
+      'GET /connect/:namespace/:connectionId/.triggers': [{ path: '/conn/.triggers', status: 200 }],
+      'GET /connect/:namespace/:connectionId/.triggers/:triggerName': [{ path: '/conn/.triggers/never', status: 404 }],
+      'POST /connect/:namespace/:connectionId/.triggers/:triggerName': [
+        { path: '/conn/.triggers/never', body: {}, status: 400 },
+      ],
+      'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': [
+        { path: '/conn/.triggers/never', status: 400 },
+      ],
+      ...Object.fromEntries(
+        ['', '/:connectionId'].flatMap((below) => {
+          const [route, path] = [`/connect/:namespace${below}/.subscriptions`, below === '' ? '' : '/conn'];
+          return [
+            [`GET ${route}`, [{ path: `${path}/.subscriptions`, status: 200 }]],
+            [`POST ${route}`, [{ path: `${path}/.subscriptions`, body: {}, status: 404 }]],
+            [`DELETE ${route}/:id`, [{ path: `${path}/.subscriptions/never`, status: 404 }]],
+          ];
+        }),
+      ),
     };
     const known = (await routes()).filter(({ path }) => path.startsWith('/connect/'));
     expect(known.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(asked).sort());

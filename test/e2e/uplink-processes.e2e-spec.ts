@@ -389,3 +389,24 @@ describe('listening', () => {
     await Promise.all(calls);
   });
 });
+
+describe('a lease that cannot be given back', () => {
+  verifies('uplink:processes:owed', 'is given back when the database takes it', async () => {
+    const path = await uplink();
+    const client = await paired(app, path);
+    await app.database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'not now'; END $$`);
+    await app.database.query(
+      'CREATE TRIGGER refuse BEFORE DELETE ON uplink_tunnels FOR EACH ROW EXECUTE FUNCTION refuse()',
+    );
+    try {
+      await client.close();
+      await until(async () => (await send(app, owner, `${path}/.tools/echo`, {})).status === 503, 'it is gone');
+      expect(await refusalOf(app, path)).toBe(409);
+    } finally {
+      await app.database.query('DROP FUNCTION refuse CASCADE');
+    }
+    await untilState(app, owner, path, 'disconnected');
+    await paired(other, path);
+  });
+});

@@ -4,8 +4,9 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
-import { eventsOf, mcp, open, request, send, times, toolCall, type Answer } from '../support/calls.js';
+import { eventsOf, mcp, mcpAccept, open, request, send, times, toolCall, type Answer } from '../support/calls.js';
 import { createConnection, createNamespace } from '../support/factories.js';
+import { messagesOf, modern } from '../support/front-calls.js';
 import {
   openTunnel,
   pair,
@@ -491,6 +492,20 @@ describe('frames of a local server', () => {
       client.send(message);
     }
     expect((await send(app, owner, `${path}/.tools/echo`, {})).status).toBe(200);
+  });
+
+  verifies('uplink:frames:unknown-answers', 'that are no MCP trouble nobody who listens', async () => {
+    const path = await uplink();
+    const client = await paired(path, { capabilities: { tools: { listChanged: true } } });
+    const { body, headers } = modern('subscriptions/listen', { notifications: { toolsListChanged: true } });
+    const response = await open(app, owner, `${path}/mcp`, body, { headers: { ...mcpAccept, ...headers } });
+    const stream = messagesOf(response);
+    await stream.next();
+    for (const params of [[1], 5, 'x', null]) client.send({ method: 'notifications/tools/list_changed', params });
+    const { value } = await stream.next();
+    expect(value).toMatchObject({ method: 'notifications/tools/list_changed', params: { _meta: {} } });
+    expect((await send(app, owner, `${path}/.tools/echo`, {})).status).toBe(200);
+    await stream.return(undefined);
   });
 
   verifies('uplink:server-requests', 'that ask something are answered', async () => {

@@ -19,6 +19,21 @@ export const connectionSetup = {
     behavior:
       'Where a server wants authorization and none can be asked for, the page says why and takes a header, stored encrypted.',
   },
+  'connection:setup:client': {
+    source: 'Field',
+    behavior:
+      'Where an authorization server registers nobody, the page names the redirect URI and takes a client registered by hand.',
+  },
+  'connection:setup:client-refused': {
+    source: 'House',
+    behavior:
+      'A given client that its server refuses is said to be wrong and asked for again, never replaced by itself.',
+  },
+  'connection:setup:client-own': {
+    source: 'House',
+    behavior:
+      'A given client serves one connection at one issuer, lies encrypted, is in no answer or log, and goes with its connection.',
+  },
   'connection:setup:form': {
     source: 'House',
     behavior: 'The page asks for each value by its label, says beside it what is wrong, and repeats no value.',

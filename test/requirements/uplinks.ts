@@ -170,6 +170,10 @@ export const uplinks = {
     behavior:
       'When the process of a tunnel is killed, the connection is `disconnected` once its lease is over, and is paired anew elsewhere.',
   },
+  'uplink:processes:owed': {
+    source: 'House',
+    behavior: 'A tunnel whose end could not be written is given back as soon as the database takes it.',
+  },
   'uplink:processes:secret': {
     source: 'House',
     behavior: 'The route between processes answers 404 to whoever does not hold the secret of the service.',

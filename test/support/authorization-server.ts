@@ -11,6 +11,8 @@ export interface AuthorizationServerOptions {
   announcesPkce?: boolean;
   /** Takes client registrations. Default true. */
   registers?: boolean;
+  /** Clients that were registered here by hand. Default: none. */
+  clients?: { clientId: string; clientSecret?: string; redirectUri: string; authMethod?: string }[];
   /** Reads client id metadata documents, through this function instead of the network. Default: it does not. */
   fetchDocument?: (url: string) => Promise<Response>;
   /** Shows a page with the buttons Allow and Deny, instead of letting everybody in at once. */
@@ -73,6 +75,8 @@ export interface AuthorizationServer {
   setAccessTokenTtl(seconds: number): void;
   /** The next token requests are answered with this status instead of being looked at. */
   failTokens(status: number, times?: number): void;
+  /** The next token request is refused with this error of RFC 6749 section 5.2. */
+  refuseTokens(error: string): void;
   /** So many token requests are carried out and their answers kept back until released; all of them by default. */
   holdTokens(count?: number): void;
   /** Token requests arrive and are not looked at until released; a cut ends them without. */
@@ -122,7 +126,7 @@ class TestAuthorizationServer implements AuthorizationServer {
   refreshes = 0;
   private provider: Provider;
   private ttl = 3_600;
-  private failure: { status: number; times: number } | null = null;
+  private failure: { status: number; times: number; error: string } | null = null;
   private registrationRefusal: object | null = null;
   private toHold = 0;
   private isDelaying = false;
@@ -151,7 +155,11 @@ class TestAuthorizationServer implements AuthorizationServer {
   }
 
   failTokens(status: number, times = 1): void {
-    this.failure = { status, times };
+    this.failure = { status, times, error: 'server_error' };
+  }
+
+  refuseTokens(error: string): void {
+    this.failure = { status: 400, times: 1, error };
   }
 
   holdTokens(count = Infinity): void {
@@ -268,10 +276,10 @@ class TestAuthorizationServer implements AuthorizationServer {
   private async admitToken(params: URLSearchParams, response: ServerResponse): Promise<boolean> {
     if (params.get('grant_type') === 'refresh_token') this.refreshes += 1;
     if (this.failure) {
-      const { status } = this.failure;
+      const { status, error } = this.failure;
       this.failure.times -= 1;
       if (this.failure.times === 0) this.failure = null;
-      json(response, status, { error: 'server_error' });
+      json(response, status, { error });
       return false;
     }
     if (this.isDelaying) {
@@ -324,9 +332,15 @@ class TestAuthorizationServer implements AuthorizationServer {
 
   private configuration(): object {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 });
-    const { fetchDocument, toleratesReuse = false, registers = true } = this.options;
+    const { fetchDocument, toleratesReuse = false, registers = true, clients = [] } = this.options;
     return {
-      clients: [],
+      clients: clients.map(({ clientId, clientSecret, redirectUri, authMethod }) => ({
+        client_id: clientId,
+        ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
+        redirect_uris: [redirectUri],
+        grant_types: ['authorization_code', 'refresh_token'],
+        token_endpoint_auth_method: authMethod ?? (clientSecret === undefined ? 'none' : 'client_secret_basic'),
+      })),
       jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), alg: 'RS256', use: 'sig', kid: 'test' }] },
       cookies: { keys: ['only for tests'] },
       findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),

@@ -32,7 +32,8 @@ export interface TestFront {
 }
 
 /**
- * Serves one channel by a front of its own on a free port, until the test is over. The bearer names the caller. Fronts with
+ * Serves one channel by a front of its own on a free port, until the test is over. The bearer names the caller, and its account unless
+ * `X-Account` does. Fronts with
  * one relay are processes of one service.
  */
 export async function startFront(channel: Channel, relay = new TestRelay()): Promise<TestFront> {
@@ -46,9 +47,10 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
   await front.onModuleInit();
   const server = createServer((request, response) => {
     const principal = request.headers.authorization ?? '';
+    const account = String(request.headers['x-account'] ?? principal);
     const target = request.url ?? '/';
     front
-      .serve(request, response, () => Promise.resolve({ channel, principal, target }))
+      .serve(request, response, () => Promise.resolve({ channel, account, principal, target }))
       .catch((error: unknown) => {
         const { status, headers, body } = errorAnswer(error, 'json-rpc');
         if (response.headersSent) response.destroy();

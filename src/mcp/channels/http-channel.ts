@@ -3,7 +3,7 @@ import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListe
 import { deadlineIn } from '../deadline.js';
 import type { EraMemory } from '../eras/era-memory.js';
 import { isDoubtful, type EraVerdict } from '../eras/era-verdict.js';
-import { UpstreamError } from '../mcp-errors.js';
+import { tooSlow, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
 import type { ServerHello } from '../protocol.js';
 import { EraContradictedError, type Dialect } from './dialect.js';
 import { findEra, type Found } from './era-probe.js';
@@ -44,8 +44,14 @@ export class HttpChannel implements Channel {
     this.choice = new Shared(() => this.choose(), target.url);
   }
 
-  open(timeoutMs: number): Promise<ServerHello> {
-    return this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.open(ms));
+  async open(timeoutMs: number): Promise<ServerHello> {
+    try {
+      return await this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.open(ms));
+    } catch (error) {
+      if (!(error instanceof UpstreamTimeoutError)) throw error;
+      // People know the whole time, not what the look at the era left of it.
+      throw new UpstreamTimeoutError(tooSlow(this.target.url, timeoutMs), error.outcomeUnknown);
+    }
   }
 
   async request(call: McpCall): Promise<McpReply> {

@@ -19,6 +19,9 @@ const ASIDE_TIMEOUT_MS = 2_000;
 /** For answers to what an upstream asked: its call stands still until it has one. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
+/** Such messages of one channel that wait at once: an upstream that asks on and takes no answers must not fill the memory. */
+const ASIDES_MAX = 256;
+
 type Headers = Record<string, string>;
 
 /** The upstream no longer knows the session a request was sent in: the request certainly did not run. */
@@ -73,6 +76,7 @@ export interface Look {
 export class HttpWire {
   private readonly logger = new Logger('mcp');
   private lastId = 0;
+  private asides = 0;
 
   constructor(
     private readonly egress: Egress,
@@ -137,11 +141,13 @@ export class HttpWire {
     if (status >= 300) throw fromHttpStatus(status, url, locationOf(answered.location, url));
   }
 
-  /** Sends a message that nothing depends on. */
+  /** Sends a message that nothing depends on, or drops it when 256 wait already. */
   aside(headers: Headers, body: string, url = this.target.url, timeoutMs = ASIDE_TIMEOUT_MS): void {
-    this.send({ url, method: 'POST', headers, body, timeoutMs, isAside: true }).catch((error: unknown) =>
-      this.logger.debug({ msg: 'a message to an upstream was lost', err: error }),
-    );
+    if (this.asides >= ASIDES_MAX) return this.logger.debug('a message to an upstream that takes none was dropped');
+    this.asides += 1;
+    this.send({ url, method: 'POST', headers, body, timeoutMs, isAside: true })
+      .catch((error: unknown) => this.logger.debug({ msg: 'a message to an upstream was lost', err: error }))
+      .finally(() => (this.asides -= 1));
   }
 
   /** What takes the answers to an upstream's questions there. */

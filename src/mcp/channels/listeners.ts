@@ -1,25 +1,25 @@
 import type { Listening, ListenFilter, UpstreamListener } from '../channel.js';
 import { withinDeadline } from '../deadline.js';
+import { listChanges, RESOURCE_UPDATED } from '../list-changes.js';
 import { UpstreamError } from '../mcp-errors.js';
-import { parseMessage } from '../messages.js';
+import { bounded, common, hasAny, isSame, union, uriIn, wants } from './listen-filter.js';
 
-/** Listeners of one channel, and resources one of them or all together may name. */
+/** Listeners of one channel. */
 const LISTENERS_MAX = 1_000;
-const RESOURCES_MAX = 1_000;
 
 /** A stream that broke is opened again after 1 s, then 2 s, … 30 s; after this many failures in a row it is given up. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MAX = 30_000;
 const RETRIES_MAX = 6;
 
+/** A stream that lasted this long did not fail: proxies end those on which nothing is said, every minute or so. */
+const GOOD_STREAM_MS = 30_000;
+
+/** What is kept of the changes that a stream tells before it has said what it can tell. */
+const EARLY_CHARS_MAX = 1024 * 1024;
+
 /** How long opening a stream again may take. */
 const REOPEN_TIMEOUT_MS = 30_000;
-
-const filterKeys = {
-  'notifications/tools/list_changed': 'toolsListChanged',
-  'notifications/prompts/list_changed': 'promptsListChanged',
-  'notifications/resources/list_changed': 'resourcesListChanged',
-} as const;
 
 /** The stream an upstream tells its listeners by. */
 export interface ListenStream {
@@ -54,6 +54,7 @@ export class Listeners {
   private work: Promise<unknown> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
   private failures = 0;
+  private openedAt = 0;
   private isClosed = false;
 
   /** @param onChange told of every change, before the listeners, for what is remembered of the upstream */
@@ -84,7 +85,7 @@ export class Listeners {
   /** What came by another way than the stream; told on only while there is no stream, which would tell it too. */
   overheard(text: string, method: string): void {
     if (this.mouth === null) this.tell(text, method);
-    else if (method in filterKeys) this.onChange(method);
+    else if (listChanges.has(method)) this.onChange(method);
   }
 
   /** The stream speaks for something that is gone: another one takes over, if anybody listens. */
@@ -109,7 +110,7 @@ export class Listeners {
 
   private async adjust(timeoutMs: number): Promise<void> {
     if (this.members.size === 0) return this.shut();
-    const filter = union(this.members);
+    const filter = union([...this.members].map((member) => member.filter));
     if (this.stream && isSame(this.stream.filter, filter)) return;
     if (this.stream?.current.change) {
       this.stream.current.honoured = await this.stream.current.change(filter, timeoutMs);
@@ -124,10 +125,13 @@ export class Listeners {
     const mouth = {};
     let isLost = false;
     let early: [string, string][] | null = [];
+    let earlyChars = 0;
     const ears: Ears = {
       hear: (text, method) => {
-        if (early) early.push([text, method]);
-        else if (this.mouth === mouth) this.tell(text, method);
+        if (early) {
+          earlyChars += text.length;
+          if (earlyChars <= EARLY_CHARS_MAX) early.push([text, method]);
+        } else if (this.mouth === mouth) this.tell(text, method);
       },
       lost: () => {
         isLost = true;
@@ -137,6 +141,7 @@ export class Listeners {
     const current = await this.openStream(filter, ears, timeoutMs);
     const before = this.stream;
     this.stream = { current, filter };
+    this.openedAt = Date.now();
     this.mouth = hasAny(current.honoured) ? mouth : null;
     this.failures = 0;
     for (const [text, method] of early) this.tell(text, method);
@@ -159,6 +164,7 @@ export class Listeners {
     const { stream } = this;
     this.stream = null;
     void stream?.current.close();
+    if (Date.now() - this.openedAt > GOOD_STREAM_MS) this.failures = 0;
     this.scheduleRetry();
   }
 
@@ -180,7 +186,7 @@ export class Listeners {
       await this.enqueue(() => this.adjust(REOPEN_TIMEOUT_MS));
       this.failures = failures;
       // Nobody knows what changed while nobody told it.
-      for (const method of [...Object.keys(filterKeys), 'notifications/resources/updated']) this.onChange(method);
+      for (const method of [...listChanges.keys(), RESOURCE_UPDATED]) this.onChange(method);
     } catch {
       this.scheduleRetry();
     }
@@ -189,8 +195,9 @@ export class Listeners {
   private tell(text: string, method: string): void {
     this.failures = 0;
     this.onChange(method);
+    const uri = method === RESOURCE_UPDATED ? uriIn(text) : undefined;
     for (const { filter, listener } of this.members)
-      if (wants(filter, text, method)) listener.onNotification(text, method);
+      if (wants(filter, method, uri)) listener.onNotification(text, method);
   }
 
   private endAll(reason: Error | null): void {
@@ -198,49 +205,4 @@ export class Listeners {
     this.members.clear();
     for (const { listener } of members) listener.onEnd(reason);
   }
-}
-
-function bounded({ resourceSubscriptions, ...lists }: ListenFilter): ListenFilter {
-  const uris = [...new Set(resourceSubscriptions)].slice(0, RESOURCES_MAX);
-  return uris.length === 0 ? lists : { ...lists, resourceSubscriptions: uris };
-}
-
-function union(members: Iterable<Member>): ListenFilter {
-  const all: ListenFilter = {};
-  const uris: string[] = [];
-  for (const { filter } of members) {
-    for (const key of Object.values(filterKeys)) if (filter[key]) all[key] = true;
-    uris.push(...(filter.resourceSubscriptions ?? []));
-  }
-  return bounded({ ...all, resourceSubscriptions: uris });
-}
-
-/** What of `wanted` is in `given`. */
-export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
-  const both: ListenFilter = {};
-  for (const key of Object.values(filterKeys)) if (wanted[key] && given[key]) both[key] = true;
-  const known = new Set(given.resourceSubscriptions);
-  const uris = wanted.resourceSubscriptions?.filter((uri) => known.has(uri)) ?? [];
-  return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
-}
-
-function hasAny(filter: ListenFilter): boolean {
-  return Object.keys(filter).length > 0;
-}
-
-function isSame(a: ListenFilter, b: ListenFilter): boolean {
-  const uris = new Set(a.resourceSubscriptions);
-  const others = b.resourceSubscriptions ?? [];
-  return (
-    Object.values(filterKeys).every((key) => a[key] === b[key]) &&
-    uris.size === others.length &&
-    others.every((uri) => uris.has(uri))
-  );
-}
-
-function wants(filter: ListenFilter, text: string, method: string): boolean {
-  if (method in filterKeys) return filter[filterKeys[method as keyof typeof filterKeys]] === true;
-  if (method !== 'notifications/resources/updated' || !filter.resourceSubscriptions) return false;
-  const uri = (parseMessage(text)?.params as { uri?: unknown } | undefined)?.uri;
-  return typeof uri === 'string' && filter.resourceSubscriptions.includes(uri);
 }

@@ -119,7 +119,7 @@ export class ModernDialect implements Dialect {
     const named = namedBy.get(method);
     const parsed = named && params ? (JSON.parse(params) as Record<string, unknown>) : undefined;
     const name = named && parsed?.[named];
-    const headers: Record<string, string> = { ...this.headers, 'mcp-method': method };
+    const headers: Record<string, string> = { ...this.headers, 'mcp-method': headerValue(method) };
     if (typeof name !== 'string') return headers;
     headers['mcp-name'] = headerValue(name);
     const marked = method === 'tools/call' ? this.tools.of(name) : undefined;

@@ -3,7 +3,8 @@ import type { ListenFilter } from '../channel.js';
 import { fromHttpStatus, UpstreamError } from '../mcp-errors.js';
 import { parseMessage, requestText, withEnvelope, withoutSubscriptionId } from '../messages.js';
 import type { HttpWire } from './http-wire.js';
-import { common, type OpenListening } from './listeners.js';
+import { common } from './listen-filter.js';
+import type { OpenListening } from './listeners.js';
 import { withinDeadline } from '../deadline.js';
 
 const METHOD = 'subscriptions/listen';

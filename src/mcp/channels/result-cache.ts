@@ -10,6 +10,9 @@ const RESULTS_MAX = 20_000;
 /** One channel may fill no more than this many places of them with what its callers ask for. */
 const RESULTS_OF_CHANNEL_MAX = 200;
 
+/** What is asked for by a longer key (its params, mostly) is not remembered: keys lie outside of the bound on results. */
+const KEY_CHARS_MAX = 8_192;
+
 /** However long a server says that its results stay good. */
 const TTL_MS_MAX = 60 * 60_000;
 
@@ -60,7 +63,8 @@ export class ResultCache {
     if (!staleBy.has(method)) return null;
     if (params && (params.includes('"inputResponses"') || params.includes('"requestState"'))) return null;
     const generation = this.generations.get(method) ?? 0;
-    return `${this.channel} ${generation} ${method} ${capabilities} ${params ? withoutMeta(params) : '{}'}`;
+    const key = `${this.channel} ${generation} ${method} ${capabilities} ${params ? withoutMeta(params) : '{}'}`;
+    return key.length > KEY_CHARS_MAX ? null : key;
   }
 
   get(key: string): McpReply | undefined {

@@ -8,6 +8,7 @@ const TRIES_MAX = 3;
 
 /** When the server did not say how long to wait; and how long it may make us wait. */
 const RETRY_MS = 1_000;
+const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 60_000;
 
 /**
@@ -28,7 +29,8 @@ export async function resumed(
   let last = broken;
   for (let tries = 0; tries < TRIES_MAX && last.resume && Date.now() < until; tries += 1) {
     const { lastEventId, retryMs } = last.resume;
-    await pause(Math.min(retryMs ?? RETRY_MS, RETRY_MS_MAX, timeLeft()), request.cancellation);
+    const waitMs = Math.max(retryMs ?? RETRY_MS, RETRY_MS_MIN);
+    await pause(Math.min(waitMs, RETRY_MS_MAX, timeLeft()), request.cancellation);
     const again: ExchangeRequest = {
       ...request,
       method: 'GET',

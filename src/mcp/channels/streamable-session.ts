@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { CallerProfile, McpCall, McpReply } from '../channel.js';
 import { CallerLeftError, UpstreamFailure, UpstreamTimeoutError } from '../mcp-errors.js';
 import { parseMessage, requestText, resultOf } from '../messages.js';
@@ -57,6 +58,7 @@ class StreamableSession implements LegacySession {
   private stream: StreamAnswer | null = null;
   private retry: NodeJS.Timeout | undefined;
   private isEnded = false;
+  private readonly logger = new Logger('mcp');
 
   constructor(
     private readonly wire: HttpWire,
@@ -169,7 +171,8 @@ class StreamableSession implements LegacySession {
     try {
       await this.startListening(STREAM_WAIT_MS, () => again(0));
     } catch (error) {
-      if (!(error instanceof UpstreamFailure)) throw error;
+      // Whatever it is: nobody waits for this stream who could be told.
+      this.logger.debug({ msg: "a server's own stream did not open", err: error });
       again(failures + 1);
     }
   }

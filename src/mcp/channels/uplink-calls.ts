@@ -3,15 +3,13 @@ import { members, slice, splice } from '../json-text.js';
 import { CallerLeftError, UplinkBusyError, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
 import { progressTokenIn, replyTo, requestText, type RpcHead } from '../messages.js';
 import type { FramePort } from './frame-port.js';
+import { STREAM_MS_MAX } from './http-exchange.js';
 
 /** Calls one local server has at once: it runs on somebody's desk, and each may hold 16 MB here. */
 export const IN_FLIGHT_MAX = 256;
 
 /** With more than this unread by the peer nothing is added, so that one tunnel holds 20 MB at most (a message is up to 16). */
 export const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
-
-/** A call that keeps sending events may run this long in all. */
-const EVENTS_MS_MAX = 15 * 60_000;
 
 /**
  * The requests under way over one tunnel. The tunnel has a single space of ids and of progress tokens for all callers, so
@@ -128,7 +126,7 @@ class RunningCall {
   notify(text: string, method: string): void {
     const { onNotification } = this.call;
     if (!onNotification) return;
-    if (Date.now() - this.startedAt < EVENTS_MS_MAX) this.timer.refresh();
+    if (Date.now() - this.startedAt < STREAM_MS_MAX) this.timer.refresh();
     onNotification(text, method);
   }
 

@@ -11,7 +11,7 @@ import type {
 import { deadlineIn, withinDeadline } from '../deadline.js';
 import { members, slice } from '../json-text.js';
 import { UplinkDisconnectedError, UpstreamError, UpstreamFailure } from '../mcp-errors.js';
-import { parseMessage, requestText, resultOf, type RpcHead } from '../messages.js';
+import { answerText, parseMessage, requestText, resultOf, type RpcHead } from '../messages.js';
 import { rpcCode, type ServerHello } from '../protocol.js';
 import { helloOfInitialize, initializeParams } from '../session.js';
 import type { FramePort } from './frame-port.js';
@@ -133,12 +133,14 @@ export class UplinkChannel implements Channel {
   private reply(id: string, answer: ClientAnswer): void {
     if (this.isEnded) return;
     if (this.port.bufferedBytes > UNREAD_BYTES_MAX) return this.port.refuse(1008, 'answers are not read');
-    const outcome = 'result' in answer ? `"result":${answer.result}` : `"error":${JSON.stringify(answer.error)}`;
-    this.port.send(`{"jsonrpc":"2.0","id":${id},${outcome}}`);
+    this.port.send(answerText(id, answer));
   }
 
   private waitForHello(timeoutMs: number, { cancellation }: Pick<McpCall, 'cancellation'> = {}): Promise<ServerHello> {
-    this.opening ??= this.initialize();
+    this.opening ??= this.initialize().catch((error: unknown) => {
+      this.opening = null;
+      throw error;
+    });
     return withinDeadline(this.opening, timeoutMs, 'The local server did not introduce itself in time.', cancellation);
   }
 

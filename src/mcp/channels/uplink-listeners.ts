@@ -1,4 +1,5 @@
 import type { Listening, ListenFilter, UpstreamListener } from '../channel.js';
+import { listChanges, RESOURCE_UPDATED } from '../list-changes.js';
 import { UplinkBusyError } from '../mcp-errors.js';
 import type { RpcHead } from '../messages.js';
 import type { ServerHello } from '../protocol.js';
@@ -6,13 +7,6 @@ import type { ServerHello } from '../protocol.js';
 /** Listeners of one tunnel, and resources they follow: what a local server is asked to keep in mind for us. */
 const LISTENERS_MAX = 1_000;
 const SUBSCRIPTIONS_MAX = 1_000;
-
-/** Which part of a filter hears a list change. */
-const listChanges: ReadonlyMap<string, 'toolsListChanged' | 'promptsListChanged' | 'resourcesListChanged'> = new Map([
-  ['notifications/tools/list_changed', 'toolsListChanged'],
-  ['notifications/prompts/list_changed', 'promptsListChanged'],
-  ['notifications/resources/list_changed', 'resourcesListChanged'],
-]);
 
 interface Subscription {
   listeners: number;
@@ -54,7 +48,7 @@ export class UplinkListeners {
   /** True when the notification was one for listeners, whether or not anybody listens. */
   told({ params }: RpcHead, text: string, method: string): boolean {
     const list = listChanges.get(method);
-    if (list === undefined && method !== 'notifications/resources/updated') return false;
+    if (list === undefined && method !== RESOURCE_UPDATED) return false;
     const uri = (params as { uri?: unknown } | undefined)?.uri;
     for (const { filter, listener } of [...this.places]) {
       const hears = list ? filter[list] : typeof uri === 'string' && filter.resourceSubscriptions?.includes(uri);

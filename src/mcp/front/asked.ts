@@ -12,7 +12,9 @@ export interface FrontRequest {
   headers: FrontHeaders;
   /** A header by its lower-case name. */
   header(name: string): string | undefined;
-  /** Who is asking: bounds are counted for it. */
+  /** Whose key it is: streams are counted for it. */
+  account: string;
+  /** Who is asking: what sessions set is remembered for it, within bounds. */
   principal: string;
   /** Who is asking whom, for cancelling one's own calls. */
   caller: string;
@@ -42,7 +44,7 @@ export interface FrontSink {
   reply(status: number, text: string | null, headers?: Record<string, string>): void;
   /** A message ahead of the answer; the first one turns the answer into an event stream. */
   event(text: string): void;
-  /** Turns the answer into an event stream now, before there is anything to say. */
+  /** Turns the answer into an event stream that stays open, before there is anything to say. */
   open(): void;
   /** Ends the stream without an answer. */
   end(): void;

@@ -37,7 +37,7 @@ export class McpStreamOpenError extends DomainError {
   }
 }
 
-/** The caller has as much under way as it may. */
+/** The account has as much under way as it may. */
 export class McpTooManyError extends DomainError {
   readonly kind = 'rate_limited';
   readonly code = 'rate_limited';
@@ -45,7 +45,7 @@ export class McpTooManyError extends DomainError {
 
   /** @param what in the plural */
   constructor(what: 'requests' | 'streams') {
-    super(`Too many ${what} of this key are under way: wait until some are over`);
+    super(`Too many ${what} of this account are under way: wait until some are over`);
   }
 }
 

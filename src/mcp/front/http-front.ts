@@ -34,18 +34,17 @@ import { UpstreamCalls } from './upstream-calls.js';
 /** The largest JSON-RPC message taken from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Requests one caller may have under way in this process, and all together. */
+/** Requests one account may have under way in this process, with all its keys, and all together. */
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
-
-/** What of a session's own stream may wait for its reader: there are many, and they last. */
-const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 
 /** Where a request leads. */
 export interface FrontTarget {
   /** The upstream, or why there is none. */
   channel: Channel | FrontRefusal;
-  /** Who is asking: the key. Sessions are good for it alone, and bounds are counted for it. */
+  /** Whose key it is: bounds are counted for it, since an account may have any number of keys. */
+  account: string;
+  /** Who is asking: the key. Sessions are good for it alone. */
   principal: string;
   /** Names what it asks: sessions are good for it alone. */
   target: string;
@@ -128,7 +127,7 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
     const text = await readBody(request, MESSAGE_BYTES_MAX);
     const target = await find();
     const session = this.sessionOf(request, target);
-    const leave = this.inFlight.enter(target.principal);
+    const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     try {
       await whileConnected(response, (cancellation) =>
@@ -152,7 +151,7 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
 
   /** A session's own stream, until its client leaves, the session ends, or an hour has passed. */
   private async stream(
-    { channel, principal }: FrontTarget,
+    { channel, account, principal }: FrontTarget,
     session: ClientSession,
     response: ServerResponse,
     find: () => Promise<FrontTarget>,
@@ -164,8 +163,8 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
       return now;
     };
     const uris = () => this.sessions.uris(session, principal);
-    const stream = new SessionStream(open, new ResponseSink(response, STREAM_UNREAD_BYTES_MAX), uris);
-    const leave = this.streams.enter(principal, session.expiresAt - Date.now(), () => stream.end());
+    const stream = new SessionStream(open, new ResponseSink(response), uris);
+    const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => stream.end());
     if (!leave) throw new McpTooManyError('streams');
     const detach = this.sessions.attach(session, principal, stream);
     if (!detach) {
@@ -206,6 +205,7 @@ function describe(
       name: headerOf(request, 'mcp-name'),
     },
     header: (name) => headerOf(request, name),
+    account: target.account,
     principal: target.principal,
     caller: callerOf(target),
   };

@@ -25,7 +25,7 @@ import { isLogLevel } from './classify.js';
 import { askableOf, takesPages } from './client-capabilities.js';
 import { INPUT_MS_MAX, type ClientInput } from './client-input.js';
 import { agreedVersion, initializeResult } from './hello.js';
-import type { LiveSessions } from './live-sessions.js';
+import { URI_CHARS_MAX, type LiveSessions } from './live-sessions.js';
 import type { SessionIds } from './session-ids.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
@@ -88,7 +88,10 @@ export class LegacyFront {
     const uri = isObject(params) ? params.uri : undefined;
     const can = await this.can(asked, ({ resources }) => isObject(resources) && resources.subscribe === true);
     if (!session || !can) return this.refuse(asked);
-    if (typeof uri !== 'string') return sink.reply(200, errorText(id, rpcCode.invalidParams, 'uri must be a string'));
+    if (typeof uri !== 'string' || uri.length > URI_CHARS_MAX) {
+      const why = `uri must be a string of at most ${URI_CHARS_MAX} characters`;
+      return sink.reply(200, errorText(id, rpcCode.invalidParams, why));
+    }
     const { sessions } = this.parts;
     if (method === 'resources/unsubscribe') sessions.unsubscribe(session, principal, uri);
     else if (!sessions.subscribe(session, principal, uri)) {

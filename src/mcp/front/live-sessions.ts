@@ -9,8 +9,12 @@ const SWEEP_EVERY_MS = 60_000;
 /** Sessions of one caller of which something is remembered; beyond it the one that was set first is forgotten. */
 const REMEMBERED_EACH_MAX = 500;
 
-/** Resources one session may subscribe to. */
+/** Resources one session may subscribe to, and what their URIs take together: 500 sessions then hold 32 MB at most. */
 export const SUBSCRIPTIONS_MAX = 100;
+const URIS_CHARS_MAX = 64 * 1024;
+
+/** The longest URI of a resource that is kept for a subscription. */
+export const URI_CHARS_MAX = 4_096;
 
 /** Channels one session is remembered to have used; when a connection changes, it gets another one. */
 const CHANNELS_MAX = 8;
@@ -83,10 +87,10 @@ export class LiveSessions {
     this.tell({ session: key, principal, kind: 'level', level });
   }
 
-  /** @returns false when there are {@link SUBSCRIPTIONS_MAX} already */
+  /** @returns false when there are {@link SUBSCRIPTIONS_MAX} already, or their URIs are too long together */
   subscribe({ key }: ClientSession, principal: string, uri: string): boolean {
     const uris = this.find(principal, key)?.uris;
-    if (uris && !uris.has(uri) && uris.size >= SUBSCRIPTIONS_MAX) return false;
+    if (uris && !uris.has(uri) && isFull(uris, uri)) return false;
     this.tell({ session: key, principal, kind: 'subscribed', uri });
     return true;
   }
@@ -153,7 +157,7 @@ export class LiveSessions {
   }
 
   private setUri({ uris, stream }: Memory, uri: string, isWanted: boolean): void {
-    if (uris.has(uri) === isWanted || (isWanted && uris.size >= SUBSCRIPTIONS_MAX)) return;
+    if (uris.has(uri) === isWanted || (isWanted && isFull(uris, uri))) return;
     if (isWanted) uris.add(uri);
     else uris.delete(uri);
     stream?.changed();
@@ -201,4 +205,10 @@ export class LiveSessions {
     }
     for (const [key, expiresAt] of this.ended) if (expiresAt < Date.now()) this.ended.delete(key);
   }
+}
+
+/** Whether there is no room for one more. */
+function isFull(uris: Set<string>, more: string): boolean {
+  const chars = [...uris].reduce((sum, { length }) => sum + length, more.length);
+  return uris.size >= SUBSCRIPTIONS_MAX || chars > URIS_CHARS_MAX;
 }

@@ -7,17 +7,22 @@ const KEEP_ALIVE_MS = 15_000;
 /** A client that does not read what it asked for is let go, before its events fill the memory. */
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 
+/** What of a stream that stays open may wait for its reader: there are many, and they last. */
+const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
+
 /** Writes an MCP answer: JSON, or an event stream once something precedes the answer. */
 export class ResponseSink implements FrontSink {
   private keepAlive: NodeJS.Timeout | null = null;
+  /** Writing on would be an error that nobody hears, and end the process. */
+  private isOver = false;
 
-  /** @param unreadBytesMax what may wait for its reader; more ends the connection */
-  constructor(
-    private readonly response: ServerResponse,
-    private readonly unreadBytesMax = UNREAD_BYTES_MAX,
-  ) {}
+  private unreadBytesMax = UNREAD_BYTES_MAX;
+
+  constructor(private readonly response: ServerResponse) {}
 
   reply(status: number, text: string | null, headers: Record<string, string> = {}): void {
+    if (this.isOver) return;
+    this.isOver = true;
     if (this.keepAlive) {
       clearInterval(this.keepAlive);
       this.response.end(text === null ? undefined : frame(text));
@@ -37,17 +42,21 @@ export class ResponseSink implements FrontSink {
   }
 
   event(text: string): void {
+    if (this.isOver) return;
     this.begin();
     this.response.write(frame(text));
     if (this.response.writableLength > this.unreadBytesMax) this.response.destroy();
   }
 
   open(): void {
+    if (this.isOver) return;
+    this.unreadBytesMax = STREAM_UNREAD_BYTES_MAX;
     this.begin();
     this.response.flushHeaders();
   }
 
   end(): void {
+    this.isOver = true;
     clearInterval(this.keepAlive ?? undefined);
     this.response.end();
   }

@@ -1,6 +1,6 @@
 import { Tally } from './tally.js';
 
-/** Streams one caller may hold open in a process, and all callers together. */
+/** Streams one account may hold open in a process, and all together. */
 const STREAMS_EACH_MAX = 128;
 const STREAMS_MAX = 10_000;
 
@@ -18,8 +18,8 @@ export class Streams {
    * @param end ends it
    * @returns to be called when it is over; null when there is no room
    */
-  enter(principal: string, msLeft: number, end: () => void): (() => void) | null {
-    const leave = this.isClosed ? null : this.tally.enter(principal);
+  enter(account: string, msLeft: number, end: () => void): (() => void) | null {
+    const leave = this.isClosed ? null : this.tally.enter(account);
     if (!leave) return null;
     const timer = setTimeout(end, Math.min(msLeft, STREAM_MS_MAX)).unref();
     this.open.add(end);

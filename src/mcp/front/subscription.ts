@@ -1,26 +1,24 @@
 import { isObject } from '../../platform/text/json-object.js';
 import type { Listening, ListenFilter } from '../channel.js';
 import { memberText } from '../json-edit.js';
+import { listChanges, RESOURCE_UPDATED } from '../list-changes.js';
 import { rpcCode } from '../protocol.js';
 import { errorText, resultText } from './answers.js';
 import type { Asked } from './asked.js';
 import { marked, subscriptionMeta } from './bridge/hop.js';
-import { SUBSCRIPTIONS_MAX } from './live-sessions.js';
+import { SUBSCRIPTIONS_MAX, URI_CHARS_MAX } from './live-sessions.js';
+
+/** What is kept of the changes that are told before the upstream has said what it can tell. */
+const EARLY_CHARS_MAX = 1024 * 1024;
 
 /** How long an upstream may take to accept a listener. */
 export const LISTEN_TIMEOUT_MS = 30_000;
 
-const lists: ReadonlyMap<string, 'toolsListChanged' | 'promptsListChanged' | 'resourcesListChanged'> = new Map([
-  ['notifications/tools/list_changed', 'toolsListChanged'],
-  ['notifications/prompts/list_changed', 'promptsListChanged'],
-  ['notifications/resources/list_changed', 'resourcesListChanged'],
-]);
-
 /** Whether a notification, as its text, is one a listener with this filter wants: never more than it asked for. */
 export function isWanted(filter: ListenFilter, method: string, text: string): boolean {
-  const list = lists.get(method);
+  const list = listChanges.get(method);
   if (list) return filter[list] === true;
-  if (method !== 'notifications/resources/updated') return false;
+  if (method !== RESOURCE_UPDATED) return false;
   const params = memberText(text, 'params');
   const uri = params?.startsWith('{') ? memberText(params, 'uri') : undefined;
   return uri !== undefined && (filter.resourceSubscriptions ?? []).includes(JSON.parse(uri) as string);
@@ -31,8 +29,8 @@ export function filterOf(params: unknown): ListenFilter | null {
   const wanted = isObject(params) ? params.notifications : undefined;
   if (!isObject(wanted)) return null;
   const uris = wanted.resourceSubscriptions ?? [];
-  if (!Array.isArray(uris) || uris.length > SUBSCRIPTIONS_MAX || uris.some((uri) => typeof uri !== 'string'))
-    return null;
+  const isUri = (uri: unknown) => typeof uri === 'string' && uri.length <= URI_CHARS_MAX;
+  if (!Array.isArray(uris) || uris.length > SUBSCRIPTIONS_MAX || !uris.every(isUri)) return null;
   const flag = (name: string) => (wanted[name] === true ? { [name]: true } : {});
   return {
     ...flag('toolsListChanged'),
@@ -51,6 +49,7 @@ export class Subscription {
   private isOver = false;
   /** What the upstream told before it was said what it can tell. */
   private early: string[] | null = [];
+  private earlyChars = 0;
   private finish: () => void = () => undefined;
 
   constructor(private readonly asked: Asked) {}
@@ -71,6 +70,7 @@ export class Subscription {
       this.listening = listening;
       const params = JSON.stringify({ notifications: listening.honoured });
       const acknowledged = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":${params}}`;
+      sink.open();
       sink.event(marked(acknowledged, id));
       for (const text of this.early ?? []) sink.event(marked(text, id));
       this.early = null;
@@ -100,8 +100,10 @@ export class Subscription {
 
   private tell(text: string): void {
     if (this.isOver) return;
-    if (this.early) this.early.push(text);
-    else this.asked.sink.event(marked(text, this.asked.id));
+    if (this.early) {
+      this.earlyChars += text.length;
+      if (this.earlyChars <= EARLY_CHARS_MAX) this.early.push(text);
+    } else this.asked.sink.event(marked(text, this.asked.id));
   }
 
   private stop(): void {

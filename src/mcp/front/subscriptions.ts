@@ -13,14 +13,15 @@ export class Subscriptions {
     const { params, id, sink, request } = asked;
     const filter = filterOf(params);
     if (!filter) {
-      const message = 'params.notifications must say what to tell: three flags, and at most 100 resourceSubscriptions';
+      const message =
+        'params.notifications must say what to tell: three flags, and at most 100 resourceSubscriptions of 4,096 characters';
       return sink.reply(200, errorText(id, rpcCode.invalidParams, message));
     }
     if (!request.acceptsStream) {
       return sink.reply(406, errorText(id, rpcCode.invalidRequest, 'Accept text/event-stream to subscribe'));
     }
     const subscription = new Subscription(asked);
-    const leave = this.streams.enter(request.principal, Infinity, () => subscription.end());
+    const leave = this.streams.enter(request.account, Infinity, () => subscription.end());
     if (!leave) {
       return sink.reply(200, errorText(id, rpcCode.internalError, 'Too many streams are open: close one first'));
     }

@@ -8,7 +8,7 @@ import {
   type OAuthClientMetadata,
 } from '@modelcontextprotocol/client';
 import type { AuthorizationServer } from './discovery.js';
-import { OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
+import { OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 
 /** Us, as an authorization server knows us. */
 export interface OAuthClient {
@@ -39,7 +39,8 @@ export function clientMetadata(redirectUri: string, authMethod: string): OAuthCl
 /**
  * Registers us (RFC 7591).
  *
- * @throws OAuthSetupError with the server's own reason
+ * @throws OAuthClientNeededError when the server registers nobody, or not us; OAuthSetupError when it cannot be asked now.
+ *   Either with the server's own reason
  */
 export async function registerAt(
   fetch: FetchLike,
@@ -48,7 +49,8 @@ export async function registerAt(
 ): Promise<OAuthClient> {
   const { issuer, registrationEndpoint } = server;
   if (registrationEndpoint === null) {
-    throw new OAuthSetupError(
+    throw new OAuthClientNeededError(
+      issuer,
       `The authorization server ${issuer} registers no clients by itself, and does not read client metadata documents ` +
         'that Slipway could offer: ask whoever runs it to switch one of the two on.',
     );
@@ -68,7 +70,8 @@ export async function registerAt(
       secretExpiresAt: expiresAt > 0 && expiresAt < 1e11 ? new Date(expiresAt * 1000) : null,
     };
   } catch (error) {
-    throw new OAuthSetupError(`The authorization server ${issuer} did not register Slipway: ${refusalReason(error)}`);
+    const message = `The authorization server ${issuer} did not register Slipway: ${refusalReason(error)}`;
+    throw isFinal(error) ? new OAuthClientNeededError(issuer, message) : new OAuthSetupError(message);
   }
 }
 
@@ -76,6 +79,13 @@ export async function registerAt(
 function preferredMethod({ tokenEndpointAuthMethods: offered }: AuthorizationServer): string {
   const known = ['client_secret_basic', 'client_secret_post', 'none'];
   return (offered && known.find((method) => offered.includes(method))) ?? 'client_secret_basic';
+}
+
+/** 408 and 429 pass, and so does trouble of the server. */
+function isFinal(error: unknown): boolean {
+  if (!(error instanceof RegistrationRejectedError)) return false;
+  const { status } = error;
+  return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
 /** `error_description` and `error` of RFC 7591 section 3.2.2; of any other answer only its status. */

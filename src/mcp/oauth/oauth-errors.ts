@@ -9,6 +9,17 @@ export class OAuthSetupError extends DomainError {
   readonly code = 'auth_setup_failed';
 }
 
+/** The authorization server knows no client of ours and takes none from us: somebody must get one there by hand. */
+export class OAuthClientNeededError extends OAuthSetupError {
+  constructor(
+    /** As its metadata spells it. */
+    readonly issuer: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
 /** A URL of OAuth cannot be read: not dialled, not reached, too slow, too large, or a redirect. A sentence with its host. */
 export class OAuthFetchError extends Error {}
 

@@ -54,4 +54,12 @@ describe('MemberNames', () => {
     expect(readUri('connection://a.b/docs://pages/x?y#z')).toEqual({ connectionId: 'a.b', rest: 'docs://pages/x?y#z' });
     expect([readUri('docs://x'), readUri('connection://a')]).toEqual([null, null]);
   });
+
+  it.each(separators)('takes no longer for long names and long lists (%s)', (separator) => {
+    const read = names(separator, 'a.b', 'c');
+    const many = Array.from({ length: 10_000 }, (_, i) => `x.${separator.repeat(2_000)}.${i}`);
+    expect(many.filter((name) => read.isReachable('c', name, many))).toHaveLength(10_000);
+    expect(read.read(separator.repeat(16_000))).toBeNull();
+    expect(read.read(`c${separator}x`)).toEqual({ connectionId: 'c', rest: 'x' });
+  });
 });

@@ -18,6 +18,10 @@ const URI_SCHEME = 'connection://';
 export class MemberNames {
   /** Ids by how they are written. */
   private readonly ids = new Map<string, string>();
+  /** No separator behind this index ends an id: names are others' and may be megabytes of separators. */
+  private readonly longestId: number;
+  /** What the names of one server are, by how they are written; for as long as its list lives. */
+  private readonly known = new WeakMap<readonly string[], Map<string, string>>();
 
   constructor(
     members: UnionMember[],
@@ -29,6 +33,7 @@ export class MemberNames {
       const written = this.written(connectionId);
       if (!this.ids.has(written)) this.ids.set(written, connectionId);
     }
+    this.longestId = Math.max(0, ...[...this.ids.keys()].map(({ length }) => length));
   }
 
   /** The name of a thing in the union. */
@@ -38,8 +43,8 @@ export class MemberNames {
 
   /** Whose thing a name means, and what is left for the name there, as written; null when no id fits. */
   read(qualified: string): { connectionId: string; rest: string } | null {
-    const { separator } = this;
-    for (let at = qualified.lastIndexOf(separator); at > 0; at = qualified.lastIndexOf(separator, at - 1)) {
+    const { separator, longestId } = this;
+    for (let at = qualified.lastIndexOf(separator, longestId); at > 0; at = qualified.lastIndexOf(separator, at - 1)) {
       const connectionId = this.ids.get(qualified.slice(0, at));
       const rest = qualified.slice(at + separator.length);
       if (connectionId !== undefined && rest !== '') return { connectionId, rest };
@@ -53,12 +58,18 @@ export class MemberNames {
   }
 
   /** Which of a server's names `rest` means: the one spelled so, else the first one written so. */
-  pick(names: string[], rest: string): string | undefined {
-    return names.includes(rest) ? rest : names.find((name) => this.written(name) === rest);
+  pick(names: readonly string[], rest: string): string | undefined {
+    let known = this.known.get(names);
+    if (!known) {
+      known = new Map(names.toReversed().map((name) => [this.written(name), name]));
+      for (const name of names) known.set(name, name);
+      this.known.set(names, known);
+    }
+    return known.get(rest);
   }
 
   /** Whether the name of this thing is read as this thing. @param names all of the connection's */
-  isReachable(connectionId: string, name: string, names: string[]): boolean {
+  isReachable(connectionId: string, name: string, names: readonly string[]): boolean {
     const read = this.read(this.qualify(connectionId, name));
     if (read?.connectionId !== connectionId) return false;
     return this.separator === '.' ? read.rest === name : this.pick(names, read.rest) === name;

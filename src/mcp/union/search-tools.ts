@@ -5,7 +5,7 @@ import { members as membersOf, slice } from '../json-text.js';
 import { mcpLists } from '../list-pages.js';
 import type { ToolText } from '../tool-catalog.js';
 import { resultReply, toolFailure, toolReply } from './own-reply.js';
-import { rankTools } from './tool-ranking.js';
+import { rankTools, readTools } from './tool-ranking.js';
 import type { UnionGathering } from './union-gathering.js';
 import { leftOut, withMember, type UnionLists } from './union-lists.js';
 import type { MemberFault, UnionSource } from './union-source.js';
@@ -124,6 +124,7 @@ export class SearchTools {
       return toolFailure(`limit must be a whole number from 1 to ${FOUND_MAX}.`);
     }
     const { tools, failed, notes } = await this.all(call);
+    await readTools(tools);
     const found = rankTools(tools, query);
     const answer = {
       tools: found.slice(0, limit as number).map(({ name, connectionId, tool }) => ({

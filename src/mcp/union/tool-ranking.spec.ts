@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { rankTools, type RankedTool } from './tool-ranking.js';
+import { rankTools, readTools, type RankedTool } from './tool-ranking.js';
 
 function tool(name: string, description = '', parameters: string[] = []): RankedTool {
   const properties = Object.fromEntries(parameters.map((one) => [one, { type: 'string' }]));
@@ -48,5 +48,17 @@ describe('rankTools', () => {
   it('reads tools that are described in odd ways', () => {
     const odd = { name: 'odd', text: '{"name":"odd","description":5,"inputSchema":null,"title":["x"]}' };
     expect(rankTools([{ name: 'odd', tool: odd }], 'odd')).toHaveLength(1);
+  });
+});
+
+describe('readTools', () => {
+  it('lets others work meanwhile, and changes nothing', async () => {
+    const long = Array.from({ length: 2_000 }, (_, i) => tool(`t${i}`, `word${i} `.repeat(100)));
+    let turns = 0;
+    const timer = setInterval(() => (turns += 1), 0);
+    await readTools([...long, ...tools]);
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(0);
+    expect(found('create issue')[0]).toBe('github.create_issue');
   });
 });

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { ToolText } from '../tool-catalog.js';
 
 /** What words count for, by where they stand. */
@@ -15,13 +16,17 @@ const K1 = 1.2;
 const B = 0.5;
 
 /** What is read of one tool, and of a question. */
-const DESCRIPTION_CHARS_MAX = 2_000;
+const DESCRIPTION_CHARS_MAX = 1_000;
 const PARAMETERS_MAX = 100;
-const QUERY_WORDS_MAX = 32;
+const QUERY_WORDS_MAX = 16;
 
-/** The words of one tool, weighed. */
+/** Reading may hold up other callers this long at a time: 10,000 long descriptions take seconds. */
+const TURN_MS = 10;
+
+/** The words of one tool in order, and what each weighs. */
 interface WordBag {
-  words: Map<string, number>;
+  words: string[];
+  weights: Float32Array;
   size: number;
 }
 
@@ -32,6 +37,17 @@ export interface RankedTool {
 }
 
 const bags = new WeakMap<ToolText, WordBag>();
+
+/** Reads tools for {@link rankTools}, 10 ms at a time, so that ranking them takes little. */
+export async function readTools(tools: RankedTool[]): Promise<void> {
+  let from = performance.now();
+  for (const tool of tools) {
+    bagOf(tool);
+    if (performance.now() - from < TURN_MS) continue;
+    await setImmediate();
+    from = performance.now();
+  }
+}
 
 /**
  * Tools that fit a question, best first: BM25 over the words of names, titles, parameters and descriptions. The same
@@ -64,12 +80,25 @@ function byName(a: RankedTool, b: RankedTool): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }
 
-function countIn({ words }: WordBag, word: string): number {
-  const exact = words.get(word);
-  if (exact !== undefined || word.length < BEGINNING_CHARS_MIN) return exact ?? 0;
+function countIn({ words, weights }: WordBag, word: string): number {
+  // What begins like the word stands behind it, without a gap.
+  let at = placeOf(words, word);
+  if (words[at] === word) return weights[at] ?? 0;
+  if (word.length < BEGINNING_CHARS_MIN) return 0;
   let best = 0;
-  for (const [other, weight] of words) if (weight > best && other.startsWith(word)) best = weight;
+  for (; words[at]?.startsWith(word); at += 1) best = Math.max(best, weights[at] ?? 0);
   return best * BEGINNING_WEIGHT;
+}
+
+/** The index of the first word that does not stand before `word`. */
+function placeOf(words: string[], word: string): number {
+  let [from, to] = [0, words.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((words[middle] ?? '') < word) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }
 
 /** Read once for each description of a tool; the catalog keeps the same objects until it lists anew. */
@@ -77,12 +106,12 @@ function bagOf({ name, tool }: RankedTool): WordBag {
   const known = bags.get(tool);
   if (known) return known;
   const { title, description, inputSchema } = JSON.parse(tool.text) as Record<string, unknown>;
-  const words = new Map<string, number>();
+  const weightOf = new Map<string, number>();
   let size = 0;
   const add = (text: unknown, weight: number) => {
     if (typeof text !== 'string') return;
     for (const word of wordsOf(text.slice(0, DESCRIPTION_CHARS_MAX))) {
-      words.set(word, (words.get(word) ?? 0) + weight);
+      weightOf.set(word, (weightOf.get(word) ?? 0) + weight);
       size += weight;
     }
   };
@@ -93,7 +122,8 @@ function bagOf({ name, tool }: RankedTool): WordBag {
   if (typeof properties === 'object' && properties !== null) {
     for (const parameter of Object.keys(properties).slice(0, PARAMETERS_MAX)) add(parameter, PARAMETER_WEIGHT);
   }
-  const bag = { words, size };
+  const words = [...weightOf.keys()].sort();
+  const bag = { words, weights: Float32Array.from(words, (word) => weightOf.get(word) ?? 0), size };
   bags.set(tool, bag);
   return bag;
 }

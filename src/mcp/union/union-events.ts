@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { ListenFilter, Listening, UpstreamListener } from '../channel.js';
+import { listChanges } from '../list-changes.js';
 import type { UnionSource } from './union-source.js';
 
 /** Connections that are listened to, and how many are begun at once. */
@@ -13,15 +14,6 @@ const TELL_AFTER_MS = 250;
 /** Upstreams that stopped talking, or did not listen, are tried again this often. */
 const SYNC_EVERY_MS = 30_000;
 
-/** The lists, by the notification that tells of their change. */
-const changes = {
-  'notifications/tools/list_changed': 'toolsListChanged',
-  'notifications/prompts/list_changed': 'promptsListChanged',
-  'notifications/resources/list_changed': 'resourcesListChanged',
-} as const;
-type Change = keyof typeof changes;
-const everyChange = Object.keys(changes) as Change[];
-
 const everything: ListenFilter = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 
 /**
@@ -32,7 +24,7 @@ export class UnionEvents {
   private readonly logger = new Logger('union');
   private readonly listeners = new Map<UpstreamListener, ListenFilter>();
   private readonly heard = new Map<string, Listening | null>();
-  private readonly waiting = new Set<Change>();
+  private readonly waiting = new Set<string>();
   private telling: NodeJS.Timeout | null = null;
   private timer: NodeJS.Timeout | null = null;
   private stopWatching: (() => void) | null = null;
@@ -59,7 +51,7 @@ export class UnionEvents {
 
   private start(): void {
     this.stopWatching = this.source.whenChanged(() => {
-      for (const change of everyChange) this.tell(change);
+      for (const change of listChanges.keys()) this.tell(change);
       this.sync();
     });
     this.timer = setInterval(() => this.sync(), SYNC_EVERY_MS).unref();
@@ -106,20 +98,26 @@ export class UnionEvents {
   private async hear(connectionId: string): Promise<void> {
     try {
       const link = await this.source.link(connectionId);
+      let isEnded = false;
       const listener: UpstreamListener = {
         onNotification: (_text, method) => {
-          if (method in changes) this.tell(method as Change);
+          if (listChanges.has(method)) this.tell(method);
         },
-        onEnd: () => this.heard.delete(connectionId),
+        onEnd: () => {
+          isEnded = true;
+          this.heard.delete(connectionId);
+        },
       };
-      this.heard.set(connectionId, await link.listen(everything, listener, LISTEN_TIMEOUT_MS));
+      const listening = await link.listen(everything, listener, LISTEN_TIMEOUT_MS);
+      // It may be over before it is known to have begun.
+      if (!isEnded) this.heard.set(connectionId, listening);
     } catch (error) {
       // It is tried again; that the connection fails is told by its status.
       this.logger.debug({ msg: `${connectionId} is not listened to`, err: error });
     }
   }
 
-  private tell(change: Change): void {
+  private tell(change: string): void {
     this.waiting.add(change);
     this.telling ??= setTimeout(() => {
       const due = [...this.waiting];
@@ -129,10 +127,11 @@ export class UnionEvents {
     }, TELL_AFTER_MS).unref();
   }
 
-  private send(change: Change): void {
+  private send(change: string): void {
     const text = JSON.stringify({ jsonrpc: '2.0', method: change });
+    const list = listChanges.get(change);
     for (const [listener, filter] of this.listeners) {
-      if (filter[changes[change]]) listener.onNotification(text, change);
+      if (list && filter[list]) listener.onNotification(text, change);
     }
   }
 }

@@ -13,6 +13,9 @@ import type { UnionMembers, UnionSource } from './union-source.js';
 const MEMBERS_OF_PAGE_MAX = 100;
 const ITEMS_OF_PAGE = 2_000;
 
+/** Items of one page together, unless one connection alone has more: each page is a text of its own. */
+const CHARS_OF_PAGE = 16 * 1024 * 1024;
+
 /** Things left out of a page that are told one by one. */
 const SHADOWED_TOLD_MAX = 100;
 
@@ -49,7 +52,9 @@ export class UnionLists {
     }
     const rest = after === null ? all.members : all.members.filter(({ seq }) => BigInt(seq) < after);
     const asked = rest.slice(0, MEMBERS_OF_PAGE_MAX);
-    const gathered = await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, timeoutMs, cancellation });
+    const gathered = fitting(
+      await this.gathering.gather(asked, kind, { itemsMax: ITEMS_OF_PAGE, timeoutMs, cancellation }),
+    );
     const last = gathered.at(-1);
     const nextCursor = last && gathered.length < rest.length ? encodeCursor(last.member.seq) : undefined;
     return resultReply(this.text(kind, gathered, all, nextCursor));
@@ -99,6 +104,16 @@ export class UnionLists {
     this.known.set(all, known);
     return known;
   }
+}
+
+/** The first of them, as many as fit on one page; the others are on the next one. */
+function fitting(gathered: Gathered[]): Gathered[] {
+  let chars = 0;
+  const end = gathered.findIndex((one, at) => {
+    if ('items' in one) chars += one.items.reduce((sum, { text }) => sum + text.length, 0);
+    return at > 0 && chars > CHARS_OF_PAGE;
+  });
+  return end < 0 ? gathered : gathered.slice(0, end);
 }
 
 /** An object's JSON text with another text in one of its members. */

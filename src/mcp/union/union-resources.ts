@@ -1,5 +1,6 @@
 import type { McpReply, UpstreamListener } from '../channel.js';
 import { elements, members as membersOf, slice, splice } from '../json-text.js';
+import { RESOURCE_UPDATED } from '../list-changes.js';
 import { qualifyUri, readUri } from './member-names.js';
 import { withMember } from './union-lists.js';
 import type { UnionSource } from './union-source.js';
@@ -41,7 +42,7 @@ async function hear(
 ): Promise<{ uris: string[]; close: () => Promise<void> }> {
   const own: UpstreamListener = {
     onNotification: (text, method) => {
-      if (method !== 'notifications/resources/updated') return;
+      if (method !== RESOURCE_UPDATED) return;
       const params = membersOf(text).get('params');
       listener.onNotification(
         params ? splice(text, params, withQualifiedUri(slice(text, params), connectionId)) : text,

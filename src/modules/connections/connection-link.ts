@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
 import { UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
@@ -16,6 +17,7 @@ export class ConnectionLink extends Link {
   readonly revision: number;
   readonly namespaceId: string;
   private readonly kind: LinkedRow['kind'];
+  private readonly logger = new Logger('connections');
 
   /** @param setupUrl where a person can authorize the connection, or give what it lacks */
   constructor(
@@ -37,10 +39,12 @@ export class ConnectionLink extends Link {
     const { tap } = this;
     // Beside the caller, who does not wait for it.
     if (tap)
-      void reply.then(
-        (one) => tap(call, one),
-        () => undefined,
-      );
+      reply
+        .then(
+          (one) => tap(call, one),
+          () => undefined,
+        )
+        .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', err: error }));
     return reply;
   }
 

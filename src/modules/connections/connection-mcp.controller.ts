@@ -76,7 +76,7 @@ export class ConnectionMcpController {
     const find = async () => {
       const channel = await this.links.find(grant.namespace as OwnedNamespace, params.connectionId as string);
       if (watch) watch.connectionId = channel.id;
-      return { channel, principal: grant.caller.keyId, target: channel.id };
+      return { channel, account: grant.caller.accountId, principal: grant.caller.keyId, target: channel.id };
     };
     return this.front.serve(request, response, find, watch);
   }

@@ -3,11 +3,10 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { LinkExpiredError, SignedLinks } from '../../platform/http/signed-links.js';
 import { messagePage, type Page } from '../../platform/pages/page.js';
-import { OAuthSetupError, SetupPageError } from '../credentials/credentials.errors.js';
-import type { BeginAuthorization } from '../credentials/credentials.types.js';
-import { DirectSetupService } from '../credentials/direct-setup.service.js';
+import { SetupPageError } from '../credentials/credentials.errors.js';
 import { NotRunnableError, ServerGoneError } from '../releases/run.errors.js';
 import { RunService } from '../releases/run.service.js';
+import { ConnectionAuthorizer, type Authorizing, type SetupAnswer } from './connection-authorizer.js';
 import { ConnectionCheck } from './connection-check.js';
 import { connectedPage, formPage } from './connection-setup-page.js';
 import {
@@ -20,6 +19,7 @@ import {
   valuesFault,
   type Place,
 } from './setup-form.js';
+import { isForClient } from './setup-client.js';
 import { scopesAskedFor, statusReasons } from './connection-status.js';
 import { ConnectionUrls, setupPath } from './connection-urls.js';
 import { ConnectionValues, type StoredValues } from './connection-values.js';
@@ -36,9 +36,6 @@ export interface SetupLink {
   signature?: unknown;
 }
 
-/** What answers a form: a page, or the way to an authorization server, bound to this browser by a cookie for `linkId`. */
-export type SetupAnswer = { page: Page; status: number } | { redirect: string; linkId: string };
-
 /** The setup page of a connection: authorization, or the values it lacks. A link works until something came of it. */
 @Injectable()
 export class ConnectionSetupService {
@@ -48,7 +45,7 @@ export class ConnectionSetupService {
     private readonly values: ConnectionValues,
     private readonly urls: ConnectionUrls,
     private readonly runs: RunService,
-    private readonly direct: DirectSetupService,
+    private readonly authorizer: ConnectionAuthorizer,
     private readonly signed: SignedLinks,
   ) {}
 
@@ -68,15 +65,10 @@ export class ConnectionSetupService {
     const place = await this.placeOf(row);
     const isOpen = row.statusState === 'auth_required' || row.statusState === 'input_required';
     if (!place || !isOpen) return { page: await this.pageOf(row), status: 200 };
+    if (row.statusState === 'input_required') return this.save(row, place, body);
     const hasValues = [...body.keys()].some((name) => /^(headers|query)\./.test(name));
-    if (row.statusState === 'input_required' || hasValues) return this.save(row, place, body);
-    try {
-      const { url, linkId } = await this.direct.start(ownerOf(row), requestFor(row, place), cookie);
-      return { redirect: url, linkId };
-    } catch (error) {
-      if (!(error instanceof OAuthSetupError)) throw error;
-      return { page: formPage(authorizationForm(place, this.actionOf(row), error.message)), status: 200 };
-    }
+    if (hasValues && !isForClient(body)) return this.save(row, place, body);
+    return this.authorizer.start(this.authorizing(row, place), body, cookie);
   }
 
   /** After an authorization was stored: old links end, and the connection is tried with it. Never for a deleted one. */
@@ -155,18 +147,15 @@ export class ConnectionSetupService {
     const place = await this.placeOf(row);
     const { statusState: state, statusReason: reason, statusMessage: message } = row;
     if (place && state === 'input_required') return formPage(inputForm(place, this.actionOf(row)));
-    if (place && state === 'auth_required') {
-      try {
-        return await this.direct.page(ownerOf(row), requestFor(row, place), this.actionOf(row));
-      } catch (error) {
-        if (!(error instanceof OAuthSetupError)) throw error;
-        return formPage(authorizationForm(place, this.actionOf(row), error.message));
-      }
-    }
+    if (place && state === 'auth_required') return this.authorizer.page(this.authorizing(row, place));
     if (state === 'connected')
       return messagePage('Nothing is to be done', 'This connection works. You can close this page.');
     const { nextStep } = statusReasons[reason];
     return messagePage('This page cannot help', `${message ?? 'The connection does not work.'} ${nextStep ?? ''}`);
+  }
+
+  private authorizing(row: Connection, place: Place): Authorizing {
+    return { row, place, action: this.actionOf(row) };
   }
 
   private actionOf({ id, setupEpoch }: Connection): string {
@@ -230,12 +219,4 @@ export class ConnectionSetupService {
     const { id, sealedHeaders, sealedQuery } = row;
     return { headers: this.values.openHeaders(id, sealedHeaders), query: this.values.openQuery(id, sealedQuery) };
   }
-}
-
-function ownerOf({ id }: Connection): { kind: 'connection'; id: string } {
-  return { kind: 'connection', id };
-}
-
-function requestFor({ statusChallenges }: Connection, { upstreamUrl, label }: Place): BeginAuthorization {
-  return { upstreamUrl, challenge: statusChallenges, label };
 }

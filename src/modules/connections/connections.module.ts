@@ -13,6 +13,7 @@ import { ConnectionCheck } from './connection-check.js';
 import { ConnectionRechecker } from './connection-rechecker.js';
 import { ConnectionRefresher } from './connection-refresher.js';
 import { ConnectionSetupController } from './connection-setup.controller.js';
+import { ConnectionAuthorizer } from './connection-authorizer.js';
 import { ConnectionSetupService } from './connection-setup.service.js';
 import { ConnectionSweeper } from './connection-sweeper.js';
 import { StatusWriter } from './status-writer.js';
@@ -111,6 +112,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
     StatusRecorder,
     StatusWriter,
     ConnectionBearer,
+    ConnectionAuthorizer,
     ConnectionSetupService,
     ConnectionRefresher,
     ConnectionRechecker,

@@ -1,3 +1,4 @@
+import type { ClientRequest } from '../credentials/direct-setup.service.js';
 import type { RunFormField } from '../releases/releases.types.js';
 import type { StoredValues } from './connection-values.js';
 import { headersFault, queryFault } from './connection.validators.js';
@@ -16,6 +17,8 @@ export interface SetupForm extends SetupSubject {
   /** Why it is shown, in sentences. */
   reason: string;
   fields: RunFormField[];
+  /** Asks for a client of an authorization server; null when it does not. */
+  client: ClientRequest | null;
   /** Asks for the `Authorization` header too. */
   wantsAuthorization: boolean;
   /** What is wrong with it as a whole; null at first. */
@@ -59,6 +62,7 @@ export function inputForm({ fields, label, upstreamHost }: Place, action: string
     action,
     reason: 'Its server wants values that only you know:',
     fields,
+    client: null,
     wantsAuthorization: false,
     fault: null,
   };
@@ -78,10 +82,33 @@ export function authorizationForm(
     action,
     reason: `${reason} If you have a key or token, give it here.`,
     fields,
+    client: null,
     wantsAuthorization: !fields.some(({ place, name }) => place === 'headers' && /^authorization$/i.test(name)),
     fault: null,
   };
 }
+
+/** The form where the authorization server takes only clients that were registered by hand. */
+export function clientForm(place: Place, action: string, client: ClientRequest): SetupForm {
+  const { host } = new URL(client.issuer);
+  return {
+    ...authorizationForm(place, action),
+    reason: `Its server wants authorization by ${host}. ${clientReasons[client.state]}`,
+    client,
+    fault: client.state === 'refused' ? `${host} does not accept the client that was given. Give it anew.` : null,
+  };
+}
+
+const CLIENT_LACKS =
+  'Slipway cannot register itself there. Register a client there by hand, and give its ID and secret here; ' +
+  'or if you have a key or token, give that.';
+
+const clientReasons: Record<ClientRequest['state'], string> = {
+  unneeded: CLIENT_LACKS,
+  lacking: CLIENT_LACKS,
+  refused: 'Give the ID and secret of a client that is registered there; or if you have a key or token, give that.',
+  given: 'Go on with the client that was given, or give another one; or if you have a key or token, give that.',
+};
 
 /** The fields with what was typed, as they are shown again: what lacks is said, and given is only what is stored. */
 export function checkedFields(typed: RunFormField[], stored: RunFormField[]): RunFormField[] {

@@ -6,10 +6,11 @@ import { Env } from '../../config/env.js';
 import { bearerChallenge } from '../../mcp/oauth/challenges.js';
 import { discoverTarget, type AuthorizationServer, type AuthorizationTarget } from '../../mcp/oauth/discovery.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
-import { OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
+import { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
-import type { AuthorizationSetup, BeginAuthorization, CredentialOwner } from './credentials.types.js';
+import type { AuthorizationSetup, BeginAuthorization, CredentialOwner, GivenClient } from './credentials.types.js';
+import { GivenClients } from './given-clients.js';
 import { OAuthClients } from './oauth-clients.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 import { hashSecret, newSecret } from '../../platform/http/secrets.js';
@@ -53,6 +54,7 @@ export class AuthorizationsService {
   constructor(
     private readonly dataSource: DataSource,
     private readonly clients: OAuthClients,
+    private readonly given: GivenClients,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
@@ -63,11 +65,21 @@ export class AuthorizationsService {
     return { setupUrl: `${this.env.baseUrl}/setup/${token}`, expiresAt };
   }
 
-  /** {@link begin} for who leads the person on at once: the token of the link, and what it is known by. */
-  async open(owner: CredentialOwner, request: BeginAuthorization): Promise<OpenedAuthorization> {
+  /**
+   * {@link begin} for who leads the person on at once: the token of the link, and what it is known by.
+   *
+   * @param client a client the person gave; it is stored for this owner, and used from now on
+   * @throws OAuthClientNeededError also when that is for another authorization server than would be asked now
+   */
+  async open(
+    owner: CredentialOwner,
+    request: BeginAuthorization,
+    client: GivenClient | null = null,
+  ): Promise<OpenedAuthorization> {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const { target, scopes } = await this.discover(fetch, owner, request);
-    const client = await this.clients.obtain(fetch, target.server);
+    if (client) await this.give(owner, target, client);
+    const { id: clientRowId } = await this.clients.obtain(fetch, target.server, owner);
     const token = newSecret();
     const pending = {
       id: randomUUID(),
@@ -76,7 +88,7 @@ export class AuthorizationsService {
       label: request.label.slice(0, LABEL_CHARS_MAX),
       upstreamUrl: upstreamAddress(request.upstreamUrl),
       server: target.server,
-      clientRowId: client.id,
+      clientRowId,
       resource: target.resource,
       scopes,
       tokenHash: hashSecret(token),
@@ -124,6 +136,14 @@ export class AuthorizationsService {
     }
   }
 
+  /** A server that names another issuer meanwhile gets no secret that was typed for the first. */
+  private async give(owner: CredentialOwner, { server }: AuthorizationTarget, client: GivenClient): Promise<void> {
+    if (client.issuer !== server.issuer) {
+      throw new OAuthClientNeededError(server.issuer, `The authorization server is ${server.issuer} now.`);
+    }
+    await this.given.give(owner, client, this.clients.redirectUri);
+  }
+
   private async discover(
     fetch: FetchLike,
     owner: CredentialOwner,
@@ -132,7 +152,7 @@ export class AuthorizationsService {
     const target = await discoverTarget(fetch, {
       upstreamUrl: upstreamAddress(request.upstreamUrl),
       challenge: request.challenge ?? [],
-      knownAmong: (issuers) => this.clients.knownAmong(issuers),
+      knownAmong: (issuers) => this.clients.knownAmong(issuers, owner),
       pkceUnannounced: this.env.oauthPkceUnannounced,
     });
     this.checkEndpoints(target);

@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthorizationsService } from './authorizations.service.js';
 import { CredentialsService } from './credentials.service.js';
+import { GivenClients } from './given-clients.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
@@ -11,7 +12,7 @@ import { UpstreamCredential } from './upstream-credential.entity.js';
 /** Tokens and setup links for the modules that call upstreams, in the API and in jobs. Serves nothing. */
 @Module({
   imports: [TypeOrmModule.forFeature([OAuthClientRow, UpstreamCredential, PendingAuthorization])],
-  providers: [OAuthClients, TokenRefresher, AuthorizationsService, CredentialsService],
-  exports: [CredentialsService, AuthorizationsService, OAuthClients],
+  providers: [GivenClients, OAuthClients, TokenRefresher, AuthorizationsService, CredentialsService],
+  exports: [CredentialsService, AuthorizationsService, GivenClients, OAuthClients],
 })
 export class CredentialsCoreModule {}

@@ -2,7 +2,7 @@ import { DomainError } from '../../platform/errors/domain-error.js';
 import { PageError } from '../../platform/pages/page.errors.js';
 
 /** Thrown by `begin`: see there. */
-export { OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
+export { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 
 /** What is stored no longer opens the upstream: somebody must authorize Slipway anew. */
 export class AuthorizationRequiredError extends DomainError {
@@ -64,6 +64,14 @@ export class SetupPageError extends PageError {
       'This authorization is over',
       'It was completed before, took longer than ten minutes, or was begun again in another tab. ' +
         'Nothing was changed now. Open the setup link again if the server still asks for authorization.',
+    );
+  }
+  static wrongClient(host: string, label: string, code: string): SetupPageError {
+    return new SetupPageError(
+      'upstream',
+      'The client is not accepted',
+      `${host} does not accept the client ID and secret that were given for ${label} (${code}). Nothing was authorized. ` +
+        'Open the setup link again: it asks for them once more.',
     );
   }
   static notFromServer(): SetupPageError {

@@ -114,8 +114,11 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     const row = await this.dataSource.transaction(async (tx) => {
       await this.authorizations.remove(owner, tx);
       const found = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
-      if (found) await tx.delete(UpstreamCredential, { id: found.id });
-      return found;
+      if (!found) return null;
+      await tx.delete(UpstreamCredential, { id: found.id });
+      // Read now: one that was given goes with its owner.
+      const client = found.clientRowId === null ? null : await tx.findOneBy(OAuthClientRow, { id: found.clientRowId });
+      return { ...found, client };
     });
     this.changed(keyOf(owner));
     if (row) this.track(this.revoke(row));
@@ -128,6 +131,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
     const rows = await this.dataSource.manager.find(UpstreamCredential, {
       where: { ownerKind: kind, ownerId: In(ownerIds.slice(0, REVOKED_AT_ONCE_MAX)) },
+      relations: { client: true },
     });
     const all = async () => {
       for (const row of rows) await this.revoke(row);
@@ -154,11 +158,9 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   private async revoke(row: UpstreamCredential): Promise<void> {
-    const { server, clientRowId, id } = row;
+    const { server, client, id } = row;
     const held = openTokens(row, this.vault);
-    if (!held || clientRowId === null || server.revocationEndpoint === null) return;
-    const client = await this.dataSource.manager.findOne(OAuthClientRow, { where: { id: clientRowId } });
-    if (!client) return;
+    if (!held || client === null || server.revocationEndpoint === null) return;
     const context = { server, client: this.clients.toClient(client) };
     const fetch = createOAuthFetch(this.egress);
     // The end of a refresh token is the end of the whole grant at most servers; not at all, hence both.

@@ -17,6 +17,15 @@ export interface BeginAuthorization {
   label: string;
 }
 
+/** A client that somebody got by hand. */
+export interface GivenClient {
+  /** The authorization server it was given for, as its metadata spells it. */
+  issuer: string;
+  clientId: string;
+  /** Null for a client without one. */
+  clientSecret: string | null;
+}
+
 /** The page where a person authorizes Slipway at an upstream. */
 export interface AuthorizationSetup {
   /** Whoever has it may authorize: it is given to the owner only. */

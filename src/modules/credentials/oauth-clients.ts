@@ -3,20 +3,27 @@ import type { FetchLike } from '@modelcontextprotocol/client';
 import { Injectable } from '@nestjs/common';
 import { DataSource, In, IsNull, MoreThan, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
+import { OAuthClientNeededError } from '../../mcp/oauth/oauth-errors.js';
 import { clientMetadata, registerAt, type OAuthClient } from '../../mcp/oauth/client.js';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { Vault } from '../../platform/vault/vault.js';
+import type { CredentialOwner } from './credentials.types.js';
+import { GivenClients } from './given-clients.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 
 /** A client whose secret ends this soon is not used for a new authorization. */
 const SECRET_LEFT_MS_MIN = 60 * 60_000;
 
-/** Us at each authorization server: as the URL of our metadata document where it reads such, registered otherwise. */
+/**
+ * Us at each authorization server: as the client that was given for this server or connection, as the URL of our metadata
+ * document where it reads such, registered otherwise.
+ */
 @Injectable()
 export class OAuthClients {
   constructor(
     private readonly dataSource: DataSource,
     private readonly vault: Vault,
+    private readonly given: GivenClients,
     private readonly env: Env,
   ) {}
 
@@ -38,9 +45,13 @@ export class OAuthClients {
     return { client_id: this.documentUrl, client_uri: this.env.baseUrl, ...metadata };
   }
 
-  /** Those of some issuers that know us. */
-  async knownAmong(issuers: readonly string[]): Promise<Set<string>> {
-    const where = { issuer: In([...issuers]), redirectUri: this.redirectUri };
+  /** Those of some issuers that know us, as all owners' client or as this one's. */
+  async knownAmong(issuers: readonly string[], { kind, id }: CredentialOwner): Promise<Set<string>> {
+    const known = { issuer: In([...issuers]), redirectUri: this.redirectUri };
+    const where = [
+      { ...known, ownerId: IsNull() },
+      { ...known, ownerKind: kind, ownerId: id },
+    ];
     const rows = await this.dataSource.manager.find(OAuthClientRow, { where, select: { issuer: true } });
     return new Set(rows.map(({ issuer }) => issuer));
   }
@@ -49,9 +60,14 @@ export class OAuthClients {
    * The client for a new authorization, registered if there is none. Two processes that need one at once register two, and
    * both use the one that is stored first.
    *
-   * @throws OAuthSetupError when the server does not register us
+   * @throws OAuthClientNeededError when somebody must give one, OAuthSetupError when we cannot be registered now
    */
-  async obtain(fetch: FetchLike, server: AuthorizationServer): Promise<OAuthClientRow> {
+  async obtain(fetch: FetchLike, server: AuthorizationServer, owner: CredentialOwner): Promise<OAuthClientRow> {
+    const given = await this.given.find(owner, server.issuer, this.redirectUri);
+    if (given?.refusedAt) {
+      throw new OAuthClientNeededError(server.issuer, `${server.issuer} does not accept the client that was given.`);
+    }
+    if (given) return given;
     const known = await this.find(server.issuer);
     if (known) return known;
     if (server.readsClientDocuments && this.documentUrl !== null) {
@@ -61,6 +77,13 @@ export class OAuthClients {
     return this.store(server.issuer, 'registered', await registerAt(fetch, server, this.redirectUri));
   }
 
+  /** False when it is certain, without asking, that {@link obtain} needs a client that somebody gives. */
+  async isObtainable(server: AuthorizationServer): Promise<boolean> {
+    if (server.registrationEndpoint !== null) return true;
+    if (server.readsClientDocuments && this.documentUrl !== null) return true;
+    return (await this.find(server.issuer)) !== null;
+  }
+
   /** The client with its secret. */
   toClient(row: OAuthClientRow): OAuthClient {
     const { id, clientId, sealedSecret, authMethod, secretExpiresAt } = row;
@@ -68,13 +91,17 @@ export class OAuthClients {
     return { clientId, clientSecret, authMethod, secretExpiresAt };
   }
 
-  /** Forgets a client that its server no longer knows, so that the next authorization registers anew. */
-  async forget(id: string): Promise<void> {
+  /**
+   * Its server does not know a client: a registered one is forgotten, so that the next authorization registers anew. One that
+   * was given is kept and marked, since only a person can give another.
+   */
+  async refused(id: string): Promise<void> {
     await this.dataSource.getRepository(OAuthClientRow).delete({ id, kind: 'registered' });
+    await this.given.refused(id);
   }
 
   private find(issuer: string, tx: EntityManager = this.dataSource.manager): Promise<OAuthClientRow | null> {
-    const where = { issuer, redirectUri: this.redirectUri };
+    const where = { issuer, redirectUri: this.redirectUri, ownerId: IsNull() };
     const from = new Date(Date.now() + SECRET_LEFT_MS_MIN);
     return tx.findOne(OAuthClientRow, {
       where: [
@@ -84,14 +111,14 @@ export class OAuthClients {
     });
   }
 
-  private async store(issuer: string, kind: OAuthClientRow['kind'], client: OAuthClient): Promise<OAuthClientRow> {
+  private async store(issuer: string, kind: 'document' | 'registered', client: OAuthClient): Promise<OAuthClientRow> {
     const id = randomUUID();
     return this.dataSource.transaction(async (tx) => {
-      await tx.query(`DELETE FROM oauth_clients WHERE issuer = $1 AND redirect_uri = $2 AND secret_expires_at <= $3`, [
-        issuer,
-        this.redirectUri,
-        new Date(Date.now() + SECRET_LEFT_MS_MIN),
-      ]);
+      await tx.query(
+        `DELETE FROM oauth_clients
+          WHERE issuer = $1 AND redirect_uri = $2 AND owner_id IS NULL AND secret_expires_at <= $3`,
+        [issuer, this.redirectUri, new Date(Date.now() + SECRET_LEFT_MS_MIN)],
+      );
       await tx
         .createQueryBuilder()
         .insert()
@@ -108,7 +135,7 @@ export class OAuthClients {
         })
         .orIgnore()
         .execute();
-      return tx.findOneOrFail(OAuthClientRow, { where: { issuer, redirectUri: this.redirectUri } });
+      return tx.findOneOrFail(OAuthClientRow, { where: { issuer, redirectUri: this.redirectUri, ownerId: IsNull() } });
     });
   }
 }

@@ -165,7 +165,9 @@ export class SetupService {
     } catch (error) {
       if (error instanceof TokenRefusedError) {
         const isClient = isClientRefusal(error);
-        if (isClient) await this.clients.forget(client.id);
+        if (isClient) await this.clients.refused(client.id);
+        if (isClient && client.kind === 'given')
+          throw SetupPageError.wrongClient(error.host, pending.label, error.code);
         throw new SetupPageError(
           'upstream',
           'The authorization server changed its mind',

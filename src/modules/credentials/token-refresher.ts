@@ -71,7 +71,7 @@ export class TokenRefresher implements BeforeApplicationShutdown {
   private async start(request: RefreshRequest): Promise<RefreshOutcome> {
     try {
       const { outcome, lostClientId } = await this.slots.run(request.host, () => this.underLock(request));
-      if (lostClientId !== null) await this.clients.forget(lostClientId);
+      if (lostClientId !== null) await this.clients.refused(lostClientId);
       return outcome;
     } catch (error) {
       if (!(error instanceof NoSlotError) && !isLockTimeout(error)) throw error;
@@ -152,7 +152,8 @@ export class TokenRefresher implements BeforeApplicationShutdown {
       return { outcome: await this.postpone(tx, row, held, undefined, message), lostClientId: null };
     }
     this.logger.warn({ msg: 'an authorization has ended', credentialId: row.id, host, code });
-    const outcome = await this.drop(tx, row, `${host} no longer accepts the authorization (${code}).`);
+    const what = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
+    const outcome = await this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
     return { outcome, lostClientId: isClient ? client.id : null };
   }
 

@@ -153,7 +153,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
       if (isPost && !(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
-      return { channel, principal: keyId, target: runnable.serverId };
+      return { channel, account: accountId, principal: keyId, target: runnable.serverId };
     };
     try {
       if (!isMcp(path)) this.refusePath(runnable, isPost, response);
@@ -237,7 +237,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       record.threw(error);
       throw error;
     } finally {
-      const known = await this.servers.get(`${BY_ID}${serverId}`);
+      // What came of the call is its caller's, also while the database is away.
+      const known = await this.servers.get(`${BY_ID}${serverId}`).catch(() => null);
       const url = known ? this.addresses.run(known.slug) : '';
       if (known) this.observer.finished(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
     }

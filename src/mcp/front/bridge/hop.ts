@@ -35,7 +35,8 @@ export function metaForLegacy(meta: string): string | null {
 
 /** A notification as a modern stream's subscriber hears it: marked with the id of its subscription, JSON text. */
 export function marked(notification: string, subscriptionId: string): string {
-  const params = memberText(notification, 'params') ?? '{}';
+  const given = memberText(notification, 'params');
+  const params = given?.startsWith('{') ? given : '{}';
   const meta = memberText(params, '_meta') ?? '{}';
   const own = withMember(meta.startsWith('{') ? meta : '{}', `${RESERVED}subscriptionId`, subscriptionId);
   return withMember(notification, 'params', withMember(params, '_meta', own));

@@ -2,6 +2,7 @@ import { isObject } from '../../../platform/text/json-object.js';
 import type { RpcError } from '../../channel.js';
 import { withFirst, withoutMembers } from '../../json-edit.js';
 import { members } from '../../json-text.js';
+import { listChanges, RESOURCE_UPDATED } from '../../list-changes.js';
 import { rpcCode } from '../../protocol.js';
 import { rewriteItems } from './items.js';
 import { headerParamsOf } from './header-params.js';
@@ -58,10 +59,8 @@ const RESOURCE_NOT_FOUND = -32002;
 
 /** What legacy servers may say on any stream, and this revision tells its subscribers alone. */
 const ofSubscriptions: ReadonlySet<string> = new Set([
-  'notifications/tools/list_changed',
-  'notifications/prompts/list_changed',
-  'notifications/resources/list_changed',
-  'notifications/resources/updated',
+  ...listChanges.keys(),
+  RESOURCE_UPDATED,
   'notifications/elicitation/complete',
 ]);
 

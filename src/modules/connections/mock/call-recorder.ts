@@ -4,8 +4,9 @@ import { DataSource, type EntityManager } from 'typeorm';
 import type { McpCall, McpReply } from '../../../mcp/channel.js';
 import { slice } from '../../../mcp/json-text.js';
 import { resultOf } from '../../../mcp/messages.js';
-import { toStorableText } from '../../../platform/database/storable.js';
+import { DEPTH_MAX, toStorableText } from '../../../platform/database/storable.js';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
+import { isWithinDepth } from '../../../platform/text/json-depth.js';
 import { isObject } from '../../../platform/text/json-object.js';
 import { Vault } from '../../../platform/vault/vault.js';
 
@@ -71,6 +72,8 @@ export class CallRecorder implements OnApplicationShutdown {
     if (method !== 'tools/call' || !reply.result) return;
     if (params.length + reply.text.length > CALL_BYTES_MAX) return;
     const { name, arguments: given = {} } = JSON.parse(params) as { name?: unknown; arguments?: unknown };
+    // Written anew here, which is recursive; nobody needs such a call to be played again.
+    if (!isWithinDepth(given, DEPTH_MAX)) return;
     const result = resultOf(reply);
     // A result that asks for input is no answer yet.
     const isAnswer = isObject(result) && (result.resultType === undefined || result.resultType === 'complete');

@@ -93,6 +93,7 @@ export class NamespaceMcpController {
     const form = formOf(url ?? '');
     await this.front.serve(request, response, async () => ({
       channel: this.unions.find(namespace, form),
+      account: grant.caller.accountId,
       principal: grant.caller.keyId,
       target: `${namespace.id} ${form.separator} ${form.isSearched}`,
     }));

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { Logger } from '@nestjs/common';
 import type { WebSocket } from 'ws';
 import { UplinkChannel } from '../../../mcp/channels/uplink-channel.js';
 import type { FramePort } from '../../../mcp/channels/frame-port.js';
@@ -19,6 +20,7 @@ export class TunnelSocket implements FramePort {
   readonly ready: Promise<void>;
   /** What the peer did wrong, in a sentence; null while it did nothing. */
   fault: string | null = null;
+  private readonly logger = new Logger('uplink');
   private unanswered = 0;
   private onReady: () => void = () => undefined;
   private isEnded = false;
@@ -78,8 +80,14 @@ export class TunnelSocket implements FramePort {
 
   private onFrame(data: Buffer, isBinary: boolean): void {
     this.lives();
-    if (isBinary && !isUtf8(data)) this.refuse(1007, 'a frame must be UTF-8');
-    else this.channel.receive(data.toString('utf8'));
+    if (isBinary && !isUtf8(data)) return this.refuse(1007, 'a frame must be UTF-8');
+    try {
+      this.channel.receive(data.toString('utf8'));
+    } catch (error) {
+      // Thrown on, it would end the process with everybody's tunnels.
+      this.logger.error({ msg: 'a frame of a tunnel could not be read', err: error });
+      this.shut(1011, 'a frame could not be read');
+    }
   }
 
   /** Answered here, not by ws: a peer that pings and does not read would fill our memory. */

@@ -16,7 +16,7 @@ import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js'
 import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../connection-status.js';
 import { toStoredServerInfo } from '../server-info.js';
 import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
-import { UplinkLeases, type ChangedConnection } from './uplink-leases.js';
+import { UplinkLeases, type ChangedConnection, type TunnelName } from './uplink-leases.js';
 import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
 
 /** Tunnels one process holds: each takes some 10 KB while idle (`bench/uplinks.mjs`). */
@@ -50,6 +50,8 @@ interface HeldTunnel extends Pairing {
 export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('uplink');
   private readonly held = new Map<string, HeldTunnel>();
+  /** Tunnels that ended while the database was away. */
+  private readonly owed = new Map<TunnelName, ConnectionStatus>();
   private readonly timers: NodeJS.Timeout[] = [];
   private portion = 0;
   private lastPortion = 0;
@@ -129,7 +131,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
    * @throws UplinkTakenError, NoTunnelError, ResourceNotFoundError
    */
   async pair(pairing: Pairing, accept: () => WebSocket | null): Promise<void> {
-    if (this.isStopping) throw new NoTunnelError('This process is about to stop: try again in a few seconds');
+    if (this.isStopping) throw stopping();
     if (this.held.size >= TUNNELS_MAX) throw new NoTunnelError(`This process holds ${TUNNELS_MAX} tunnels already`);
     const tunnel = await this.leases.claim(pairing.connectionId, pairing.force);
     if (tunnel === null) throw new UplinkTakenError();
@@ -141,8 +143,9 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.relay.publish(PAIRED_TOPIC, { id: pairing.connectionId, tunnel });
     if (isLate) throw new UplinkTakenError();
     const opened = this.isStopping ? null : accept();
-    if (opened) this.hold({ ...pairing, tunnel }, opened);
-    else await this.announced(this.leases.release([name], uplinkWaiting));
+    if (opened) return this.hold({ ...pairing, tunnel }, opened);
+    await this.giveBack(name, uplinkWaiting);
+    if (this.isStopping) throw stopping();
   }
 
   /** Closes the tunnel of a connection that is gone. */
@@ -181,9 +184,15 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.held.delete(held.connectionId);
     const { fault } = held.socket;
     const status: ConnectionStatus = fault === null ? uplinkWaiting : uplinkFailed(fault);
-    this.announced(this.leases.release([held], status)).catch((error: unknown) =>
-      this.logger.warn({ msg: 'the end of a tunnel was not written; its lease will end', err: error }),
-    );
+    this.giveBack(held, status).catch((error: unknown) => {
+      // Its lease is that of this process, which lives: nobody else would ever take it for closed.
+      this.owed.set(held, status);
+      this.logger.warn({ msg: 'the end of a tunnel was not written; it is tried again', err: error });
+    });
+  }
+
+  private async giveBack(held: TunnelName, status: ConnectionStatus): Promise<void> {
+    await this.announced(this.leases.release([held], status));
   }
 
   private drop(held: HeldTunnel, code: CloseCode, reason: string): void {
@@ -204,6 +213,10 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
         const owner = await this.leases.owner(held.connectionId);
         // "replaced" ends the published client for good; without a new owner it is to come back.
         this.drop(held, 1001, owner && owner.tunnel !== held.tunnel ? 'replaced' : 'lease lost');
+      }
+      for (const [gone, status] of this.owed) {
+        await this.giveBack(gone, status);
+        this.owed.delete(gone);
       }
       await this.announced(this.leases.release(await this.leases.abandoned(), uplinkWaiting));
       await this.leases.forgetProcesses();
@@ -229,4 +242,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       else this.logger.debug({ msg: 'a key of a tunnel could not be checked', err: error });
     }
   }
+}
+
+function stopping(): NoTunnelError {
+  return new NoTunnelError('This process is about to stop: try again in a few seconds');
 }
