@@ -28,7 +28,9 @@ async function run(): Promise<number> {
     const isFirst = firstKey !== null && values.account === OPERATOR;
     const key = isFirst ? firstKey : await addKey(source, values.account, values.name);
     if (key === null) {
-      process.stderr.write(`There is no account named "${values.account}".\n`);
+      process.stderr.write(
+        `There is no account named "${values.account}": the operator makes one with POST /accounts.\n`,
+      );
       return 1;
     }
     process.stdout.write(`API key of ${values.account}, shown this once:\n${key}\n`);

@@ -35,14 +35,19 @@ export class ConnectionInputError extends FrontRefusal {
 
   /** The same in one sentence, for those who read no `data`. */
   get sentence(): string {
-    const { missing, setupUrl } = this.data;
-    const names = [
-      ...missing.headers.map((name) => `header "${name}"`),
-      ...missing.query.map((name) => `query "${name}"`),
-    ];
-    const what = this.original instanceof InputRequiredError ? `Input required: ${names.join(', ')}.` : this.message;
+    const what = this.original instanceof InputRequiredError ? missingText(this.original) : this.message;
+    const { setupUrl } = this.data;
     return `${what} PUT the connection with them, or open ${setupUrl} in a browser.`;
   }
+}
+
+/** What lacks, by where it is sent, in a sentence. */
+export function missingText({ data: { missing } }: InputRequiredError): string {
+  const names = [
+    ...missing.headers.map((name) => `header "${name}"`),
+    ...missing.query.map((name) => `query "${name}"`),
+  ];
+  return `Input required: ${names.join(', ')}.`;
 }
 
 /** {@link ConnectionInputError} for those who read no `data`; the message names what lacks, and where to give it. */

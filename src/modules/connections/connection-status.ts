@@ -13,7 +13,7 @@ import {
 import { bearerChallenge } from '../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../platform/database/storable.js';
 import { visible } from '../../platform/text/quoted.js';
-import { originalOf } from './connection-refusal.js';
+import { missingText, originalOf } from './connection-refusal.js';
 import { SourceNotRunnableError } from './connections.errors.js';
 import type { StatusInputs } from './connection.types.js';
 
@@ -95,7 +95,7 @@ export const statusReasons = {
   unreachable: {
     state: 'error',
     pace: 'soon',
-    nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.',
+    nextStep: 'Check the address. If it is right, wait: Slipway looks again by itself, and the diagnosis says more.',
   },
   not_runnable: { state: 'error', pace: 'soon', nextStep: 'Publish a release of the server that runs here.' },
   server_deleted: { state: 'error', pace: 'never', nextStep: 'Delete the connection: its server is gone.' },
@@ -165,7 +165,7 @@ export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatu
 export function statusAfter(failure: unknown): ConnectionStatus | null {
   const error = originalOf(failure);
   if (isAboutTheCall(error)) return null;
-  if (error instanceof InputRequiredError) return status('missing_values', error.message, { inputs: error.data });
+  if (error instanceof InputRequiredError) return status('missing_values', missingText(error), { inputs: error.data });
   if (error instanceof InputInvalidError) return status('invalid_values', error.message, { inputs: error.inputs });
   if (error instanceof UpstreamAuthRequiredError) {
     const challenges = error.challenges.map(toStorableText);

@@ -71,7 +71,8 @@ export class TargetResolver {
       const query = given.kind === 'url' ? queryOf(given.url) : [];
       return query.length > 0 ? { query } : {};
     }
-    if (given.kind === 'server' || server || existing.mcpUrl === null) throw new ConnectionTargetError('mcpUrl');
+    if (given.kind === 'server') throw new ConnectionTargetError('server');
+    if (server || existing.mcpUrl === null) throw new ConnectionTargetError('mcpUrl');
     if (given.url === existing.mcpUrl) return {};
     if (existing.statusState !== 'input_required' || !isSamePlace(given.url, existing.mcpUrl)) {
       throw new ConnectionTargetError('mcpUrl');

@@ -40,7 +40,8 @@ export class SetupPageError extends PageError {
     return new SetupPageError(
       'gone',
       'This link was used before',
-      'Each link works once, in the browser that pressed its button. If the server still asks for authorization, ask for a new link.',
+      'Each link works once, in the browser that pressed its button, and ends when what it is for is changed by other ways. ' +
+        'If the server still asks for something, ask for a new link.',
     );
   }
   static expiredLink(): SetupPageError {
