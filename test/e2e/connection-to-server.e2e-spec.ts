@@ -265,7 +265,7 @@ describe('a module of its own', () => {
 });
 
 describe('another target', () => {
-  verifies('connection:put:target-conflict', 'answers 409 and changes nothing, the same one 200', async () => {
+  verifies(['connection:put:target-conflict', 'connection:put:transport-conflict'], 'answers 409 and changes nothing, the same one 200', async () => {
     const [one, two] = [await externalServer(app, owner, upstream.url), await externalServer(app, owner, upstream.url)];
     const { path, body } = await createConnection(app, owner, { server: one.name }, { namespace });
     for (const change of [{ server: two.name }, { mcpUrl: upstream.url }, { transport: 'uplink' }]) {

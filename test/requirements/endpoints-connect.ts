@@ -261,7 +261,6 @@ export const connectEndpoints = {
   'connection:put:transport-conflict': {
     source: 'Field',
     behavior: '`PUT` with a different transport answers 409 `conflict` and changes nothing.',
-    pending: 'connections',
   },
   'connection:put:input-url': {
     source: 'Field',
