@@ -18,7 +18,7 @@ import { uplinks } from './requirements/uplinks.js';
 export type RequirementSource = `Spec ${string}` | 'Field' | 'House';
 
 /** The part of the service that brings a requirement which nothing can prove yet. */
-export type PendingTopic = 'releases' | 'connections' | 'hosting';
+export type PendingTopic = 'hosting';
 
 /** One rule of the service, small enough that one test can prove it. */
 export interface Requirement {

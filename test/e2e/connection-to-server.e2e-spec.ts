@@ -265,23 +265,30 @@ describe('a module of its own', () => {
 });
 
 describe('another target', () => {
-  verifies(['connection:put:target-conflict', 'connection:put:transport-conflict'], 'answers 409 and changes nothing, the same one 200', async () => {
-    const [one, two] = [await externalServer(app, owner, upstream.url), await externalServer(app, owner, upstream.url)];
-    const { path, body } = await createConnection(app, owner, { server: one.name }, { namespace });
-    for (const change of [{ server: two.name }, { mcpUrl: upstream.url }, { transport: 'uplink' }]) {
-      const refused = await app.as(owner).put(path, change);
-      expect([change, refused.status, refused.body.error, refused.headers['x-should-retry']]).toEqual([
-        change,
-        409,
-        'conflict',
-        'false',
-      ]);
-    }
-    for (const same of [{ server: one.name }, { mcpUrl: body.mcpUrl }, { transport: 'http' }, {}]) {
-      expect((await app.as(owner).put(path, same)).status).toBe(200);
-    }
-    const url = await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace });
-    expect((await app.as(owner).put(url.path, { server: one.name })).status).toBe(409);
-    expect((await app.as(owner).get(url.path)).body.mcpUrl).toBe(upstream.url);
-  });
+  verifies(
+    ['connection:put:target-conflict', 'connection:put:transport-conflict'],
+    'answers 409 and changes nothing, the same one 200',
+    async () => {
+      const [one, two] = [
+        await externalServer(app, owner, upstream.url),
+        await externalServer(app, owner, upstream.url),
+      ];
+      const { path, body } = await createConnection(app, owner, { server: one.name }, { namespace });
+      for (const change of [{ server: two.name }, { mcpUrl: upstream.url }, { transport: 'uplink' }]) {
+        const refused = await app.as(owner).put(path, change);
+        expect([change, refused.status, refused.body.error, refused.headers['x-should-retry']]).toEqual([
+          change,
+          409,
+          'conflict',
+          'false',
+        ]);
+      }
+      for (const same of [{ server: one.name }, { mcpUrl: body.mcpUrl }, { transport: 'http' }, {}]) {
+        expect((await app.as(owner).put(path, same)).status).toBe(200);
+      }
+      const url = await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace });
+      expect((await app.as(owner).put(url.path, { server: one.name })).status).toBe(409);
+      expect((await app.as(owner).get(url.path)).body.mcpUrl).toBe(upstream.url);
+    },
+  );
 });
