@@ -120,6 +120,21 @@ describe('a connection to a registered server', () => {
     expect([unknown.status, unknown.body.connections]).toEqual([200, []]);
   });
 
+  verifies(
+    'connection:server:no-circle',
+    'is no other address of this service, where calls would go round',
+    async () => {
+      for (const path of [`/connect/${namespace}/mine/mcp`, `/connect/${namespace}/.mcp`, '/', '/health']) {
+        const refused = await app.as(owner).put(`/connect/${namespace}/mine`, { mcpUrl: `${app.env.baseUrl}${path}` });
+        expect([path, refused.status, refused.body]).toEqual([
+          path,
+          400,
+          { error: 'validation_error', message: expect.stringMatching(/would call itself/) },
+        ]);
+      }
+    },
+  );
+
   verifies('connection:server:follows', 'follows it to its next release and under its new name', async () => {
     const server = await externalServer(app, owner, upstream.url);
     const { path } = await createConnection(app, owner, { server: server.name }, { namespace });

@@ -124,6 +124,10 @@ export const connectEndpoints = {
     source: 'House',
     behavior: 'Calls of a connection to a registry server reach its release directly, with no key of ours.',
   },
+  'connection:server:no-circle': {
+    source: 'House',
+    behavior: 'A connection to another address of this service itself answers 400 `validation_error`.',
+  },
   'connection:server:aliases': {
     source: 'House',
     behavior:

@@ -30,6 +30,11 @@ export function registryAddressOf(address: string, baseUrl: string): RegistryAdd
   return own?.[1] === undefined ? null : { slug: own[1] };
 }
 
+/** Whether an address is one of this service. */
+export function isOwnAddress(address: string, baseUrl: string): boolean {
+  return parseUrl(address)?.origin === new URL(baseUrl).origin;
+}
+
 /** The decoded path, without the `/mcp` that clients add; null when it cannot be decoded. */
 function segmentsOf({ pathname }: URL): string[] | null {
   try {

@@ -19,7 +19,7 @@ import {
 import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionTargetError } from './connections.errors.js';
 import type { QueryValues } from './connection.types.js';
-import { registryAddressOf, type RegistryAddress } from './registry-address.js';
+import { isOwnAddress, registryAddressOf, type RegistryAddress } from './registry-address.js';
 
 const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, query: [] };
 
@@ -47,6 +47,11 @@ export class TargetResolver {
     const server = await this.serverOf(given);
     if (server) return { ...this.toTarget(server), query: given.kind === 'url' ? queryOf(given.url) : [] };
     if (given.kind === 'server') throw unknownServer(given.name);
+    if (isOwnAddress(given.url, this.env.baseUrl)) {
+      throw new InvalidInputError(
+        'mcpUrl is an address of this service, which would call itself: for a registry server give server.',
+      );
+    }
     requireNoMock(body, 'a custom mcpUrl');
     return { ...NOWHERE, targetKind: 'url', mcpUrl: given.url };
   }
