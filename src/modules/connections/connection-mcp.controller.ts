@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiMcp, pageRefused } from '../../mcp/front/api-mcp.decorator.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
@@ -29,26 +30,11 @@ export class ConnectionMcpController {
    * server may ask it things.
    */
   @Post()
-  @HttpCode(200)
   @Direct()
   @Access('connections:execute', ownConnections)
-  @ApiBody({
-    schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
-    description: 'One JSON-RPC message.',
-  })
-  @ApiOkResponse({
-    description: 'The JSON-RPC response; as an event stream when notifications precede it.',
-    content: {
-      'application/json': { schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } } },
-      'text/event-stream': { schema: { type: 'string' } },
-    },
-  })
-  @ApiResponse({ status: 202, description: 'A notification was taken.' })
-  @ApiErrors(400, 404, {
-    status: 403,
-    text: 'A web page of another site asked.',
-    message: 'The Origin header names a web site that is not this service',
-  })
+  @HttpCode(200)
+  @ApiMcp()
+  @ApiErrors(400, 404, pageRefused)
   async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
     await this.recorder.watching(request, response, (watch) => this.lead(request, response, watch));
   }

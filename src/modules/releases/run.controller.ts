@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
 import { rpcCode } from '../../mcp/protocol.js';
+import { ApiMcp, pageRefused } from '../../mcp/front/api-mcp.decorator.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import { Direct } from '../auth/direct.decorator.js';
@@ -25,28 +26,13 @@ export class RunController {
    * into the headers and the query that its configSchema names.
    */
   @Post()
-  @HttpCode(200)
   @Direct()
   @Access('servers:execute')
-  @ApiBody({
-    schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
-    description: 'One JSON-RPC message.',
-  })
-  @ApiOkResponse({
-    description: 'The JSON-RPC response; as an event stream when notifications precede it.',
-    content: {
-      'application/json': { schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } } },
-      'text/event-stream': { schema: { type: 'string' } },
-    },
-  })
-  @ApiResponse({ status: 202, description: 'A notification was taken.' })
+  @HttpCode(200)
+  @ApiMcp()
   @ApiErrors(
     400,
-    {
-      status: 403,
-      text: 'A web page of another site asked.',
-      message: 'The Origin header names a web site that is not this service',
-    },
+    pageRefused,
     { status: 404, text: 'No server has this slug.', message: 'Server not found' },
     {
       status: 409,

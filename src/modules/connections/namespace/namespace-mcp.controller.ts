@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiExcludeEndpoint, ApiOkResponse, ApiParam, ApiQuery, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiExcludeEndpoint, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
+import { ApiMcp, pageRefused } from '../../../mcp/front/api-mcp.decorator.js';
 import { HttpFront } from '../../../mcp/front/http-front.js';
 import { separators } from '../../../mcp/union/member-names.js';
 import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
@@ -12,26 +13,22 @@ import { namespaceParam, ownConnections } from '../connections.access.js';
 import { NamespaceUnions } from './namespace-unions.js';
 import { formOf } from './union-form.js';
 
-const listExample = {
-  jsonrpc: '2.0',
-  id: 1,
-  result: {
-    tools: [
+const listed = {
+  tools: [
+    {
+      name: 'my-first.echo',
+      description: 'Echoes back the input string',
+      inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+    },
+  ],
+  _meta: {
+    'slipway/failed': [
       {
-        name: 'my-first.echo',
-        description: 'Echoes back the input string',
-        inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+        connectionId: 'local',
+        state: 'error',
+        message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
       },
     ],
-    _meta: {
-      'slipway/failed': [
-        {
-          connectionId: 'local',
-          state: 'error',
-          message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
-        },
-      ],
-    },
   },
 };
 
@@ -52,7 +49,6 @@ export class NamespaceMcpController {
    * in `_meta["slipway/failed"]`.
    */
   @Post()
-  @HttpCode(200)
   @Direct()
   @Access('connections:execute', ownConnections)
   @ApiQuery({
@@ -70,23 +66,9 @@ export class NamespaceMcpController {
       '`search` offers three tools, `search_tools`, `describe_tool` and `call_tool`, so that a thousand tools do not ' +
       "fill a model's context.",
   })
-  @ApiBody({
-    schema: { type: 'object', example: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
-    description: 'One JSON-RPC message.',
-  })
-  @ApiOkResponse({
-    description: 'The JSON-RPC response; as an event stream when notifications precede it.',
-    content: {
-      'application/json': { schema: { type: 'object', example: listExample } },
-      'text/event-stream': { schema: { type: 'string' } },
-    },
-  })
-  @ApiResponse({ status: 202, description: 'A notification was taken.' })
-  @ApiErrors(400, 404, {
-    status: 403,
-    text: 'A web page of another site asked.',
-    message: 'The Origin header names a web site that is not this service',
-  })
+  @HttpCode(200)
+  @ApiMcp(listed)
+  @ApiErrors(400, 404, pageRefused)
   async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
     const { grant, url } = request;
     const namespace = grant.namespace as OwnedNamespace;
