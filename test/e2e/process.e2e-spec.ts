@@ -210,7 +210,9 @@ describe('npm run keys', () => {
 
       const unknown = runProgram('cli/keys.js', { DATA_DIR: dataDir }, { args: ['--account', 'nobody'] });
       expect(await unknown.ended).toBe(1);
-      expect(unknown.output()).toBe('There is no account named "nobody": the operator makes one with POST /accounts.\n');
+      expect(unknown.output()).toBe(
+        'There is no account named "nobody": the operator makes one with POST /accounts.\n',
+      );
       service.kill('SIGTERM');
       expect(await service.ended).toBe(0);
     },
