@@ -250,6 +250,25 @@ describe('a connection whose server is away', () => {
     expect(await stateOf(path)).toBe('connected');
   });
 
+  verifies('connection:recheck:failed', 'does not stay connected when its secrets cannot be opened', async () => {
+    place.isAway = false;
+    const { path } = await connect();
+    expect(await stateOf(path)).toBe('connected');
+    await app.database.query(`UPDATE connections SET sealed_headers = 'nothing', last_ok_at = NULL`);
+    await makeDue();
+    // A sweep of either process may have been faster.
+    await until(async () => (await recheck(), (await stateOf(path)) === 'error'), 'it says so');
+    const { body } = await app.as(owner).get(path);
+    expect(body.status).toMatchObject({
+      state: 'error',
+      reason: 'internal',
+      message: expect.stringMatching(/operator/),
+    });
+    const [{ waits }] = await waiting();
+    expect(waits).toBeGreaterThan(49);
+    expect(JSON.stringify(body)).not.toContain('nothing');
+  });
+
   verifies('connection:recheck:polite', 'is not dialled while only its user can help', async () => {
     const locked = await startUpstream({ requireHeaders: { 'x-key': 'k' } });
     await connect(locked.url);

@@ -93,6 +93,10 @@ export const connectionSetup = {
     source: 'House',
     behavior: 'Connections that a process had taken to look at when it died are looked at by another one.',
   },
+  'connection:recheck:failed': {
+    source: 'House',
+    behavior: 'A connection that cannot be looked at for a reason of ours says so, and is looked at ever more seldom.',
+  },
   'connection:recheck:seldom': {
     source: 'House',
     behavior: 'A connection that works and is not called is looked at after CONNECTION_RECHECK_HOURS, with 0 never.',

@@ -56,7 +56,7 @@ export class Questions {
 }
 
 /** What we answer by ourselves: we are there, and know nobody who could be asked. `id` is JSON text. */
-export function ownAnswer(id: string, method: string): string {
+function ownAnswer(id: string, method: string): string {
   if (method === 'ping') return answerText(id, { result: '{}' });
   return answerText(id, {
     error: { code: rpcCode.methodNotFound, message: `This client does not answer ${method}` },

@@ -11,7 +11,8 @@ import {
   fromHttpStatus,
   notMcp,
 } from '../mcp-errors.js';
-import { parseMessage, replyTo, requestText, resultOf } from '../messages.js';
+import { slice } from '../json-text.js';
+import { parseMessage, progressTokenIn, replyTo, requestText, resultOf } from '../messages.js';
 import type { ServerHello } from '../protocol.js';
 import { helloOfInitialize, initializeParams } from '../session.js';
 import { HandshakeRefusedError } from './dialect.js';
@@ -267,8 +268,7 @@ class SseSession implements LegacySession {
   }
 }
 
-function progressTokenOf(params: string | undefined): string | undefined {
-  if (!params?.includes('progressToken')) return undefined;
-  const { _meta } = JSON.parse(params) as { _meta?: { progressToken?: unknown } };
-  return JSON.stringify(_meta?.progressToken);
+function progressTokenOf(params = ''): string | undefined {
+  const token = progressTokenIn(params);
+  return token ? slice(params, token) : undefined;
 }

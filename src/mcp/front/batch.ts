@@ -6,7 +6,7 @@ import type { FrontRequest, FrontSink } from './asked.js';
 import { invalid, type Fault } from './classify.js';
 
 /** The only revision with batches. */
-export const BATCH_VERSION = '2025-03-26';
+const BATCH_VERSION = '2025-03-26';
 
 /** Messages in one batch. */
 const BATCH_MAX = 100;

@@ -3,7 +3,7 @@ import { LEGACY_VERSIONS } from '../protocol.js';
 import type { Askable } from './client-capabilities.js';
 
 /** A session id is good for this long, used or not; then its client initializes anew, as on any 404. */
-export const SESSION_MS_MAX = 24 * 60 * 60_000;
+const SESSION_MS_MAX = 24 * 60 * 60_000;
 
 /** Ids that were found good, kept so that the calls of a session need no signature each. */
 const OPENED_MAX = 10_000;

@@ -60,8 +60,12 @@ export class ConnectionCheck {
   }
 
   /** Writes a status that was found out without a look. */
-  async found({ id, revision }: Looked, status: ConnectionStatus): Promise<void> {
-    await this.writer.write([{ id, revision, status, at: new Date(), okAt: null, serverInfo: null }], 'look');
+  async found(group: Looked[], status: ConnectionStatus): Promise<void> {
+    const seen = { status, at: new Date(), okAt: null, serverInfo: null };
+    await this.writer.write(
+      group.map(({ id, revision }) => ({ id, revision, ...seen })),
+      'look',
+    );
   }
 
   private async lookAside(channel: Channel, group: Looked[]): Promise<void> {

@@ -2,9 +2,11 @@ import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
-import { NoSlotError, Slots } from '../../platform/limits/slots.js';
 import { parseUrl } from '../../config/parse-url.js';
+import { isDatabaseAway } from '../../platform/database/database-away.js';
+import { NoSlotError, Slots } from '../../platform/limits/slots.js';
 import { ConnectionCheck, type Looked } from './connection-check.js';
+import { failedInside } from './connection-status.js';
 import { StatusWriter } from './status-writer.js';
 
 /** Connections looked at in one go; those that share their upstream with one of them come along. */
@@ -51,26 +53,28 @@ export class ConnectionRechecker {
     for (const one of claimed) {
       const { mcpUrl } = one;
       if (!one.isShared || mcpUrl === null) {
-        looks.push(this.look(mcpUrl, () => this.checks.runAside(one)));
+        looks.push(this.look(mcpUrl, [one], () => this.checks.runAside(one)));
         continue;
       }
       const group = groups.get(mcpUrl);
       if (group) group.push(one);
       else groups.set(mcpUrl, [one]);
     }
-    for (const [url, group] of groups) looks.push(this.look(url, () => this.checks.runPublic(url, group)));
+    for (const [url, group] of groups) looks.push(this.look(url, group, () => this.checks.runPublic(url, group)));
     await Promise.all(looks);
     return claimed.length;
   }
 
   /** @param url null for a registry server */
-  private async look(url: string | null, work: () => Promise<void>): Promise<void> {
+  private async look(url: string | null, group: Looked[], work: () => Promise<void>): Promise<void> {
     try {
       await this.slots.run(parseUrl(url ?? '')?.host ?? 'registry', work);
     } catch (error) {
       // What found no slot in time is claimed again when its claim ends.
-      if (!(error instanceof NoSlotError))
-        this.logger.error({ msg: 'a connection could not be looked at', err: error });
+      if (error instanceof NoSlotError) return;
+      this.logger.error({ msg: 'a connection could not be looked at', err: error });
+      // Such as one whose secrets cannot be opened: it does not work, and is looked at ever more seldom.
+      if (!isDatabaseAway(error)) await this.checks.found(group, failedInside);
     }
   }
 

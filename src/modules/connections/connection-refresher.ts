@@ -78,7 +78,7 @@ export class ConnectionRefresher {
       const isKnown = error instanceof AuthorizationRequiredError || error instanceof CredentialUnavailableError;
       const status = isKnown ? statusAfter(error) : null;
       if (!status) throw error;
-      await this.checks.found({ id, revision }, status);
+      await this.checks.found([{ id, revision }], status);
     }
   }
 }

@@ -99,6 +99,11 @@ export const statusReasons = {
   },
   not_runnable: { state: 'error', pace: 'soon', nextStep: 'Publish a release of the server that runs here.' },
   server_deleted: { state: 'error', pace: 'never', nextStep: 'Delete the connection: its server is gone.' },
+  internal: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Wait: Slipway looks again by itself. If it stays so, PUT the connection with its headers once more.',
+  },
   source_waiting: {
     state: 'error',
     pace: 'never',
@@ -143,6 +148,9 @@ export function uplinkFailed(message: string): ConnectionStatus {
 }
 
 export const connected = status('ok', null);
+
+/** The state of a connection that could not be looked at, through no fault of its upstream. */
+export const failedInside = status('internal', 'Something failed inside Slipway; the operator finds it in the log.');
 
 /** The scopes a status asks for, as its challenge spells them; empty when it names none. */
 export function scopesAskedFor({ challenges }: Pick<ConnectionStatus, 'challenges'>): string {

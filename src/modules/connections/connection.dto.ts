@@ -1,4 +1,5 @@
 import { IsWhole } from '../../platform/http/input-values.js';
+import { ApiProperty } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import {
   IsBoolean,
@@ -12,6 +13,7 @@ import {
   ValidateNested,
 } from 'class-validator';
 import { ClosedBody } from '../../platform/http/input.pipe.js';
+import { statusReasons } from './connection-status.js';
 import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, Omittable } from './connection.validators.js';
 
 const SERVER = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
@@ -116,15 +118,16 @@ export class ConnectionStatusDto {
    */
   state: string;
   /**
-   * Why, in one word that does not change: `ok`, `never_called`, `unauthorized`, `missing_values`, `unreachable`, …
+   * Why, in one word that does not change.
    * @example 'ok'
    */
+  @ApiProperty({ enum: Object.keys(statusReasons) })
   reason: string;
   /** What happened. Absent while connected. */
   message?: string;
   /** What to do about it. Absent when nothing is to be done. */
   nextStep?: string;
-  /** A page where a person authorizes the connection or gives what it lacks. Works once. */
+  /** A page where a person authorizes the connection or gives what it lacks. Ends when it was used, or values change. */
   setupUrl?: string;
   /** The same as `setupUrl`, under its older name. */
   authorizationUrl?: string;

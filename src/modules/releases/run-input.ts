@@ -61,7 +61,7 @@ export function valuesFor(config: CompiledConfig, { headers, query }: GivenValue
 }
 
 /** The inputs of a configuration, in the form that published clients read. */
-export function toRunInputs({ fields }: CompiledConfig): RunInputs {
+function toRunInputs({ fields }: CompiledConfig): RunInputs {
   const inputs: RunInputs = {};
   for (const { from, path, schema, isRequired, fallback } of fields) {
     const { title, description } = schema as { title?: unknown; description?: unknown };

@@ -107,6 +107,6 @@ function wrappedSchema(schema: string): string {
 }
 
 /** Whether the client named a revision older than `since`. */
-export function isOlder(version: string | null, since: string): boolean {
+function isOlder(version: string | null, since: string): boolean {
   return version !== null && version < since;
 }

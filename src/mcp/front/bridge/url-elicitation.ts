@@ -6,7 +6,7 @@ import { withoutAnswers } from './input.js';
 /** Sending a user to a web page before a call can go on, in the words of each revision. */
 
 /** "The user must visit a page first", in 2025-11-25 alone. */
-export const URL_ELICITATION_REQUIRED = -32042;
+const URL_ELICITATION_REQUIRED = -32042;
 
 /** The name of our own question among a call's input requests. */
 const SETUP_KEY = 'slipway-setup';

@@ -11,8 +11,8 @@ import { isObject } from '../../../platform/text/json-object.js';
 import { Vault } from '../../../platform/vault/vault.js';
 
 /** What is recorded of one connection. */
-export const RECORDED_CALLS_MAX = 1_000;
-export const RECORDED_BYTES_MAX = 16 * 1024 * 1024;
+const RECORDED_CALLS_MAX = 1_000;
+const RECORDED_BYTES_MAX = 16 * 1024 * 1024;
 
 /** A longer call is not recorded. */
 const CALL_BYTES_MAX = 1024 * 1024;
