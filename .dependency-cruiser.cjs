@@ -1,7 +1,7 @@
 /**
  * Who may import whom. CONTRIBUTING.md draws the same picture:
  *
- *   connections ─► releases ─► logs, credentials ─► servers ─► namespaces ─► auth
+ *   connections ─► releases ─► logs, tool-schemas, credentials ─► servers ─► namespaces ─► auth
  *   skills ─────► namespaces
  *   modules ────► hosting, mcp ─► platform ─► config
  */
@@ -13,8 +13,9 @@ const uses = {
   servers: ['namespaces', 'auth'],
   credentials: ['servers', 'namespaces', 'auth'],
   logs: ['servers', 'namespaces', 'auth'],
-  releases: ['logs', 'credentials', 'servers', 'namespaces', 'auth'],
-  connections: ['releases', 'logs', 'credentials', 'servers', 'namespaces', 'auth'],
+  'tool-schemas': ['servers', 'namespaces', 'auth'],
+  releases: ['logs', 'tool-schemas', 'credentials', 'servers', 'namespaces', 'auth'],
+  connections: ['releases', 'logs', 'tool-schemas', 'credentials', 'servers', 'namespaces', 'auth'],
   skills: ['namespaces', 'auth'],
 };
 /** A new module may do what `skills` does; if it needs more, it gets a line above. */

@@ -2,6 +2,7 @@ import { Module, type DynamicModule } from '@nestjs/common';
 import { ConfigModule } from './config/config.module.js';
 import type { Env } from './config/env.js';
 import { FrontModule } from './mcp/front/front.module.js';
+import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
@@ -25,6 +26,7 @@ const platform = [
   QueueModule,
   VaultModule,
   EgressModule,
+  HostingModule,
   McpModule,
   BlobsModule,
   HttpModule,

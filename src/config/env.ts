@@ -99,7 +99,7 @@ const issuerPattern: Parse<string> = (value) => {
   return value;
 };
 
-export type Role = 'api' | 'worker';
+export type Role = 'api' | 'worker' | 'host';
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
 /** Every setting of a process, read once at start by {@link loadEnv}. All are optional. */
@@ -152,7 +152,12 @@ export class Env {
   @Setting('QUEUE_PREFIX', text, 'slipway', 'Prefix of queue keys and messages, for several services on one Redis.')
   readonly queuePrefix: string;
 
-  @Setting('ROLES', listOf(oneOf<Role>('api', 'worker')), 'api,worker', 'What this process does.')
+  @Setting(
+    'ROLES',
+    listOf(oneOf<Role>('api', 'worker', 'host')),
+    'api,worker,host',
+    'What this process does: `api` serves requests, `worker` runs jobs, `host` runs hosted code.',
+  )
   readonly roles: Role[];
 
   @Setting(
@@ -299,6 +304,43 @@ export class Env {
     'How often it is asked in a day, by one namespace a quarter of it at most; then the schemas answer.',
   )
   readonly simulatorDailyCallsMax: number;
+
+  @Setting('RUNTIME_CPU_MS', integer(50, 300_000), '5000', 'CPU time one request to hosted code may take.')
+  readonly runtimeCpuMs: number;
+
+  @Setting(
+    'RUNTIME_STALL_MS',
+    integer(200, 60_000),
+    '1500',
+    'Hosted code that lets nothing else run for so long, such as an endless loop, is ended.',
+  )
+  readonly runtimeStallMs: number;
+
+  @Setting('RUNTIME_WALL_MS', integer(100, 900_000), '50000', 'How long one answer of hosted code may take.')
+  readonly runtimeWallMs: number;
+
+  @Setting('RUNTIME_MEMORY_MB', integer(32, 65_536), '128', 'Memory hosted code may allocate, for each release.')
+  readonly runtimeMemoryMb: number;
+
+  @Setting('RUNTIME_RESPONSE_MB', integer(1, 1_024), '16', 'Size of one answer of hosted code.')
+  readonly runtimeResponseMb: number;
+
+  @Setting('RUNTIME_LOG_KB', integer(1, 1_024), '256', 'Console lines kept of one request to hosted code.')
+  readonly runtimeLogKb: number;
+
+  @Setting('RUNTIME_CONCURRENCY', integer(1, 10_000), '64', 'Requests one hosted release answers at once.')
+  readonly runtimeConcurrency: number;
+
+  @Setting(
+    'RUNTIME_LIVE_MAX',
+    integer(1, 10_000),
+    '100',
+    'Hosted programs that run at once in one process; the one that was idle longest makes room.',
+  )
+  readonly runtimeLiveMax: number;
+
+  @Setting('RUNTIME_IDLE_MS', integer(100, 86_400_000), '300000', 'Hosted code nobody calls for so long is stopped.')
+  readonly runtimeIdleMs: number;
 
   @Setting(
     'LOG_LEVEL',

@@ -68,6 +68,8 @@ export interface McpCall {
   onRequest?: (method: string, params: string | undefined) => Promise<ClientAnswer>;
   /** Filled while the call runs, for those who keep records. */
   timing?: CallTiming;
+  /** The record this call belongs to (UUID); told to upstreams that run here, so that their console lines find it. */
+  invocationId?: string;
 }
 
 /** What a listener wants to hear, in the words of `subscriptions/listen` (MCP 2026-07-28). */

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { InvocationObserver, type Invocation } from '../../src/modules/releases/invocation.types.js';
+import type { Invocation } from '../../src/modules/logs/invocation.types.js';
+import { InvocationsService } from '../../src/modules/logs/invocations.service.js';
 import { RelayService } from '../../src/platform/queue/relay.service.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import {
@@ -757,14 +758,9 @@ describe('the record of invocations', () => {
 
   it('holds every request that names a server, with its outcome and without its secrets', async () => {
     const heard: Invocation[] = [];
-    const started: string[] = [];
     const watched = await app.sibling();
     try {
-      Object.assign(watched.get(InvocationObserver), {
-        wantsRecords: true,
-        started: (serverId: string) => started.push(serverId),
-        finished: (invocation: Invocation) => heard.push(invocation),
-      });
+      Object.assign(watched.get(InvocationsService), { record: (invocation: Invocation) => heard.push(invocation) });
       const on = watched;
       const upstream = await start();
       const server = await external(upstream, {
@@ -801,7 +797,14 @@ describe('the record of invocations', () => {
 
       const mcp = url(server, '/mcp');
       expect(
-        heard.map((one) => [one.url, one.rpcMethod, one.toolName, one.status, one.outcome, one.failure?.name ?? null]),
+        heard.map((one) => [
+          one.url,
+          one.rpcMethod,
+          one.toolName,
+          one.status,
+          one.outcome,
+          one.exceptions[0]?.name ?? null,
+        ]),
       ).toEqual([
         [mcp, 'tools/call', 'echo', 200, 'ok', null],
         [mcp, 'tools/call', 'fail', 200, 'ok', null],
@@ -819,9 +822,8 @@ describe('the record of invocations', () => {
         [mcp, 'ping', null, 200, 'ok', null],
       ]);
       // Its owner may know what its callers do not hear.
-      expect(heard[10].failure?.message).toContain('127.0.0.1');
+      expect(heard[10].exceptions[0].message).toContain('127.0.0.1');
       expect(JSON.stringify(heard)).not.toContain('s3cret');
-      expect(started).toEqual(heard.map(({ serverId }) => serverId));
       for (const one of heard) {
         expect(one.method).toBe('POST');
         expect(one.wallMs).toBeGreaterThanOrEqual(0);

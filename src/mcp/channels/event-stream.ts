@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { Egress } from '../../platform/egress/egress.js';
+import type { HttpDoor } from './http-door.js';
 import { fromSocketError, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
 import { ANSWER_BYTES_MAX, EVENT_CHARS_MAX } from './http-exchange.js';
 import { SseParser } from './sse-parser.js';
@@ -38,9 +38,9 @@ export interface StreamAnswer {
  *
  * @throws UpstreamFailure for everything that goes wrong until then; a status is not a failure here
  */
-export function openStream(egress: Egress, request: StreamRequest): Promise<StreamAnswer> {
+export function openStream(door: HttpDoor, request: StreamRequest): Promise<StreamAnswer> {
   return new Promise((resolve, reject) => {
-    new Stream(egress, request, resolve, reject).start();
+    new Stream(door, request, resolve, reject).start();
   });
 }
 
@@ -56,7 +56,7 @@ class Stream implements Dispatcher.DispatchHandler {
   private isOver = false;
 
   constructor(
-    private readonly egress: Egress,
+    private readonly door: HttpDoor,
     private readonly request: StreamRequest,
     private readonly resolve: (answer: StreamAnswer) => void,
     private readonly reject: (error: Error) => void,
@@ -66,7 +66,7 @@ class Stream implements Dispatcher.DispatchHandler {
     const { url, method, headers, body, timeoutMs } = this.request;
     this.timer = setTimeout(this.onDeadline, timeoutMs);
     try {
-      this.egress.dispatch(url, { method, headers, body, dispatcherKind: 'stream' }, this);
+      this.door.dispatch(url, { method, headers, body, dispatcherKind: 'stream' }, this);
     } catch (error) {
       this.end(error as Error);
     }

@@ -1,4 +1,3 @@
-import type { Egress } from '../../platform/egress/egress.js';
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../channel.js';
 import { deadlineIn } from '../deadline.js';
 import type { EraMemory } from '../eras/era-memory.js';
@@ -7,6 +6,7 @@ import { tooSlow, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
 import type { ServerHello } from '../protocol.js';
 import { EraContradictedError, type Dialect } from './dialect.js';
 import { findEra, type Found } from './era-probe.js';
+import type { HttpDoor } from './http-door.js';
 import { HttpWire, type HttpTarget } from './http-wire.js';
 import { LegacyDialect } from './legacy-dialect.js';
 import { ModernDialect } from './modern-dialect.js';
@@ -35,12 +35,12 @@ export class HttpChannel implements Channel {
   private isConfirmed = false;
 
   constructor(
-    egress: Egress,
+    door: HttpDoor,
     private readonly target: HttpTarget,
     private readonly eras: EraMemory,
     private readonly cache: ResultCache,
   ) {
-    this.wire = new HttpWire(egress, target);
+    this.wire = new HttpWire(door, target);
     this.choice = new Shared(() => this.choose(), target.url);
   }
 

@@ -18,6 +18,6 @@ export class HttpChannels {
 
   /** A channel of its own to this target, with these credentials. Nothing is dialled before the first call. */
   channelTo(target: HttpTarget): Channel {
-    return new HttpChannel(this.egress, target, this.eras, this.results.forChannel());
+    return new HttpChannel(target.door ?? this.egress, target, this.eras, this.results.forChannel());
   }
 }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { Egress } from '../../platform/egress/egress.js';
+import type { HttpDoor } from './http-door.js';
 import type { Cancellation } from '../cancellation.js';
 import type { CallTiming } from '../channel.js';
 import { CallerLeftError, fromSocketError, tooSlow, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
@@ -63,9 +63,9 @@ export interface ResumePoint {
  *
  * @throws UpstreamFailure for everything that goes wrong on the way; a status is not a failure here
  */
-export function exchange(egress: Egress, request: ExchangeRequest): Promise<ExchangeAnswer> {
+export function exchange(door: HttpDoor, request: ExchangeRequest): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
-    new Exchange(egress, request, resolve, reject).start();
+    new Exchange(door, request, resolve, reject).start();
   });
 }
 
@@ -87,7 +87,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private sentAt = 0;
 
   constructor(
-    private readonly egress: Egress,
+    private readonly door: HttpDoor,
     private readonly request: ExchangeRequest,
     private readonly resolve: (answer: ExchangeAnswer) => void,
     private readonly reject: (error: Error) => void,
@@ -100,7 +100,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     cancellation?.notify(this.onCancel);
     if (timing) this.handedAt = performance.now();
     try {
-      this.egress.dispatch(url, { method, headers, body, dispatcherKind: isAside ? 'stream' : 'call' }, this);
+      this.door.dispatch(url, { method, headers, body, dispatcherKind: isAside ? 'stream' : 'call' }, this);
     } catch (error) {
       this.fail(error as Error);
     }
@@ -210,7 +210,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private timeSending(timing: CallTiming): void {
     this.sentAt = performance.now();
     const waitedMs = this.sentAt - this.handedAt;
-    const opened = this.egress.lastConnect(this.request.url.origin);
+    const opened = this.door.lastConnect(this.request.url.origin);
     const isNew = opened !== undefined && opened.at >= this.handedAt;
     timing.guardMs = isNew ? Math.min(opened.guardMs, waitedMs) : 0;
     timing.connectMs = isNew ? Math.min(opened.connectMs, waitedMs - timing.guardMs) : 0;

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { parseUrl } from '../../config/parse-url.js';
-import type { Egress } from '../../platform/egress/egress.js';
 import type { McpCall, McpReply } from '../channel.js';
 import { deadlineIn } from '../deadline.js';
 import { endpointGone, fromHttpStatus, notMcp, UpstreamAuthRequiredError, UpstreamError } from '../mcp-errors.js';
@@ -9,6 +8,7 @@ import { bearerChallenge, challengeHeaders } from '../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../messages.js';
 import { rpcCode, type Era } from '../protocol.js';
 import { openStream, type StreamAnswer, type StreamRequest } from './event-stream.js';
+import type { HttpDoor } from './http-door.js';
 import { exchange, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
 import { Questions } from './questions.js';
 import { resumed } from './resume.js';
@@ -39,6 +39,10 @@ export interface HttpTarget {
   bearer?: (rejected?: string) => Promise<string | null>;
   /** How long a handshake may take. */
   connectTimeoutMs: number;
+  /** Takes requests there in place of the guarded way out, for what this service runs itself. */
+  door?: HttpDoor;
+  /** The header that tells the target which invocation a call belongs to; never for anybody outside. */
+  invocationHeader?: string;
 }
 
 /** How a request goes over the wire, in a session or to open one. */
@@ -79,7 +83,7 @@ export class HttpWire {
   private asides = 0;
 
   constructor(
-    private readonly egress: Egress,
+    private readonly door: HttpDoor,
     readonly target: HttpTarget,
   ) {}
 
@@ -167,23 +171,24 @@ export class HttpWire {
   /** Opens an event stream of its own. @throws UpstreamFailure; another status than 401 is not a failure */
   async stream(request: Omit<StreamRequest, 'url'>): Promise<StreamAnswer> {
     const { url } = this.target;
-    const answer = await this.withToken({ ...request, url }, (authorized) => openStream(this.egress, authorized));
+    const answer = await this.withToken({ ...request, url }, (authorized) => openStream(this.door, authorized));
     this.requireAuthorized(answer.status, answer.headers);
     return answer;
   }
 
   private toExchange(
     id: number,
-    { method, params, onNotification, cancellation, timing }: WireCall,
+    { method, params, onNotification, cancellation, timing, invocationId }: WireCall,
     manner: WireManner,
     onReply: (reply: McpReply) => void,
   ): ExchangeRequest {
     const { headers, timeoutMs, era, isResumable } = manner;
+    const { invocationHeader } = this.target;
     let { questions } = manner;
     return {
       url: this.target.url,
       method: 'POST',
-      headers,
+      headers: invocationHeader && invocationId ? { ...headers, [invocationHeader]: invocationId } : headers,
       body: requestText(id, method, manner.params ?? params),
       timeoutMs,
       extendWithEvents: onNotification !== undefined,
@@ -210,8 +215,8 @@ export class HttpWire {
   }
 
   private send(request: ExchangeRequest): Promise<ExchangeAnswer> {
-    if (!this.target.bearer) return exchange(this.egress, request);
-    return this.withToken(request, (authorized) => exchange(this.egress, authorized));
+    if (!this.target.bearer) return exchange(this.door, request);
+    return this.withToken(request, (authorized) => exchange(this.door, authorized));
   }
 
   /** With the token of this moment, and once more with another one when it is refused: a 401 proves that nothing ran. */

@@ -36,6 +36,8 @@ export interface FrontWatch {
   failed(error: Error): void;
   /** Filled while the upstream is asked. */
   readonly timing?: CallTiming;
+  /** The record's id (UUID). */
+  readonly invocationId?: string;
 }
 
 /** Where the answer goes. */

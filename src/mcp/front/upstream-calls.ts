@@ -41,6 +41,7 @@ export class UpstreamCalls {
         timeoutMs: this.timeoutMs,
         cancellation,
         timing: request.watch?.timing,
+        invocationId: request.watch?.invocationId,
         ...(acceptsStream ? { onNotification } : {}),
         ...rest,
       });

@@ -2,7 +2,8 @@ import type { FrontWatch } from '../../mcp/front/asked.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
-import type { Invocation, InvocationOutcome } from './invocation.types.js';
+import { uuidV7 } from '../../platform/database/uuid-v7.js';
+import type { Invocation, InvocationException, InvocationOutcome } from '../logs/invocation.types.js';
 
 /** How the request came and was answered. */
 export interface Answered {
@@ -12,6 +13,7 @@ export interface Answered {
 
 /** Gathers what there is to say of one request. */
 export class InvocationRecord implements FrontWatch {
+  readonly invocationId = uuidV7();
   private readonly at = new Date();
   private readonly startedAt = performance.now();
   private rpcMethod: string | null = null;
@@ -41,17 +43,21 @@ export class InvocationRecord implements FrontWatch {
     url: string,
     { method, status }: Answered,
   ): Invocation {
+    const failure = this.failure && tellOwner(this.failure);
     return {
+      id: this.invocationId,
       ...server,
+      at: this.at,
       method,
       url,
       rpcMethod: this.rpcMethod,
       toolName: this.toolName,
       status: this.thrownStatus ?? status,
       outcome: this.outcome(),
-      failure: this.failure && tellOwner(this.failure),
+      cpuMs: 0,
       wallMs: Math.round(performance.now() - this.startedAt),
-      at: this.at,
+      lines: [],
+      exceptions: failure ? [{ at: new Date(), ...failure }] : [],
     };
   }
 
@@ -64,7 +70,7 @@ export class InvocationRecord implements FrontWatch {
 }
 
 /** The owner may know where the server runs, which its callers are not told. */
-function tellOwner(failure: Error): { name: string; message: string } {
+function tellOwner(failure: Error): Omit<InvocationException, 'at'> {
   const { name, message } =
     (failure as { detail?: unknown }).detail instanceof UpstreamFailure
       ? ((failure as DomainError).detail as Error)

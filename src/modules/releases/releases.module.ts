@@ -2,9 +2,10 @@ import { Module, type OnModuleInit } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
 import { CredentialsModule } from '../credentials/credentials.module.js';
 import { CredentialsService } from '../credentials/credentials.service.js';
+import { LogsCoreModule } from '../logs/logs-core.module.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
-import { InvocationObserver, NoInvocations } from './invocation.types.js';
+import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
 import { RunController } from './run.controller.js';
 import { RunLinks } from './run-links.js';
 import { RunService } from './run.service.js';
@@ -22,7 +23,7 @@ import { ReleasesService } from './releases.service.js';
 
 /** Publishing, releases and their run endpoint. */
 @Module({
-  imports: [ReleasesCoreModule, ServersModule, CredentialsModule, AuthModule],
+  imports: [ReleasesCoreModule, LogsCoreModule, ToolSchemasCoreModule, ServersModule, CredentialsModule, AuthModule],
   controllers: [RunController, PublishController, ReleaseStreamsController, ReleasesController, BundleController],
   providers: [
     PublishService,
@@ -33,7 +34,6 @@ import { ReleasesService } from './releases.service.js';
     ServerRunsService,
     Runnables,
     RunLinks,
-    { provide: InvocationObserver, useClass: NoInvocations },
   ],
   exports: [ServerRunsService],
 })

@@ -7,8 +7,8 @@ import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
+import { InvocationsService } from '../logs/invocations.service.js';
 import { InvocationRecord } from './invocation-record.js';
-import { InvocationObserver } from './invocation.types.js';
 import { valuesOf, type RunValues } from './run-input.js';
 import type { RunLink } from './run-link.js';
 import { RunLinks } from './run-links.js';
@@ -35,7 +35,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   constructor(
     private readonly registry: ServersService,
     private readonly addresses: ServerLinksService,
-    private readonly observer: InvocationObserver,
+    private readonly invocations: InvocationsService,
     private readonly runnables: Runnables,
     private readonly links: RunLinks,
     private readonly front: HttpFront,
@@ -68,8 +68,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   ): Promise<void> {
     let runnable = await find();
     const isPost = request.method === 'POST';
-    if (isPost) this.observer.started(runnable.serverId);
-    const record = isPost && this.observer.wantsRecords ? new InvocationRecord() : undefined;
+    const record = isPost ? new InvocationRecord() : undefined;
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
@@ -86,7 +85,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       if (record) {
         const { serverId, release } = runnable;
         const url = [this.addresses.run(runnable.slug), ...path.map(encodeURIComponent)].join('/');
-        this.observer.finished(
+        this.invocations.record(
           record.finish({ serverId, releaseId: release.id }, url, {
             method: request.method ?? 'POST',
             status: response.statusCode,

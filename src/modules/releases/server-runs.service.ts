@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
+import { InvocationsService } from '../logs/invocations.service.js';
 import { InvocationRecord, type Answered } from './invocation-record.js';
-import { InvocationObserver } from './invocation.types.js';
 import type { GivenValues, RunFormField } from './releases.types.js';
 import { toRunForm, valuesFor } from './run-input.js';
 import { RunLinks } from './run-links.js';
@@ -29,7 +29,7 @@ export class ServerRunsService {
   constructor(
     private readonly registry: ServersService,
     private readonly addresses: ServerLinksService,
-    private readonly observer: InvocationObserver,
+    private readonly invocations: InvocationsService,
     private readonly runnables: Runnables,
     private readonly links: RunLinks,
   ) {}
@@ -79,9 +79,7 @@ export class ServerRunsService {
 
   /** Counts and records a call that came by a connection. */
   private async watched(serverId: string, call: McpCall, work: () => Promise<McpReply>): Promise<McpReply> {
-    this.observer.started(serverId);
     this.registry.countUse(serverId);
-    if (!this.observer.wantsRecords) return work();
     const record = new InvocationRecord();
     record.asked(call.method, call.params === undefined ? undefined : JSON.parse(call.params));
     try {
@@ -93,7 +91,7 @@ export class ServerRunsService {
       // What came of the call is its caller's, also while the database is away.
       const known = await this.runnables.byId(serverId).catch(() => null);
       const url = known ? this.addresses.run(known.slug) : '';
-      if (known) this.observer.finished(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
+      if (known) this.invocations.record(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
     }
   }
 

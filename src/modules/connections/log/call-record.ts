@@ -5,7 +5,7 @@ import { CallerLeftError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
-import type { InvocationOutcome } from '../../releases/invocation.types.js';
+import type { InvocationOutcome } from '../../logs/invocation.types.js';
 import { originalOf } from '../connection-refusal.js';
 import { statusAfter } from '../connection-status.js';
 import { ResourceNotFoundError, ToolError } from '../connections.errors.js';

@@ -1,6 +1,6 @@
 import { Check, Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
-import type { InvocationOutcome } from '../../releases/invocation.types.js';
+import type { InvocationOutcome } from '../../logs/invocation.types.js';
 import { Connection } from '../connection.entity.js';
 
 /**

@@ -1,0 +1,54 @@
+import { DomainError } from '../platform/errors/domain-error.js';
+import type { RuntimeOutcome } from './hosting.types.js';
+
+/** A program did not answer; the message says what happened and what to do, and names no machine. */
+export abstract class HostedFailure extends DomainError {
+  abstract readonly outcome: RuntimeOutcome;
+  /** True when the code may have run: the request must not be sent again unasked. */
+  readonly mayHaveRun: boolean = true;
+}
+
+/** No process runs hosted code, or this kind of it. */
+export class HostingUnavailableError extends HostedFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'hosting_unavailable';
+  readonly outcome = 'exception';
+  override readonly mayHaveRun = false;
+}
+
+/** The program does not start; the message holds what it said. */
+export class ProgramStartError extends HostedFailure {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+  readonly outcome = 'exception';
+  override readonly mayHaveRun = false;
+}
+
+/** The program answers as many requests as it may; a moment later there is room. */
+export class ProgramBusyError extends HostedFailure {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+  readonly outcome = 'exception';
+  override readonly mayHaveRun = false;
+  override readonly retryAfterSeconds = 1;
+}
+
+/** A request took more than it may, and was ended; `outcome` says of what. */
+export class LimitExceededError extends HostedFailure {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+
+  constructor(
+    readonly outcome: Extract<RuntimeOutcome, 'exceededCpu' | 'exceededMemory' | 'exceededWall' | 'exceededResponse'>,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The program's process ended while it worked on the request. */
+export class ProgramCrashedError extends HostedFailure {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+  readonly outcome = 'exception';
+}

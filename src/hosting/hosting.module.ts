@@ -1,0 +1,7 @@
+import { Global, Module } from '@nestjs/common';
+import { Programs } from './programs.js';
+
+/** Running code that was uploaded. */
+@Global()
+@Module({ providers: [Programs], exports: [Programs] })
+export class HostingModule {}
