@@ -426,8 +426,8 @@ describe('the end of a program', () => {
     await asked.ping(2_000);
     await asked.stop(2_000);
     expect(await asked.exited).toEqual({ reason: 'stopped', detail: '' });
-    process.kill(killed.pid ?? 0, 'SIGSEGV');
-    expect(await killed.exited).toMatchObject({ reason: 'crashed', detail: 'The process ended with SIGSEGV.' });
+    process.kill(killed.pid ?? 0, 'SIGKILL');
+    expect(await killed.exited).toMatchObject({ reason: 'crashed', detail: 'The process ended with SIGKILL.' });
   });
 
   it('comes with the end of this service, however that ends', async () => {
