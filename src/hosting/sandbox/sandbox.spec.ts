@@ -83,7 +83,7 @@ describe('walls around hosted code', () => {
     const { level, missing } = await probeWalls();
     expect(['strong', 'limited', 'none']).toContain(level);
     expect(Object.keys(missing)).toHaveLength(4);
-    const odd = await probeWalls((file) => Promise.reject(file));
+    const odd = await probeWalls((file) => Promise.reject(new Error(file)));
     expect(odd.level).toBe('none');
   });
 });
