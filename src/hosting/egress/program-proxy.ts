@@ -19,7 +19,7 @@ export interface ProgramProxyOptions {
   told: (line: RefusalLine) => void;
 }
 
-/** How often sockets are looked at that send no request to its end. */
+/** How often, at least, sockets are looked at that send no request to its end. */
 const CHECK_MS = 5_000;
 
 /** Longer than the 5 s that workerd keeps a socket, so that it is the side that closes and loses no request. */
@@ -94,7 +94,7 @@ export class ProgramProxy {
       maxHeaderSize: headerBytes,
       headersTimeout: headersMs,
       requestTimeout: totalMs,
-      connectionsCheckingInterval: CHECK_MS,
+      connectionsCheckingInterval: Math.min(CHECK_MS, headersMs),
       keepAliveTimeout: KEEP_MS,
     });
     server.maxConnections = socketsMax;
