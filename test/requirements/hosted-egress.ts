@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirements.js';
 
-/** Where hosted code may go, and what it takes. */
+/** Where hosted code may go, and what the owner of a server says about that and about its logs. */
 export const hostedEgress = {
   'egress:hosted:public-only': {
     source: 'House',
@@ -37,5 +37,33 @@ export const hostedEgress = {
   'egress:hosted:hostile': {
     source: 'House',
     behavior: 'Bytes that are no sound HTTP end their own connection and nothing else.',
+  },
+  'server:runtime:settings': {
+    source: 'House',
+    behavior: 'The owner of a server reads and changes where its code may go and whether payloads are logged.',
+  },
+  'server:runtime:announced': {
+    source: 'House',
+    behavior: 'A change of runtime settings is told to every process at once.',
+  },
+  'server:runtime:validation': {
+    source: 'House',
+    behavior: 'A list of hosts holds at most 50 hosts, names below one, or addresses, each with or without a port.',
+  },
+  'server:runtime:owner-only': {
+    source: 'House',
+    behavior: 'Runtime settings are for the owner only; to others a foreign server looks like a missing one.',
+  },
+  'log:payload:off': {
+    source: 'House',
+    behavior: 'Unless the owner turned it on, nothing of arguments and results is recorded.',
+  },
+  'log:payload:on': {
+    source: 'House',
+    behavior: 'With payloads on, records hold arguments and results of calls, at most 16 KB of each.',
+  },
+  'log:payload:redacted': {
+    source: 'House',
+    behavior: 'Recorded arguments and results show nothing that its name or its form gives away as a secret.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -15,7 +15,7 @@ import { ownServerOrNone, qualifiedNameParam, serverNotFound } from './servers.a
 export class ServerRuntimeController {
   constructor(private readonly runtime: ServerRuntimeService) {}
 
-  /** Get the runtime settings of a server: where its code may go, and what its logs keep. */
+  /** Get the runtime settings of a server. They say where its code may go, and what its logs keep. */
   @Get()
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(serverNotFound)
