@@ -176,6 +176,29 @@ describe('what passes', () => {
     await until(() => outside.open.size === 0, 'the far connection ends');
   });
 
+  verifies('egress:hosted:passes', 'a program that does not read makes the far side wait', async () => {
+    let sent = 0;
+    let isWaiting = false;
+    outside.answer = (_req, res) => {
+      const fill = () => {
+        isWaiting = false;
+        while (!isWaiting && sent < 512 * 65_536) {
+          isWaiting = !res.write(Buffer.alloc(65_536));
+          sent += 65_536;
+        }
+      };
+      res.on('drain', fill);
+      fill();
+    };
+    const socket = await dial();
+    socket.write(`GET ${http()} HTTP/1.1\r\n\r\n`);
+    const seen: number[] = [];
+    await until(() => isWaiting && seen.push(sent) > 10 && seen.at(-10) === sent, 'the far side waits');
+    expect(sent).toBeLessThan(16 * 1024 * 1024);
+    socket.destroy();
+    await until(() => outside.open.size === 0, 'the far connection ends');
+  });
+
   verifies('egress:hosted:headers', 'headers of the message, and none of the hop', async () => {
     outside.answer = (_req, res) =>
       void res.writeHead(200, { 'x-kept': 'ü', connection: 'x-hop', 'x-hop': '1', 'set-cookie': ['a=1', 'b=2'] }).end();
@@ -332,6 +355,17 @@ describe('hostile bytes', () => {
       expect(outside.seen).toHaveLength(1);
     });
   }
+
+  verifies('egress:hosted:hostile', 'a change of protocol behind an open request is cut', async () => {
+    outside.answer = () => undefined;
+    const first = `GET ${http()} HTTP/1.1\r\n\r\n`;
+    for (const second of [
+      `GET ${http()} HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`,
+      'CONNECT api.example.test:443 HTTP/1.1\r\n\r\n',
+    ]) {
+      expect(await raw(first + second)).toBe('');
+    }
+  });
 
   verifies('egress:hosted:hostile', 'a pile of requests on one connection is cut', async () => {
     outside.answer = () => undefined;

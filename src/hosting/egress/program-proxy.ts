@@ -1,7 +1,8 @@
-import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Egress } from '../../platform/egress/egress.js';
+import { detached } from './detached-answer.js';
 import { sendOut } from './http-exchange.js';
 import { OutboundRules, type OutboundKind } from './outbound-rules.js';
 import { OutboundDeniedError, OutboundError, outboundErrorOf } from './outbound.errors.js';
@@ -101,9 +102,13 @@ export class ProgramProxy {
     server.on('connection', (socket) => this.keep(socket));
     server.on('drop', () => this.lines.add(`this program has ${socketsMax} connections open, as many as may be.`));
     server.on('clientError', (error, socket) => this.refuseBytes(error, socket));
-    server.on('request', (req, res) => void this.request(req, res));
-    server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => void this.upgrade(req, socket, head));
-    server.on('connect', (req: IncomingMessage, socket: Socket, head: Buffer) => void this.connect(req, socket, head));
+    server.on('request', (req, res) => this.alone(req.socket, () => this.request(req, res)));
+    server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) =>
+      this.alone(socket, () => this.upgrade(req, socket, head)),
+    );
+    server.on('connect', (req: IncomingMessage, socket: Socket, head: Buffer) =>
+      this.alone(socket, () => this.connect(req, socket, head)),
+    );
     return server;
   }
 
@@ -113,21 +118,23 @@ export class ProgramProxy {
     return socket.on('error', () => undefined).once('close', () => this.sockets.delete(socket));
   }
 
-  /** workerd sends a socket's next request after the answer to the last; a pile of them on one socket would have no bound. */
-  private isPiledUp(socket: Duplex, until: ServerResponse): boolean {
-    if (this.busy.has(socket)) {
+  /**
+   * Works on one request of a socket at a time. workerd sends the next one after the answer to the last: a pile of them
+   * would have no bound, and one that changes the protocol would meet a socket that is being written to.
+   */
+  private alone(socket: Socket, work: () => Promise<void>): void {
+    if (this.busy.has(socket) || socket.destroyed) {
       socket.destroy();
-      return true;
+      return;
     }
     this.busy.add(socket);
-    until.once('close', () => this.busy.delete(socket));
-    return socket.destroyed;
+    work().catch(() => socket.destroy());
   }
 
   private async request(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.on('error', () => undefined);
     req.on('error', () => undefined);
-    if (this.isPiledUp(req.socket, res)) return;
+    res.once('close', () => this.busy.delete(req.socket));
     await this.answer(req, res, async () => {
       const url = this.target(req, 'http');
       await this.inPlace(() => sendOut(url, req, res, this.egress, this.limits), url.hostname);
@@ -227,16 +234,6 @@ export class ProgramProxy {
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'The request did not end in time.'];
     return [400, 'The request is not sound HTTP.'];
   }
-}
-
-/** An answer on a socket that the server has let go of, which closes after it. */
-function detached(req: IncomingMessage, socket: Socket): ServerResponse {
-  const res = new ServerResponse(req);
-  res.shouldKeepAlive = false;
-  res.on('error', () => undefined);
-  res.on('finish', () => socket.destroySoon());
-  res.assignSocket(socket);
-  return res;
 }
 
 function hostOf(url: string): string {
