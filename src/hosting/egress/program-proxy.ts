@@ -52,8 +52,8 @@ export class ProgramProxy {
   private readonly lines: RefusalLines;
   /** All sockets of the program, and the far ends of its tunnels. */
   private readonly sockets = new Set<Duplex>();
-  /** Sockets with a request that is not answered yet. */
-  private readonly busy = new WeakSet<Duplex>();
+  /** The last answer on a socket. */
+  private readonly answers = new WeakMap<Duplex, ServerResponse>();
   private isClosed = false;
 
   constructor(
@@ -103,11 +103,11 @@ export class ProgramProxy {
     server.on('drop', () => this.lines.add(`this program has ${socketsMax} connections open, as many as may be.`));
     server.on('clientError', (error, socket) => this.refuseBytes(error, socket));
     server.on('request', (req, res) => this.alone(req.socket, () => this.request(req, res)));
-    server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) =>
-      this.alone(socket, () => this.upgrade(req, socket, head)),
+    server.on('upgrade', (req: IncomingMessage, near: Socket, head: Buffer) =>
+      this.alone(near, () => this.upgrade(req, near, head)),
     );
-    server.on('connect', (req: IncomingMessage, socket: Socket, head: Buffer) =>
-      this.alone(socket, () => this.connect(req, socket, head)),
+    server.on('connect', (req: IncomingMessage, near: Socket, head: Buffer) =>
+      this.alone(near, () => this.connect(req, near, head)),
     );
     return server;
   }
@@ -123,18 +123,14 @@ export class ProgramProxy {
    * would have no bound, and one that changes the protocol would meet a socket that is being written to.
    */
   private alone(socket: Socket, work: () => Promise<void>): void {
-    if (this.busy.has(socket) || socket.destroyed) {
-      socket.destroy();
-      return;
-    }
-    this.busy.add(socket);
-    work().catch(() => socket.destroy());
+    if (socket.destroyed || this.answers.get(socket)?.writableEnded === false) socket.destroy();
+    else work().catch(() => socket.destroy());
   }
 
   private async request(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.on('error', () => undefined);
     req.on('error', () => undefined);
-    res.once('close', () => this.busy.delete(req.socket));
+    this.answers.set(req.socket, res);
     await this.answer(req, res, async () => {
       const url = this.target(req, 'http');
       await this.inPlace(() => sendOut(url, req, res, this.egress, this.limits), url.hostname);
@@ -142,7 +138,7 @@ export class ProgramProxy {
   }
 
   private async upgrade(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
-    const res = detached(req, near);
+    const res = await this.detached(req, near);
     await this.answer(req, res, async () => {
       const url = this.target(req, 'http');
       requireWebSocket(req);
@@ -155,7 +151,7 @@ export class ProgramProxy {
   }
 
   private async connect(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
-    const res = detached(req, near);
+    const res = await this.detached(req, near);
     await this.answer(req, res, async () => {
       const url = this.target(req, 'tcp');
       await this.inPlace(async () => {
@@ -164,6 +160,13 @@ export class ProgramProxy {
         await this.join(res, near, far, head);
       }, url.hostname);
     });
+  }
+
+  /** The last answer may have been heard before its end was noticed here. */
+  private async detached(req: IncomingMessage, near: Socket): Promise<ServerResponse> {
+    const last = this.answers.get(near);
+    if (last && !last.closed) await new Promise((resolve) => last.once('close', resolve));
+    return detached(req, near);
   }
 
   private join(res: ServerResponse, near: Socket, far: Socket, head: Buffer): Promise<void> {
@@ -217,7 +220,7 @@ export class ProgramProxy {
   private refuseBytes(error: NodeJS.ErrnoException, socket: Duplex): void {
     const [status, message] = this.faultOf(error.code ?? '');
     if (status === 431) this.lines.add(message);
-    if (socket.writable && !this.busy.has(socket)) {
+    if (socket.writable && this.answers.get(socket)?.writableEnded !== false) {
       const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: text/plain`;
       socket.write(`${head}\r\ncontent-length: ${message.length + 1}\r\n\r\n${message}\n`);
     }
