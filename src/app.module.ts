@@ -2,6 +2,7 @@ import { Module, type DynamicModule } from '@nestjs/common';
 import { ConfigModule } from './config/config.module.js';
 import type { Env } from './config/env.js';
 import { FrontModule } from './mcp/front/front.module.js';
+import { HostingHostModule } from './hosting/hosting.host.module.js';
 import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
@@ -48,6 +49,9 @@ const api = [
 /** What `worker` processes run. */
 const worker = [ReleasesWorkerModule, AuthWorkerModule];
 
+/** What `host` processes run: programs, and what their owners must do for those who run them. */
+const host = [HostingHostModule];
+
 /** One line per module; the roles of the process say which are loaded. */
 @Module({})
 export class AppModule {
@@ -59,6 +63,7 @@ export class AppModule {
         ...platform,
         ...(env.roles.includes('api') ? api : []),
         ...(env.roles.includes('worker') ? worker : []),
+        ...(env.roles.includes('host') ? host : []),
       ],
     };
   }

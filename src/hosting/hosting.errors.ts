@@ -16,6 +16,21 @@ export class HostingUnavailableError extends HostedFailure {
   override readonly mayHaveRun = false;
 }
 
+/** The host that has the program does not take requests now; it or another one does in a moment. */
+export class HostAwayError extends HostedFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'hosting_unavailable';
+  readonly outcome = 'exception';
+  override readonly mayHaveRun = false;
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+  ) {
+    super(message);
+  }
+}
+
 /** The program does not start; the message holds what it said. */
 export class ProgramStartError extends HostedFailure {
   readonly kind = 'upstream';
