@@ -28,6 +28,8 @@ export type HopFrame =
 
 const KINDS = { h: 0x68, d: 0x64, e: 0x65, f: 0x66 } as const;
 
+const TEXT_KINDS: number[] = [KINDS.h, KINDS.e, KINDS.f];
+
 /** One byte of kind, four of length. */
 const PREFIX_BYTES = 5;
 
@@ -84,8 +86,9 @@ export class FrameReader {
     const bytes = this.taken();
     this.kind = bytes[0] ?? 0;
     this.leftBytes = bytes.readUInt32BE(1);
-    const isText = this.kind === KINDS.h || this.kind === KINDS.f;
-    if (isText && this.leftBytes > HEAD_BYTES_MAX) throw new Error('another process sent a head that is too long');
+    const isData = this.kind === KINDS.d;
+    if (!isData && !TEXT_KINDS.includes(this.kind)) throw new Error('another process sent what is no frame');
+    if (!isData && this.leftBytes > HEAD_BYTES_MAX) throw new Error('another process sent a head that is too long');
     if (this.leftBytes === 0) this.end(Buffer.alloc(0));
     return after;
   }
@@ -113,10 +116,6 @@ export class FrameReader {
         return this.onFrame({ kind: 'failure', failure: JSON.parse(content.toString()) as WiredFailure });
       case KINDS.e:
         return this.onFrame({ kind: 'end' });
-      case KINDS.d:
-        return;
-      default:
-        throw new Error('another process sent what is no frame');
     }
   }
 
