@@ -19,7 +19,7 @@ import type { ProgramRef } from '../../src/hosting/hosting.types.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../src/platform/http/internal-signatures.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { openDoor, type DatabaseDoor } from '../support/database-door.js';
-import { HostedPrograms } from '../support/hosted-programs.mjs';
+import { PlacedPrograms } from '../support/placed-programs.mjs';
 import { ask, begin, programOf, programRef, whoRuns } from '../support/hosting-calls.js';
 import { until } from '../support/until.js';
 import { freePort } from '../support/upstream-net.js';
@@ -37,8 +37,8 @@ let app: TestApp;
 let other: TestApp;
 /** A process without the role `host`. */
 let front: TestApp;
-let programs: HostedPrograms;
-let otherPrograms: HostedPrograms;
+let programs: PlacedPrograms;
+let otherPrograms: PlacedPrograms;
 const children = new Set<ChildProcess>();
 const doors: DatabaseDoor[] = [];
 const folders: string[] = [];
@@ -48,8 +48,8 @@ beforeAll(async () => {
   other = await app.sibling();
   front = await app.sibling({ ROLES: 'api' });
   const { dataDir } = app.env;
-  programs = await new HostedPrograms({ name: 'one', dataDir }).start();
-  otherPrograms = await new HostedPrograms({ name: 'two', dataDir }).start();
+  programs = await new PlacedPrograms({ name: 'one', dataDir }).start();
+  otherPrograms = await new PlacedPrograms({ name: 'two', dataDir }).start();
   await app.get(PlacedHosting).runHere(programs);
   await other.get(PlacedHosting).runHere(otherPrograms);
   await seen(app, other);
@@ -97,7 +97,7 @@ function newFolder(): string {
 async function startProcess(name: string, settings: NodeJS.ProcessEnv = {}) {
   const { env } = app;
   const port = String(await freePort());
-  const child = spawn(process.execPath, [here('../support/hosting-process.mjs'), here('../../dist'), name], {
+  const child = spawn(process.execPath, [here('../support/placed-process.mjs'), here('../../dist'), name], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
@@ -407,7 +407,7 @@ describe('a host that loses the database', () => {
 describe('a host that stops in order', () => {
   verifies('hosting:hosts:stop', 'gives its programs with state to another one, which goes on with it', async () => {
     const leaving = await app.sibling({ RUNTIME_LEASE_MS: '600000' });
-    const own = await new HostedPrograms({ name: 'leaving', dataDir: app.env.dataDir }).start();
+    const own = await new PlacedPrograms({ name: 'leaving', dataDir: app.env.dataDir }).start();
     await leaving.get(PlacedHosting).runHere(own);
     const { id } = leaving.get(HostLease);
     await seen(app, other, leaving);
@@ -477,7 +477,7 @@ describe('the data folder', () => {
 describe('a host that does not say where it is reached', () => {
   verifies('hosting:hosts:unreachable', 'runs programs for itself only', async () => {
     const hidden = await app.sibling({ HOST: '0.0.0.0' });
-    const own = await new HostedPrograms({ name: 'hidden', dataDir: app.env.dataDir }).start();
+    const own = await new PlacedPrograms({ name: 'hidden', dataDir: app.env.dataDir }).start();
     await hidden.get(PlacedHosting).runHere(own);
     await seen(app, other, hidden);
     for (let i = 0; i < 10; i += 1) expect((await whoRuns(front, programRef())).name).not.toBe('hidden');

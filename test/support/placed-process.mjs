@@ -1,9 +1,9 @@
 /**
- * A process of its own that runs programs: `node hosting-process.mjs <dist> <name>`, with the service's settings in its
+ * A process of its own that runs programs: `node placed-process.mjs <dist> <name>`, with the service's settings in its
  * environment. It says `ready` once it listens.
  */
 import { pathToFileURL } from 'node:url';
-import { HostedPrograms } from './hosted-programs.mjs';
+import { PlacedPrograms } from './placed-programs.mjs';
 
 const [dist, name] = process.argv.slice(2);
 const load = (file) => import(pathToFileURL(`${dist}/src/${file}`).href);
@@ -17,7 +17,7 @@ const [{ createApp }, { loadEnv }, { chooseQueueBackend }, { PlacedHosting }] = 
 const env = loadEnv();
 chooseQueueBackend(env);
 const app = await createApp(env, { logger: ['error', 'warn'] });
-const programs = await new HostedPrograms({ name, dataDir: env.dataDir }).start();
+const programs = await new PlacedPrograms({ name, dataDir: env.dataDir }).start();
 await app.listen(env.port, env.host);
 await app.get(PlacedHosting, { strict: false }).runHere(programs);
 process.on('SIGTERM', () => {

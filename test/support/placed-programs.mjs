@@ -1,6 +1,6 @@
 /**
  * Programs for tests of where programs run: an HTTP server on a unix socket in place of a sandbox. Plain JavaScript, since
- * `hosting-process.mjs` runs it too. What keeps state writes its starts and ends into `<data folder>/programs.log`.
+ * `placed-process.mjs` runs it too. What keeps state writes its starts and ends into `<data folder>/programs.log`.
  */
 import { once } from 'node:events';
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -55,7 +55,7 @@ const programs = {
   },
 };
 
-export class HostedPrograms {
+export class PlacedPrograms {
   /** @param {{ name: string, dataDir: string }} options */
   constructor({ name, dataDir }) {
     this.name = name;

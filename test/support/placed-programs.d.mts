@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { LocalHosting } from '../../src/hosting/hosting.js';
 import type { EngineName } from '../../src/hosting/hosting.types.js';
 
-/** See `hosted-programs.mjs`. */
-export class HostedPrograms extends LocalHosting {
+/** See `placed-programs.mjs`. */
+export class PlacedPrograms extends LocalHosting {
   constructor(options: { name: string; dataDir: string });
   readonly name: string;
   stateDir(ownerId: string): string;
