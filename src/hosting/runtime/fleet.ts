@@ -29,7 +29,7 @@ export interface FleetSetting {
   liveMax: number;
   idleMs: number;
   programs: Programs;
-  engineOf(name: EngineName): Engine;
+  engineOf: (name: EngineName) => Engine;
   runDirs: RunDirs;
   /** Below it each owner's sessions have a folder. */
   stateRoot: string;
