@@ -153,7 +153,7 @@ export class HostedPrograms implements ProgramOwner {
       const told = this.told(invocationId);
       return told?.outcome === outcome ? told : undefined;
     };
-    return until(isTold, `the request's outcome is ${outcome}`) as Promise<Trace>;
+    return until(isTold, `the request's outcome is ${outcome}`);
   }
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
