@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
-import { HostedPrograms } from '../support/hosted-programs.js';
+import { HostedPrograms } from '../support/hosted-runtime.js';
 import { NodeEngine } from '../support/node-engine.js';
 import { until } from '../support/until.js';
 
