@@ -2,7 +2,6 @@ import { Module, type DynamicModule } from '@nestjs/common';
 import { ConfigModule } from './config/config.module.js';
 import type { Env } from './config/env.js';
 import { FrontModule } from './mcp/front/front.module.js';
-import { HostingHostModule } from './hosting/hosting.host.module.js';
 import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
@@ -27,7 +26,6 @@ const platform = [
   QueueModule,
   VaultModule,
   EgressModule,
-  HostingModule,
   McpModule,
   BlobsModule,
   HttpModule,
@@ -49,9 +47,6 @@ const api = [
 /** What `worker` processes run. */
 const worker = [ReleasesWorkerModule, AuthWorkerModule];
 
-/** What `host` processes run: programs, and what their owners must do for those who run them. */
-const host = [HostingHostModule];
-
 /** One line per module; the roles of the process say which are loaded. */
 @Module({})
 export class AppModule {
@@ -60,10 +55,10 @@ export class AppModule {
       module: AppModule,
       imports: [
         ConfigModule.forRoot(env),
+        HostingModule.forRoot(env),
         ...platform,
         ...(env.roles.includes('api') ? api : []),
         ...(env.roles.includes('worker') ? worker : []),
-        ...(env.roles.includes('host') ? host : []),
       ],
     };
   }

@@ -30,8 +30,8 @@ export abstract class Hosting implements HostingState {
 /** Programs of this very process. Who calls what runs elsewhere goes through {@link Hosting}. */
 export abstract class LocalHosting extends Hosting {
   /**
-   * Ends every program that keeps state, since another host may start it: new requests are refused with a HostAwayError,
-   * those under way get `graceMs`, then their process is killed. Programs that are wanted again later are started anew.
+   * Ends every program that keeps state, since another host may start it: requests under way get `graceMs`, then their
+   * process is killed. The caller sends no more of them meanwhile; programs that are wanted again later are started anew.
    * Resolves when no such process is left. Never rejects.
    */
   abstract endStateful(graceMs: number): Promise<void>;

@@ -50,8 +50,8 @@ beforeAll(async () => {
   const { dataDir } = app.env;
   programs = await new PlacedPrograms({ name: 'one', dataDir }).start();
   otherPrograms = await new PlacedPrograms({ name: 'two', dataDir }).start();
-  await app.get(PlacedHosting).runHere(programs);
-  await other.get(PlacedHosting).runHere(otherPrograms);
+  await app.get(PlacedHosting).runWith(programs);
+  await other.get(PlacedHosting).runWith(otherPrograms);
   await seen(app, other);
 });
 afterEach(async () => {
@@ -229,9 +229,9 @@ describe('between processes', () => {
       last = otherPrograms.written;
       return isStill;
     }, 'the program waits');
-    expect(otherPrograms.written).toBeLessThan(32 * 1024 * 1024);
+    expect(otherPrograms.written).toBeLessThan(24 * 1024 * 1024);
     asking.controller()?.resume();
-    expect((await asking.answer).text).toHaveLength(64 * 1024 * 1024);
+    expect((await asking.answer).text).toHaveLength(32 * 1024 * 1024);
   });
 
   verifies('hosting:hosts:cancel', 'a caller that leaves is heard of at the far end', async () => {
@@ -408,7 +408,7 @@ describe('a host that stops in order', () => {
   verifies('hosting:hosts:stop', 'gives its programs with state to another one, which goes on with it', async () => {
     const leaving = await app.sibling({ RUNTIME_LEASE_MS: '600000' });
     const own = await new PlacedPrograms({ name: 'leaving', dataDir: app.env.dataDir }).start();
-    await leaving.get(PlacedHosting).runHere(own);
+    await leaving.get(PlacedHosting).runWith(own);
     const { id } = leaving.get(HostLease);
     await seen(app, other, leaving);
     const ref = await placedOn(id ?? '');
@@ -478,7 +478,7 @@ describe('a host that does not say where it is reached', () => {
   verifies('hosting:hosts:unreachable', 'runs programs for itself only', async () => {
     const hidden = await app.sibling({ HOST: '0.0.0.0' });
     const own = await new PlacedPrograms({ name: 'hidden', dataDir: app.env.dataDir }).start();
-    await hidden.get(PlacedHosting).runHere(own);
+    await hidden.get(PlacedHosting).runWith(own);
     await seen(app, other, hidden);
     for (let i = 0; i < 10; i += 1) expect((await whoRuns(front, programRef())).name).not.toBe('hidden');
     const ref = await programOf(hidden, { isStateful: true });

@@ -19,7 +19,7 @@ chooseQueueBackend(env);
 const app = await createApp(env, { logger: ['error', 'warn'] });
 const programs = await new PlacedPrograms({ name, dataDir: env.dataDir }).start();
 await app.listen(env.port, env.host);
-await app.get(PlacedHosting, { strict: false }).runHere(programs);
+await app.get(PlacedHosting, { strict: false }).runWith(programs);
 process.on('SIGTERM', () => {
   void app
     .close()

@@ -44,7 +44,7 @@ const programs = {
     request.resume();
     const piece = Buffer.alloc(64 * 1024, 'x');
     const more = () => {
-      while (runtime.written < 64 * 1024 * 1024) {
+      while (runtime.written < 32 * 1024 * 1024) {
         runtime.written += piece.length;
         if (!response.write(piece)) return;
       }

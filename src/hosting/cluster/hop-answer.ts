@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { ProgramCrashedError } from '../hosting.errors.js';
+import { HostAwayError } from '../hosting.errors.js';
 import { dataPrefix, END_FRAME, failureFrame, headFrame } from './hop-frames.js';
 import type { PlacedHandler } from './placed-handler.js';
 import { toWire } from './wired-failure.js';
@@ -57,10 +57,11 @@ export class HopAnswer implements PlacedHandler {
     this.fail(new Error('nothing was dialled'));
   }
 
-  /** Ends it early: this process stops. */
+  /** This process stops: an event stream that stayed open ends there, as it may at any time. */
   stop(): void {
     const { controller } = this;
-    this.fail(new ProgramCrashedError('The process that runs this program restarts: open the stream again.'));
+    if (this.response.headersSent) this.end(END_FRAME);
+    else this.fail(new HostAwayError('The process that runs this program restarts: open the stream again.', 1));
     controller?.abort(left());
   }
 

@@ -47,8 +47,9 @@ describe('a failure between processes', () => {
       const outcomes = ['exceededCpu', 'exceededMemory', 'exceededWall', 'exceededResponse'] as const;
       return outcomes.map((outcome) => new errors.LimitExceededError(outcome, `Too much: ${outcome}`));
     }
-    if (name === 'HostAwayError') return [new errors.HostAwayError('Away', 15)];
-    return [new (kind as new (message: string) => errors.HostedFailure)(`Says ${name} "é"`)];
+    // Those that take no second argument pass it over.
+    type Kind = new (message: string, retryAfterSeconds: number) => errors.HostedFailure;
+    return [new (kind as Kind)(`Says ${name} "é"`, 15)];
   });
 
   it.each(samples)('arrives as it was: $name $outcome', (failure) => {

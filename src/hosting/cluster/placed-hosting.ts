@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import {
+  Inject,
+  Injectable,
+  Logger,
+  Optional,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+  type OnModuleInit,
+} from '@nestjs/common';
 import type { Dispatcher } from 'undici';
 import { RelayService } from '../../platform/queue/relay.service.js';
-import { Hosting, type LocalHosting } from '../hosting.js';
+import { Hosting, LocalHosting } from '../hosting.js';
 import { HostAwayError, HostingUnavailableError } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramRef } from '../hosting.types.js';
 import { HopSender } from './hop-sender.js';
@@ -29,10 +37,9 @@ const FORGOTTEN_TOPIC = 'hosting.forgotten';
  * renewal of the lease.
  */
 @Injectable()
-export class PlacedHosting extends Hosting implements OnModuleInit, BeforeApplicationShutdown {
+export class PlacedHosting extends Hosting implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('hosting');
   private readonly processId = randomUUID();
-  private local: LocalHosting | null = null;
   private isStopping = false;
 
   constructor(
@@ -42,6 +49,7 @@ export class PlacedHosting extends Hosting implements OnModuleInit, BeforeApplic
     private readonly lease: HostLease,
     private readonly hops: HopSender,
     private readonly relay: RelayService,
+    @Optional() @Inject(LocalHosting) private local: LocalHosting | null,
   ) {
     super();
   }
@@ -55,11 +63,8 @@ export class PlacedHosting extends Hosting implements OnModuleInit, BeforeApplic
     });
   }
 
-  /** Makes this process a host, until it stops. Called before it listens; called again, `local` takes the other's place. */
-  async runHere(local: LocalHosting): Promise<void> {
-    const isHost = this.local !== null;
-    this.local = local;
-    if (isHost) return;
+  async onApplicationBootstrap(): Promise<void> {
+    if (!this.local) return;
     await this.lease.join({
       engines: () => this.engines(),
       joined: () => {
@@ -72,6 +77,13 @@ export class PlacedHosting extends Hosting implements OnModuleInit, BeforeApplic
         await this.local?.endStateful(0);
       },
     });
+  }
+
+  /** Runs programs with `local` from now on, in a process that is a host already. */
+  async runWith(local: LocalHosting): Promise<void> {
+    this.local = local;
+    await this.lease.renewNow();
+    this.directory.changed();
   }
 
   /** Programs with state end first: until then no other host may start them. The others go on while requests drain. */
@@ -147,8 +159,9 @@ export class PlacedHosting extends Hosting implements OnModuleInit, BeforeApplic
   private runLocally(ref: ProgramRef, request: HostedRequest, handler: PlacedHandler): void {
     const { local } = this;
     if (!local) return handler.fail(notHere());
-    if (!ref.isStateful || this.placements.isMine(ref.ownerId)) return local.dispatch(ref, request, handler);
+    if (!ref.isStateful) return local.dispatch(ref, request, handler);
     if (this.isStopping) return handler.fail(notHere());
+    if (this.placements.isMine(ref.ownerId)) return local.dispatch(ref, request, handler);
     this.placements
       .claim(ref.ownerId, () => local.forget(ref.ownerId))
       .then(

@@ -5,6 +5,7 @@ import {
   LimitExceededError,
   ProgramBusyError,
   ProgramCrashedError,
+  ProgramRestingError,
   ProgramStartError,
 } from '../hosting.errors.js';
 
@@ -24,6 +25,7 @@ type Revive = (wired: WiredFailure) => HostedFailure;
 const classes: Record<string, Revive> = {
   HostingUnavailableError: ({ message }) => new HostingUnavailableError(message),
   HostAwayError: ({ message, retryAfterSeconds = 1 }) => new HostAwayError(message, retryAfterSeconds),
+  ProgramRestingError: ({ message, retryAfterSeconds = 1 }) => new ProgramRestingError(message, retryAfterSeconds),
   ProgramStartError: ({ message }) => new ProgramStartError(message),
   ProgramBusyError: ({ message }) => new ProgramBusyError(message),
   ProgramCrashedError: ({ message }) => new ProgramCrashedError(message),
