@@ -40,6 +40,7 @@ const FORGOTTEN_TOPIC = 'hosting.forgotten';
 export class PlacedHosting extends Hosting implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('hosting');
   private readonly processId = randomUUID();
+  private local: LocalHosting | null;
   private isStopping = false;
 
   constructor(
@@ -49,9 +50,10 @@ export class PlacedHosting extends Hosting implements OnModuleInit, OnApplicatio
     private readonly lease: HostLease,
     private readonly hops: HopSender,
     private readonly relay: RelayService,
-    @Optional() @Inject(LocalHosting) private local: LocalHosting | null,
+    @Optional() @Inject(LocalHosting) local?: LocalHosting,
   ) {
     super();
+    this.local = local ?? null;
   }
 
   async onModuleInit(): Promise<void> {
