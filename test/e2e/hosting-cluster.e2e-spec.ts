@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +16,8 @@ import { PlacedHosting } from '../../src/hosting/cluster/placed-hosting.js';
 import { Hosting } from '../../src/hosting/hosting.js';
 import { HostingUnavailableError, LimitExceededError, ProgramStartError } from '../../src/hosting/hosting.errors.js';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
+import { Programs, type ProgramOwner } from '../../src/hosting/programs.js';
+import { Runtime } from '../../src/hosting/runtime/runtime.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../src/platform/http/internal-signatures.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { openDoor, type DatabaseDoor } from '../support/database-door.js';
@@ -434,6 +436,61 @@ describe('the data folder', () => {
       expect((await whoRuns(app, ref)).calls).toBe(2);
     },
     SLOW_MS,
+  );
+});
+
+describe('real programs', () => {
+  verifies(
+    ['hosting:hosts:stop', 'hosting:hosts:share'],
+    'run in one of two processes, and what one with state has in memory ends there before it starts elsewhere',
+    async () => {
+      const dataDir = newFolder();
+      const file = join(dataDir, 'program.mjs');
+      writeFileSync(file, 'let calls = 0; export default { fetch: () => new Response(String((calls += 1))) };');
+      const owner: ProgramOwner = {
+        withProgram: (ref, use) => use({ ref, file, secrets: {}, configSchema: null, egressAllow: null }),
+        traced: () => undefined,
+      };
+      const first = await startApp({ DATA_DIR: dataDir });
+      const second = await first.sibling();
+      for (const each of [first, second]) each.get(Programs).register('release', owner);
+      const live = (each: TestApp) => each.get(Runtime).stats().live;
+      const there = (process: TestApp, ref: ProgramRef) => ask(process, ref, '/').then(({ text }) => text);
+      await until(async () => {
+        for (const each of [first, second]) each.get(HostDirectory).forget();
+        return (await first.get(HostDirectory).live()).length === 2;
+      }, 'both are hosts');
+      const [free, kept] = [await programOf(second), await programOf(second, { isStateful: true })];
+      for (const [i, process] of [first, second, first].entries()) {
+        expect(await there(process, free)).toBe(String(i + 1));
+        expect(await there(process, kept)).toBe(String(i + 1));
+      }
+      expect([live(first), live(second)]).toEqual([0, 2]);
+      const runtime = second.get(Runtime);
+      await second.close();
+      expect(runtime.stats().live).toBe(0);
+      expect(await there(first, kept)).toBe('1');
+      expect(await there(first, free)).toBe('1');
+      await first.close();
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'hosting:hosts:api-only',
+    'are run by a process that serves health and other processes, and nothing else',
+    async () => {
+      const host = await app.sibling({ ROLES: 'host' });
+      await seen(app, other, host);
+      expect((await host.as().get('/health')).status).toBe(200);
+      for (const path of ['/servers', '/connect/acme', '/skills', '/run/acme']) {
+        expect((await host.as(app.operator).get(path)).status).toBe(404);
+      }
+      const answered = await request(app, host.url, host.get(HostLease).id ?? '', programRef(), '/').send();
+      expect(answered.status).toBe(200);
+      await host.close();
+      await seen(app, other);
+    },
   );
 });
 

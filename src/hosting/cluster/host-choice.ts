@@ -21,8 +21,8 @@ export interface Choosing {
  * Where a program runs.
  *
  * Without state: on the first host of its order ({@link ranked}), also when this process is a host itself. A preference for
- * this one would save the hop (some 0.5 ms), and cost the memory and the start of a second copy of every program (23 MB and
- * 80 ms each): with two processes nothing would be shared any more.
+ * this one would save the hop (0.3 to 0.5 ms, `node bench/hosting-hop.mjs`), and cost the memory and the start of a second
+ * copy of every program (23 MB and 80 ms each): with two processes nothing would be shared any more.
  *
  * With state: on the host that has it; while none has, on the first that shares the data folder in which its state lies,
  * and only without one on any other, where it starts empty.
