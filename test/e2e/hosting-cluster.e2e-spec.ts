@@ -13,6 +13,7 @@ import { HostDirectory } from '../../src/hosting/cluster/host-directory.js';
 import { HostLease } from '../../src/hosting/cluster/host-lease.js';
 import type { HopHead } from '../../src/hosting/cluster/hop-frames.js';
 import { PlacedHosting } from '../../src/hosting/cluster/placed-hosting.js';
+import { Placements } from '../../src/hosting/cluster/placements.js';
 import { Hosting } from '../../src/hosting/hosting.js';
 import { HostingUnavailableError, LimitExceededError, ProgramStartError } from '../../src/hosting/hosting.errors.js';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
@@ -291,6 +292,16 @@ describe('programs with state', () => {
       expect(new Set(found.map(({ name }) => name)).size).toBe(1);
       expect(found.map(({ calls }) => calls).sort((a, b) => a - b)).toEqual(found.map((_, i) => i + 1));
       expect(lifeOf(ref)).toEqual([`start ${found[0]?.name}`]);
+    }
+  });
+
+  verifies('hosting:hosts:once', 'are claimed by one host when both want them at the same instant', async () => {
+    const clear = () => Promise.resolve();
+    for (let i = 0; i < 20; i += 1) {
+      const { ownerId } = programRef();
+      const claims = [app, other].map((process) => process.get(Placements).claim(ownerId, clear));
+      expect((await Promise.all(claims)).filter(Boolean)).toHaveLength(1);
+      expect([app, other].filter((process) => process.get(Placements).isMine(ownerId))).toHaveLength(1);
     }
   });
 

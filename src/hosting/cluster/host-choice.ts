@@ -4,7 +4,7 @@ import { HostAwayError, HostingUnavailableError, type HostedFailure } from '../h
 import type { ProgramRef } from '../hosting.types.js';
 import { HostDirectory, type LiveHost } from './host-directory.js';
 import { HostLease } from './host-lease.js';
-import { Placements } from './placements.js';
+import { Placements, type Placement } from './placements.js';
 import { ranked } from './rendezvous.js';
 
 const NOBODY = 'No process of this service runs hosted code: start one with the role `host`.';
@@ -63,7 +63,7 @@ export class HostChoice {
   }
 
   private async chooseWithState(ref: ProgramRef, choosing: Choosing): Promise<LiveHost | null> {
-    const placement = await this.placements.find(ref.ownerId);
+    const placement = await this.placementOf(ref.ownerId);
     if (placement?.hostId) return this.holder(placement.hostId, choosing);
     const hosts = await this.offering(ref, choosing);
     const near = hosts.filter(({ dataId }) => dataId === placement?.dataId);
@@ -73,14 +73,19 @@ export class HostChoice {
     return first.id === this.lease.id ? null : first;
   }
 
+  /** What is known of its place; read anew when the host is none any more, or none yet. */
+  private async placementOf(ownerId: string): Promise<Placement | null> {
+    const known = await this.placements.find(ownerId);
+    if (!known?.hostId || known.hostId === this.lease.id || (await this.hostOf(known.hostId))) return known;
+    this.directory.forget();
+    this.placements.forgetCached(ownerId);
+    return this.placements.find(ownerId);
+  }
+
   private async holder(id: string, { passedOver }: Choosing): Promise<LiveHost | null> {
     if (passedOver.has(id)) throw this.away();
     if (id === this.lease.id) return null;
-    let host = await this.hostOf(id);
-    if (!host) {
-      this.directory.forget();
-      host = await this.hostOf(id);
-    }
+    const host = await this.hostOf(id);
     if (!host) throw this.away();
     if (host.url === null) throw unreachable();
     return host;
