@@ -4,6 +4,7 @@ import { credentials } from './requirements/credentials.js';
 import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
+import { hostingHosts } from './requirements/hosting-hosts.js';
 import { hostedEgress } from './requirements/hosted-egress.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
@@ -44,6 +45,7 @@ export const requirementChapters = [
   servers,
   service,
   uplinks,
+  hostingHosts,
   hostedEgress,
 ] as const;
 
@@ -64,6 +66,7 @@ export const requirements = {
   ...servers,
   ...service,
   ...uplinks,
+  ...hostingHosts,
   ...hostedEgress,
 } as const satisfies Record<string, Requirement>;
 

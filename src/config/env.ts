@@ -355,6 +355,14 @@ export class Env {
   readonly runtimeWithout: Wall[] | null;
 
   @Setting(
+    'RUNTIME_LEASE_MS',
+    integer(600, 600_000),
+    '15000',
+    'After this long without a sign of life of its process, hosted code that keeps sessions is started in another one.',
+  )
+  readonly runtimeLeaseMs: number;
+
+  @Setting(
     'LOG_LEVEL',
     oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
     'info',

@@ -16,12 +16,42 @@ export class HostingUnavailableError extends HostedFailure {
   override readonly mayHaveRun = false;
 }
 
+/** The host that has the program does not take requests now; it or another one does in a moment. */
+export class HostAwayError extends HostedFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'hosting_unavailable';
+  readonly outcome = 'exception';
+  override readonly mayHaveRun = false;
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+  ) {
+    super(message);
+  }
+}
+
 /** The program does not start; the message holds what it said. */
 export class ProgramStartError extends HostedFailure {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
   readonly outcome = 'exception';
   override readonly mayHaveRun = false;
+}
+
+/** The program crashed again and again, and is not started before a moment has passed; the message holds what it said. */
+export class ProgramRestingError extends HostedFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'upstream_error';
+  readonly outcome = 'exception';
+  override readonly mayHaveRun = false;
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+  ) {
+    super(message);
+  }
 }
 
 /** The program answers as many requests as it may; a moment later there is room. */

@@ -82,6 +82,7 @@ const open = new Set([
 
 /** Routes that are answered and not worth a line in the document. */
 const undocumented = [
+  'POST /internal/hosting/{host}',
   'POST /internal/uplink/{connection}/{tunnel}',
   'GET /connect/{namespace}/{connectionId}/mcp',
   'DELETE /connect/{namespace}/{connectionId}/mcp',

@@ -96,6 +96,7 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     connectionId,
     connection: releaseId,
     tunnel: '1',
+    host: releaseId,
     toolPath: 'echo',
     slug: isSkill ? 'review' : server.replace('/', '--'),
     path: isSkill ? 'SKILL.md' : 'mcp',
@@ -403,7 +404,7 @@ describe('a valid key', () => {
       ['/setup/:token', '/setup/connections/:id/:epoch'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
     );
     // Those of the processes among themselves, which hold a secret of their own.
-    const internal = ['POST /internal/uplink/:connection/:tunnel'];
+    const internal = ['POST /internal/hosting/:host', 'POST /internal/uplink/:connection/:tunnel'];
     expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready', ...internal].toSorted());
     const monitored = open.filter((route) => ![...setup, ...internal].includes(nameOf(route)));
     for (const { response } of await walk(monitored, undefined)) expect(response.status).toBe(200);
