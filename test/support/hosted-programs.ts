@@ -6,6 +6,7 @@ import { build } from 'esbuild';
 import type { Dispatcher } from 'undici';
 import type { EngineContext, Instance } from '../../src/hosting/engine.js';
 import type { Program, ProgramLimits, Trace } from '../../src/hosting/hosting.types.js';
+import { loadEnv } from '../../src/config/env.js';
 import { Sandbox } from '../../src/hosting/sandbox/sandbox.js';
 import { WorkerdEngine } from '../../src/hosting/worker/workerd-engine.js';
 
@@ -40,7 +41,7 @@ export class HostedPrograms {
   private readonly running: Instance[] = [];
   private root: Promise<string> | undefined;
 
-  constructor(private readonly engine = new WorkerdEngine(new Sandbox())) {}
+  constructor(private readonly engine = new WorkerdEngine(new Sandbox(loadEnv({})))) {}
 
   /** Starts a module given as its text. */
   async start(module: string, wishes: ProgramWishes = {}): Promise<HostedProgram> {
