@@ -11,6 +11,7 @@ import type { ProgramRef } from '../../src/hosting/hosting.types.js';
 import { RunDirs } from '../../src/hosting/runtime/run-dirs.js';
 import { HostedPrograms, workerdEngine } from '../support/hosted-runtime.js';
 import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 /** Everything a module may do to those around it, by path. */
 const HOSTILE = `
@@ -90,9 +91,8 @@ describe('a program that misbehaves', () => {
   const isAlive = async (ref: ProgramRef) =>
     expect(await hosted.ask(ref)).toMatchObject({ status: 200, body: 'alive' });
 
-  it.each(['/loop', '/regex'])(
-    '%s: is ended with exceededCpu, keeps its lines, and answers the next request',
-    async (path) => {
+  for (const path of ['/loop', '/regex']) {
+    verifies('runtime:limit:cpu', `${path}: is ended, keeps its lines, and answers the next request`, async () => {
       const { ref, answer, told } = await tried(path, 'exceededCpu');
       expect(answer.error).toMatchObject({ name: 'LimitExceededError', outcome: 'exceededCpu' });
       expect(answer.error?.message).toMatch(/let nothing else run for 700 ms|used more than 1000 ms of CPU time/);
@@ -104,17 +104,21 @@ describe('a program that misbehaves', () => {
         await until(() => lines()?.includes('before the loop'), 'the line before the loop is told');
       }
       await isAlive(ref);
+    });
+  }
+
+  verifies(
+    'runtime:limit:cpu',
+    'loops behind its answer: the answer counts, and its record says what followed',
+    async () => {
+      const { answer, told, ref } = await tried('/late-loop', 'exceededCpu');
+      expect(answer).toMatchObject({ status: 200, body: 'answered', error: null });
+      expect(told.exceptions).toMatchObject([{ name: 'LimitExceededError' }]);
+      await isAlive(ref);
     },
   );
 
-  it('loops behind its answer: the answer counts, and its record says what followed', async () => {
-    const { answer, told, ref } = await tried('/late-loop', 'exceededCpu');
-    expect(answer).toMatchObject({ status: 200, body: 'answered', error: null });
-    expect(told.exceptions).toMatchObject([{ name: 'LimitExceededError' }]);
-    await isAlive(ref);
-  });
-
-  it('floods itself with microtasks: is ended for its CPU time or its memory', async () => {
+  verifies('runtime:limit:cpu', 'floods itself with microtasks: is ended for its CPU time or its memory', async () => {
     const ref = await hosted.add(HOSTILE);
     const answer = await hosted.ask(ref, '/microtasks');
     expect(['exceededCpu', 'exceededMemory']).toContain(answer.error?.outcome);
@@ -122,19 +126,19 @@ describe('a program that misbehaves', () => {
     await isAlive(ref);
   });
 
-  it('lets others run, but never ends: is ended for its CPU time', async () => {
+  verifies('runtime:limit:cpu', 'lets others run, but never ends: is ended for its CPU time', async () => {
     const { answer, told } = await tried('/polite-loop', 'exceededCpu');
     expect(answer.error?.message).toContain('used more than 1000 ms of CPU time');
     expect(told.cpuMs).toBeGreaterThan(1_000);
   });
 
-  it('fills its heap: is ended with exceededMemory', async () => {
+  verifies('runtime:limit:memory', 'fills its heap: is ended with exceededMemory', async () => {
     const { ref, answer } = await tried('/heap', 'exceededMemory');
     expect(answer.error?.message).toContain('64 MB of memory');
     await isAlive(ref);
   });
 
-  it('fills its memory with buffers: is held back or ended', async () => {
+  verifies('runtime:limit:memory', 'fills its memory with buffers: is held back or ended', async () => {
     const ref = await hosted.add(HOSTILE);
     const answer = await hosted.ask(ref, '/buffers');
     const told = await until(
@@ -156,7 +160,7 @@ describe('a program that misbehaves', () => {
     expect(hosted.told(invocationId)?.outcome).toBeUndefined();
   });
 
-  it('answers without end: the answer is cut', async () => {
+  verifies('runtime:limit:response', 'answers without end: the answer is cut', async () => {
     const { ref, answer, told } = await tried('/large', 'exceededResponse');
     expect(answer.status).toBe(200);
     expect(answer.body.length).toBeLessThanOrEqual(1_048_576);
@@ -165,26 +169,30 @@ describe('a program that misbehaves', () => {
     expect(hosted.runtime.stats().inFlight).toBeLessThanOrEqual(1);
   });
 
-  it('throws: its own view of the end counts', async () => {
+  verifies('runtime:request:record', 'throws: its own view of the end counts', async () => {
     const { answer, told } = await tried('/throw', 'exception');
     expect(answer.status).toBe(500);
     expect(told.exceptions).toMatchObject([{ name: 'TypeError', message: 'not today' }]);
   });
 
-  it('gets more requests than it may answer at once: the rest is refused at once', async () => {
-    const ref = await hosted.add(HOSTILE);
-    await hosted.ask(ref);
-    const answers = await Promise.all(Array.from({ length: 100 }, () => hosted.ask(ref, '/slow?ms=300')));
-    const refused = answers.filter(({ error }) => error);
-    expect(refused.length).toBe(92);
-    for (const { error, invocationId } of refused) {
-      expect(error).toMatchObject({ name: 'ProgramBusyError', mayHaveRun: false, retryAfterSeconds: 1 });
-      expect(hosted.told(invocationId)?.outcome).toBe('exception');
-    }
-    expect(answers.filter(({ body }) => body === 'slow')).toHaveLength(8);
-  });
+  verifies(
+    'runtime:limit:concurrency',
+    'gets more requests than it may answer at once: the rest is refused at once',
+    async () => {
+      const ref = await hosted.add(HOSTILE);
+      await hosted.ask(ref);
+      const answers = await Promise.all(Array.from({ length: 100 }, () => hosted.ask(ref, '/slow?ms=300')));
+      const refused = answers.filter(({ error }) => error);
+      expect(refused.length).toBe(92);
+      for (const { error, invocationId } of refused) {
+        expect(error).toMatchObject({ name: 'ProgramBusyError', mayHaveRun: false, retryAfterSeconds: 1 });
+        expect(hosted.told(invocationId)?.outcome).toBe('exception');
+      }
+      expect(answers.filter(({ body }) => body === 'slow')).toHaveLength(8);
+    },
+  );
 
-  it('loses its client: the request is canceled', async () => {
+  verifies('runtime:request:canceled', 'loses its client: the request is canceled', async () => {
     const ref = await hosted.add(HOSTILE);
     const exchange = hosted.request(ref, '/hold');
     await exchange.head;
@@ -199,18 +207,22 @@ describe('a program that misbehaves', () => {
     expect(body).toBe('0');
   });
 
-  it('takes the requests beside it along: they hear that it was not their fault, and may try again', async () => {
-    const ref = await hosted.add(HOSTILE);
-    const innocent = hosted.ask(ref, '/slow?ms=20000');
-    expect(await hosted.ask(ref)).toMatchObject({ body: 'alive' });
-    const guilty = await hosted.ask(ref, '/loop');
-    expect(guilty.error?.outcome).toBe('exceededCpu');
-    expect((await innocent).error).toMatchObject({ name: 'ProgramCrashedError', outcome: 'exception' });
-    expect((await innocent).error?.message).toContain('another request');
-    await isAlive(ref);
-  });
+  verifies(
+    'runtime:limit:cpu-bystanders',
+    'takes the requests beside it along: they hear that it was not their fault, and may try again',
+    async () => {
+      const ref = await hosted.add(HOSTILE);
+      const innocent = hosted.ask(ref, '/slow?ms=20000');
+      expect(await hosted.ask(ref)).toMatchObject({ body: 'alive' });
+      const guilty = await hosted.ask(ref, '/loop');
+      expect(guilty.error?.outcome).toBe('exceededCpu');
+      expect((await innocent).error).toMatchObject({ name: 'ProgramCrashedError', outcome: 'exception' });
+      expect((await innocent).error?.message).toContain('another request');
+      await isAlive(ref);
+    },
+  );
 
-  it('has kept no neighbour from answering', async () => {
+  verifies('runtime:limit:neighbours', 'has kept no neighbour from answering', async () => {
     isOver = true;
     await neighbours;
     expect(neighbourAnswers).toBeGreaterThan(500);
@@ -222,21 +234,25 @@ describe('a program that misbehaves', () => {
 });
 
 describe('programs in workerd', () => {
-  it('that wait for what never comes are cancelled by workerd, or ended after the time of a request', async () => {
-    const hosted = await HostedPrograms.start(workerdEngine(), { RUNTIME_WALL_MS: '1000' });
-    const ref = await hosted.add(HOSTILE);
-    await until(async () => (await hosted.ask(ref)).error === null, 'it runs');
-    const { error, invocationId } = await hosted.ask(ref, '/forever');
-    expect(error).toMatchObject({ name: 'LimitExceededError', message: expect.stringContaining('within 1000 ms') });
-    const told = await hosted.toldOutcome(invocationId, 'exceededWall');
-    expect(told.wallMs).toBeGreaterThanOrEqual(990);
-    const hung = await hosted.ask(ref, '/never');
-    const ended = await until(() => hosted.told(hung.invocationId)?.outcome, 'it is told');
-    expect(['exception', 'exceededWall']).toContain(ended);
-    await hosted.close();
-  });
+  verifies(
+    'runtime:limit:wall',
+    'that wait for what never comes are cancelled by workerd, or ended after the time of a request',
+    async () => {
+      const hosted = await HostedPrograms.start(workerdEngine(), { RUNTIME_WALL_MS: '1000' });
+      const ref = await hosted.add(HOSTILE);
+      await until(async () => (await hosted.ask(ref)).error === null, 'it runs');
+      const { error, invocationId } = await hosted.ask(ref, '/forever');
+      expect(error).toMatchObject({ name: 'LimitExceededError', message: expect.stringContaining('within 1000 ms') });
+      const told = await hosted.toldOutcome(invocationId, 'exceededWall');
+      expect(told.wallMs).toBeGreaterThanOrEqual(990);
+      const hung = await hosted.ask(ref, '/never');
+      const ended = await until(() => hosted.told(hung.invocationId)?.outcome, 'it is told');
+      expect(['exception', 'exceededWall']).toContain(ended);
+      await hosted.close();
+    },
+  );
 
-  it('swap under load without losing a request', async () => {
+  verifies('runtime:swap:lossless', 'swap under load without losing a request', async () => {
     const hosted = await HostedPrograms.start(workerdEngine());
     const code = (name: string) => `export default { fetch: () => new Response('${name}') }`;
     const first = await hosted.add(code('0'));
@@ -261,7 +277,7 @@ describe('programs in workerd', () => {
     await hosted.close();
   });
 
-  it('live by the hundred, and end with the service', async () => {
+  verifies('runtime:live:hundred', 'live by the hundred, and end with the service', async () => {
     const hosted = await HostedPrograms.start(workerdEngine());
     const refs = await Promise.all(
       Array.from({ length: 100 }, (_, name) => hosted.add(`export default { fetch: () => new Response('${name}') }`)),
@@ -278,7 +294,7 @@ describe('programs in workerd', () => {
 });
 
 describe('the service killed with SIGKILL', () => {
-  it('leaves no process, and the next start removes its folders', async () => {
+  verifies('runtime:stop:killed', 'leaves no process, and the next start removes its folders', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'slipway-killed-'));
     const file = join(folder, 'module.mjs');
     await writeFile(file, HOSTILE);

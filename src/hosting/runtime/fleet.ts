@@ -56,6 +56,11 @@ export class Fleet {
     return [...this.programs];
   }
 
+  /** How many programs are looked after: those at work, and those that were just now. */
+  get watched(): number {
+    return this.watchdog.count;
+  }
+
   /**
    * The program for a request, started if it does not run.
    *

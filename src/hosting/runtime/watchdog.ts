@@ -25,6 +25,11 @@ export class Watchdog {
   private readonly watches = new Map<LiveProgram, Watch>();
   private timer: NodeJS.Timeout | undefined;
 
+  /** How many programs it looks after. */
+  get count(): number {
+    return this.watches.size;
+  }
+
   watch(program: LiveProgram): void {
     if (!this.watches.has(program)) this.watches.set(program, new Watch(program));
     this.timer ??= setInterval(() => this.tick(), TICK_MS).unref();
@@ -74,12 +79,13 @@ class Watch {
     const { calls, figures, limits, instance } = program;
     if (!instance || !program.isAtWork || !calls.meter) return false;
     const share = calls.meter.settle();
+    const isQuiet = calls.count === 0 && performance.now() - calls.idleSince > AFTER_MS && share < AWAKE_SHARE;
+    if (isQuiet && this.silence === null) return this.isAsking;
     const over = calls.over(limits.cpuMs);
     if (over || calls.meter.besideMs > limits.cpuMs) program.kill('cpu', over);
     else if ((figures?.anonMb() ?? 0) > limits.memoryMb + MEMORY_BASE_MB) program.kill('memory', null);
     else if (!this.isAsking) void this.ask(instance);
-    const isQuiet = calls.count === 0 && performance.now() - calls.idleSince > AFTER_MS;
-    return !isQuiet || this.silence !== null || this.isAsking || share > AWAKE_SHARE;
+    return true;
   }
 
   private async ask(instance: Instance): Promise<void> {
