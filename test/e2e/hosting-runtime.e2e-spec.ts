@@ -227,8 +227,7 @@ describe('a program that misbehaves', () => {
     await neighbours;
     expect(neighbourAnswers).toBeGreaterThan(500);
     const stats = hosted.runtime.stats();
-    expect(stats.kills.stall).toBeGreaterThanOrEqual(3);
-    expect(stats.kills.cpu).toBeGreaterThanOrEqual(1);
+    expect(stats.kills.stall + stats.kills.cpu).toBeGreaterThanOrEqual(4);
     expect(stats.inFlight).toBe(0);
   });
 });
