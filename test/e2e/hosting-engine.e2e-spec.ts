@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -167,6 +167,21 @@ describe('a factory of MCP servers', () => {
   });
 });
 
+describe('a server of version 2 of the SDK', () => {
+  it('answers like one of version 1', async () => {
+    const program = await programs.start(
+      await bundled(`
+        import { McpServer } from '@modelcontextprotocol/server';
+        export default () => {
+          const server = new McpServer({ name: 'two', version: '1.0.0' });
+          server.registerTool('hi', {}, async () => ({ content: [{ type: 'text', text: '"hello"' }] }));
+          return server;
+        };`),
+    );
+    expect(await call(program, 'hi')).toBe('hello');
+  });
+});
+
 describe('a stateful server', () => {
   let server: string;
 
@@ -218,6 +233,39 @@ describe('a stateful server', () => {
       const { status, reply } = await rpc(program, 'tools/list', {}, { headers });
       expect([status, reply.error.code]).toEqual([404, -32001]);
     }
+  });
+
+  it('has an event stream for each session', async () => {
+    const program = await programs.start(server, { isStateful: true });
+    const headers = { ...(await opened(program)), accept: 'text/event-stream' };
+    const { statusCode, body } = await program.dispatcher.request({
+      origin: 'http://x',
+      path: '/',
+      method: 'GET',
+      headers,
+    });
+    expect(statusCode).toBe(200);
+    expect(await call(program, 'count', { headers: { 'mcp-session-id': headers['mcp-session-id'] } })).toMatchObject({
+      count: 1,
+    });
+    body.on('error', () => undefined).destroy();
+  });
+
+  it('ends a session that a new version of the code does not take up, so that its client opens another', async () => {
+    const ownerId = crypto.randomUUID();
+    const first = await programs.start(server, { isStateful: true, ownerId });
+    const session = await opened(first);
+    await first.stop(2_000);
+    const second = await programs.start(
+      "export const stateful = true; export default () => { throw new Error('new'); };",
+      {
+        isStateful: true,
+        ownerId,
+      },
+    );
+    const { status } = await rpc(second, 'tools/list', {}, { headers: session });
+    expect(status).toBe(404);
+    await until(() => second.traces.some(({ exceptions }) => exceptions[0]?.message === 'new'), 'its author hears why');
   });
 
   it('hears messages its HTTP handler sends to a session, and none that a caller makes up', async () => {
@@ -296,6 +344,23 @@ describe('a worker with a fetch handler', () => {
     );
     await ask(program, { path: '/later' });
     await until(() => program.traces.some(({ lines }) => lines[0]?.message === 'done'), 'the rest was done');
+  });
+});
+
+describe('the account of a program', () => {
+  it('is its own for every owner, without rights, in a network without a way out', async () => {
+    const [one, other] = [await programs.start(worker('x: () => 1')), await programs.start(worker('x: () => 1'))];
+    const seen = async ({ pid }: HostedProgram) => {
+      const status = await readFile(`/proc/${pid}/status`, 'utf8');
+      const network = await readlink(`/proc/${pid}/ns/net`);
+      const field = (name: string) => new RegExp(`^${name}:\\t(\\S+)`, 'm').exec(status)?.[1];
+      return { uid: field('Uid'), rights: field('CapBnd'), noNew: field('NoNewPrivs'), network };
+    };
+    const [first, second] = [await seen(one), await seen(other)];
+    expect(first).toMatchObject({ rights: '0000000000000000', noNew: '1' });
+    expect(first.network).not.toBe(second.network);
+    expect(first.network).not.toBe(await readlink('/proc/self/ns/net'));
+    if (process.getuid?.() === 0) expect(new Set([first.uid, second.uid, '0']).size).toBe(3);
   });
 });
 
