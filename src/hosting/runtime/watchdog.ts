@@ -1,6 +1,5 @@
 import { Logger } from '@nestjs/common';
 import type { Instance } from '../engine.js';
-import type { KillReason } from './endings.js';
 import type { HostedCall } from './hosted-call.js';
 import type { LiveProgram } from './live-program.js';
 import type { CpuFigures } from './process-figures.js';
@@ -11,8 +10,8 @@ const TICK_MS = 250;
 const AFTER_MS = 3_000;
 const AWAKE_SHARE = 0.1;
 
-/** What a program takes besides what its code allocates: 22 MB with an MCP server loaded, and room for collections. */
-const MEMORY_BASE_MB = 96;
+/** What a program may take besides what its code allocates: 18 MB at rest, garbage and buffers of workerd under load. */
+const MEMORY_BASE_MB = 128;
 
 /** Code that lets nothing run is ended after so many times the patience, however little CPU it got meanwhile. */
 const PATIENCE_MAX = 3;
@@ -83,7 +82,7 @@ class Watch {
     const isQuiet = calls.count === 0 && performance.now() - calls.idleSince > AFTER_MS && share < AWAKE_SHARE;
     if (isQuiet && this.silence === null) return this.isAsking;
     const over = calls.over(limits.cpuMs);
-    if (over || calls.meter.besideMs > limits.cpuMs) this.kill('cpu', over);
+    if (over || calls.meter.besideMs > limits.cpuMs) program.kill('cpu', over);
     else if ((figures?.anonMb() ?? 0) > limits.memoryMb + MEMORY_BASE_MB) program.kill('memory', null);
     else if (!this.isAsking) void this.ask(instance);
     return true;
@@ -99,17 +98,10 @@ class Watch {
       this.lastSign = asked.since;
     } catch {
       this.silence ??= asked;
-      if (program.isAtWork && this.isStalled(this.silence, asked.since)) this.kill('stall', this.mostLikely());
+      if (program.isAtWork && this.isStalled(this.silence, asked.since)) program.kill('stall', this.mostLikely());
     } finally {
       this.isAsking = false;
     }
-  }
-
-  /** One that is at the end of its memory spends its time on collections: then it is that what is wrong. */
-  private kill(reason: KillReason, guilty: HostedCall | null): void {
-    const { figures, limits } = this.program;
-    const isFull = (figures?.anonMb() ?? 0) > limits.memoryMb;
-    this.program.kill(isFull ? 'memory' : reason, guilty);
   }
 
   /**
