@@ -6,6 +6,7 @@ import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { hostingHosts } from './requirements/hosting-hosts.js';
 import { hostedEgress } from './requirements/hosted-egress.js';
+import { hostingRuntime } from './requirements/hosting-runtime.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
 import { servers } from './requirements/servers.js';
@@ -47,6 +48,7 @@ export const requirementChapters = [
   uplinks,
   hostingHosts,
   hostedEgress,
+  hostingRuntime,
 ] as const;
 
 /**
@@ -68,6 +70,7 @@ export const requirements = {
   ...uplinks,
   ...hostingHosts,
   ...hostedEgress,
+  ...hostingRuntime,
 } as const satisfies Record<string, Requirement>;
 
 /** The id of a requirement. A test that cites any other does not compile. */

@@ -7,6 +7,7 @@ import type { ProgramRef } from '../../src/hosting/hosting.types.js';
 import { HostedPrograms } from '../support/hosted-runtime.js';
 import { NodeEngine } from '../support/node-engine.js';
 import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 /** Says its name; waits, streams, dies or prints as the path asks. */
 const program = (name: string) => `
@@ -38,23 +39,31 @@ afterEach(() => hosted.close());
 const live = () => hosted.runtime.stats().live;
 
 describe('a program is started', () => {
-  it('by the first request, once for all that come together, and every answer is its own', async () => {
-    await start();
-    const ref = await hosted.add(program('a'));
-    const answers = await Promise.all(Array.from({ length: 20 }, () => hosted.ask(ref)));
-    for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: 'a', error: null });
-    expect(engine.started).toEqual([ref.id]);
-    expect(hosted.runtime.stats()).toMatchObject({ live: 1, starting: 0, inFlight: 0, starts: 1, crashes: 0 });
-  });
+  verifies(
+    'runtime:start:single-flight',
+    'by the first request, once for all that come together, and every answer is its own',
+    async () => {
+      await start();
+      const ref = await hosted.add(program('a'));
+      const answers = await Promise.all(Array.from({ length: 20 }, () => hosted.ask(ref)));
+      for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: 'a', error: null });
+      expect(engine.started).toEqual([ref.id]);
+      expect(hosted.runtime.stats()).toMatchObject({ live: 1, starting: 0, inFlight: 0, starts: 1, crashes: 0 });
+    },
+  );
 
-  it('and what it prints while it loads belongs to the request that waits for it', async () => {
-    await start();
-    const ref = await hosted.add(program('a'));
-    const { invocationId } = await hosted.ask(ref);
-    expect(hosted.told(invocationId)?.lines.map(({ message }) => message)).toEqual(['loaded a']);
-  });
+  verifies(
+    'runtime:start:lines',
+    'and what it prints while it loads belongs to the request that waits for it',
+    async () => {
+      await start();
+      const ref = await hosted.add(program('a'));
+      const { invocationId } = await hosted.ask(ref);
+      expect(hosted.told(invocationId)?.lines.map(({ message }) => message)).toEqual(['loaded a']);
+    },
+  );
 
-  it('or a record of its own tells it, when no request waits', async () => {
+  verifies('runtime:start:lines', 'or a record of its own tells it, when no request waits', async () => {
     await start();
     const old = await hosted.add(program('a'));
     await hosted.ask(old);
@@ -64,7 +73,7 @@ describe('a program is started', () => {
     expect(own?.invocationId).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it('and what keeps it from starting is told, with what it said', async () => {
+  verifies('runtime:start:failure', 'and what keeps it from starting is told, with what it said', async () => {
     await start();
     const ref = await hosted.add('throw new Error("no database"); export default () => {};');
     const { error, invocationId } = await hosted.ask(ref);
@@ -78,7 +87,7 @@ describe('a program is started', () => {
 });
 
 describe('a request', () => {
-  it('streams both ways', async () => {
+  verifies('runtime:request:streams', 'streams both ways', async () => {
     await start();
     const ref = await hosted.add(program('a'));
     const body = new Readable({ read: () => undefined });
@@ -91,7 +100,7 @@ describe('a request', () => {
     expect(await exchange.answer).toMatchObject({ status: 200, body: 'one two', error: null });
   });
 
-  it('stops the program from sending while its reader takes nothing', async () => {
+  verifies('runtime:request:streams', 'stops the program from sending while its reader takes nothing', async () => {
     await start();
     const ref = await hosted.add(`export default (request, response) => {
       let sent = 0;
@@ -118,30 +127,37 @@ describe('a request', () => {
     expect(bytes).toBeGreaterThanOrEqual(8e6);
   });
 
-  it('brings its invocation along, and without a valid one gets its own and a record', async () => {
-    await start();
-    const ref = await hosted.add(program('a'));
-    const given = await hosted.ask(ref, '/headers?key=secret', {
-      headers: { connection: 'x-a', 'x-a': '1', 'x-slipway-internal': '1' },
-    });
-    const seen = JSON.parse(given.body) as Record<string, string>;
-    expect(seen).toMatchObject({ 'x-slipway-invocation': given.invocationId, host: 'program' });
-    expect(seen).not.toHaveProperty('x-a');
-    expect(seen).not.toHaveProperty('x-slipway-internal');
-    expect(hosted.told(given.invocationId)?.request).toBeUndefined();
+  verifies(
+    ['runtime:request:headers', 'runtime:request:record'],
+    'brings its invocation along, and without a valid one gets its own and a record',
+    async () => {
+      await start();
+      const ref = await hosted.add(program('a'));
+      const given = await hosted.ask(ref, '/headers?key=secret', {
+        headers: { connection: 'x-a', 'x-a': '1', 'x-slipway-internal': '1' },
+      });
+      const seen = JSON.parse(given.body) as Record<string, string>;
+      expect(seen).toMatchObject({ 'x-slipway-invocation': given.invocationId, host: 'program' });
+      expect(seen).not.toHaveProperty('x-a');
+      expect(seen).not.toHaveProperty('x-slipway-internal');
+      expect(hosted.told(given.invocationId)?.request).toBeUndefined();
 
-    const headers = { 'x-slipway-invocation': 'forged', 'x-slipway-rpc-method': 'tools/list' };
-    const own = JSON.parse((await hosted.ask(ref, '/headers?key=secret', { headers })).body) as Record<string, string>;
-    expect(own['x-slipway-invocation']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
-    expect(own).not.toHaveProperty('x-slipway-rpc-method');
-    expect(hosted.told(own['x-slipway-invocation'] ?? '')).toMatchObject({
-      request: { method: 'GET', path: '/headers', status: 200, rpcMethod: 'tools/list' },
-      lines: [],
-      exceptions: [],
-    });
-  });
+      const headers = { 'x-slipway-invocation': 'forged', 'x-slipway-rpc-method': 'tools/list' };
+      const own = JSON.parse((await hosted.ask(ref, '/headers?key=secret', { headers })).body) as Record<
+        string,
+        string
+      >;
+      expect(own['x-slipway-invocation']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+      expect(own).not.toHaveProperty('x-slipway-rpc-method');
+      expect(hosted.told(own['x-slipway-invocation'] ?? '')).toMatchObject({
+        request: { method: 'GET', path: '/headers', status: 200, rpcMethod: 'tools/list' },
+        lines: [],
+        exceptions: [],
+      });
+    },
+  );
 
-  it('of a client that leaves is canceled at the program', async () => {
+  verifies('runtime:request:canceled', 'of a client that leaves is canceled at the program', async () => {
     await start();
     const ref = await hosted.add(program('a'));
     const exchange = hosted.request(ref, '/hold');
@@ -164,7 +180,22 @@ describe('a request', () => {
 });
 
 describe('programs make room', () => {
-  it('when nobody calls them for a while', async () => {
+  verifies(
+    'runtime:live:hundred',
+    'and are looked after while they work and shortly after, not while they are idle',
+    async () => {
+      await start();
+      const ref = await hosted.add(program('a'));
+      const held = hosted.request(ref, '/wait?ms=500');
+      await held.head;
+      expect(hosted.runtime.stats().watched).toBe(1);
+      await held.answer;
+      await until(() => hosted.runtime.stats().watched === 0, 'the idle program is left alone');
+      expect(live()).toBe(1);
+    },
+  );
+
+  verifies('runtime:stop:idle', 'when nobody calls them for a while', async () => {
     await start({ RUNTIME_IDLE_MS: '300' });
     const ref = await hosted.add(program('a'));
     await hosted.ask(ref);
@@ -173,7 +204,7 @@ describe('programs make room', () => {
     expect(hosted.runtime.stats().starts).toBe(2);
   });
 
-  it('for others: the one idle longest goes, one at work never', async () => {
+  verifies('runtime:stop:room', 'for others: the one idle longest goes, one at work never', async () => {
     await start({ RUNTIME_LIVE_MAX: '3' });
     const [busy, first, second, third] = (await Promise.all(
       ['busy', 'first', 'second', 'third'].map((name) => hosted.add(program(name))),
@@ -197,34 +228,38 @@ describe('programs make room', () => {
 });
 
 describe('a new version', () => {
-  it('takes over under load without losing a request, and the old one ends its own first', async () => {
-    await start();
-    const old = await hosted.add(program('old'));
-    await hosted.ask(old);
-    const next = await hosted.add(program('new'), { of: old });
-    const long = hosted.request(old, '/wait?ms=1500');
-    await long.head;
-    let isSwapped = false;
-    const bodies: string[] = [];
-    const callers = Array.from({ length: 8 }, async () => {
-      for (let after = 0; after < 20; after += isSwapped ? 1 : 0) {
-        const answer = await hosted.ask(old);
-        if (answer.error) throw answer.error;
-        bodies.push(answer.body);
-      }
-    });
-    await hosted.runtime.current(next);
-    isSwapped = true;
-    await Promise.all(callers);
-    expect(new Set(bodies)).toEqual(new Set(['old', 'new']));
-    expect(bodies.at(-1)).toBe('new');
-    expect(live()).toBe(2);
-    expect(await long.answer).toMatchObject({ body: 'begun old', error: null });
-    await until(() => live() === 1, 'the old version is gone');
-    expect(engine.started).toEqual([old.id, next.id]);
-  });
+  verifies(
+    'runtime:swap:lossless',
+    'takes over under load without losing a request, and the old one ends its own first',
+    async () => {
+      await start();
+      const old = await hosted.add(program('old'));
+      await hosted.ask(old);
+      const next = await hosted.add(program('new'), { of: old });
+      const long = hosted.request(old, '/wait?ms=1500');
+      await long.head;
+      let isSwapped = false;
+      const bodies: string[] = [];
+      const callers = Array.from({ length: 8 }, async () => {
+        for (let after = 0; after < 20; after += isSwapped ? 1 : 0) {
+          const answer = await hosted.ask(old);
+          if (answer.error) throw answer.error;
+          bodies.push(answer.body);
+        }
+      });
+      await hosted.runtime.current(next);
+      isSwapped = true;
+      await Promise.all(callers);
+      expect(new Set(bodies)).toEqual(new Set(['old', 'new']));
+      expect(bodies.at(-1)).toBe('new');
+      expect(live()).toBe(2);
+      expect(await long.answer).toMatchObject({ body: 'begun old', error: null });
+      await until(() => live() === 1, 'the old version is gone');
+      expect(engine.started).toEqual([old.id, next.id]);
+    },
+  );
 
-  it('of one that keeps sessions starts only when the old one is gone', async () => {
+  verifies('runtime:swap:stateful', 'of one that keeps sessions starts only when the old one is gone', async () => {
     await start();
     const old = await hosted.add(program('old'), { isStateful: true });
     await hosted.ask(old);
@@ -249,7 +284,7 @@ describe('a new version', () => {
     await until(() => live() === 1, 'the old version is gone');
   });
 
-  it('does not let an owner have more than two programs', async () => {
+  verifies('runtime:swap:bounded', 'does not let an owner have more than two programs', async () => {
     await start();
     const first = await hosted.add(program('1'));
     const answers = [];
@@ -271,24 +306,28 @@ describe('a new version', () => {
 });
 
 describe('a program that crashes', () => {
-  it('ends its requests with what it said, is started again by the next, and rests when it keeps crashing', async () => {
-    await start();
-    const ref = await hosted.add(program('a'));
-    await hosted.ask(ref);
-    const dead = await hosted.ask(ref, '/die');
-    expect(dead.error).toMatchObject({ name: 'ProgramCrashedError', mayHaveRun: true });
-    expect(dead.error?.message).toContain('last words of a');
-    expect(hosted.told(dead.invocationId)).toMatchObject({
-      outcome: 'exception',
-      exceptions: [{ name: 'ProgramCrashedError' }],
-    });
-    await hosted.ask(ref, '/die');
-    const resting = await hosted.ask(ref);
-    expect(resting.error).toMatchObject({ name: 'ProgramRestingError', retryAfterSeconds: 1, mayHaveRun: false });
-    expect(await until(async () => (await hosted.ask(ref)).body === 'a', 'it runs again')).toBe(true);
-    expect(await hosted.ask(ref, '/die')).toMatchObject({ error: { name: 'ProgramCrashedError' } });
-    expect(await hosted.ask(ref)).toMatchObject({ body: 'a' });
-  });
+  verifies(
+    'runtime:crash:back-off',
+    'ends its requests with what it said, is started again by the next, and rests when it keeps crashing',
+    async () => {
+      await start();
+      const ref = await hosted.add(program('a'));
+      await hosted.ask(ref);
+      const dead = await hosted.ask(ref, '/die');
+      expect(dead.error).toMatchObject({ name: 'ProgramCrashedError', mayHaveRun: true });
+      expect(dead.error?.message).toContain('last words of a');
+      expect(hosted.told(dead.invocationId)).toMatchObject({
+        outcome: 'exception',
+        exceptions: [{ name: 'ProgramCrashedError' }],
+      });
+      await hosted.ask(ref, '/die');
+      const resting = await hosted.ask(ref);
+      expect(resting.error).toMatchObject({ name: 'ProgramRestingError', retryAfterSeconds: 1, mayHaveRun: false });
+      expect(await until(async () => (await hosted.ask(ref)).body === 'a', 'it runs again')).toBe(true);
+      expect(await hosted.ask(ref, '/die')).toMatchObject({ error: { name: 'ProgramCrashedError' } });
+      expect(await hosted.ask(ref)).toMatchObject({ body: 'a' });
+    },
+  );
 
   it('in the middle of an answer breaks it, and says so', async () => {
     await start();
@@ -299,7 +338,7 @@ describe('a program that crashes', () => {
     expect(hosted.told(invocationId)?.outcome).toBe('exception');
   });
 
-  it('does not hold back a new version', async () => {
+  verifies('runtime:crash:back-off', 'does not hold back a new version', async () => {
     await start();
     const ref = await hosted.add('process.exit(1); export default () => {};');
     for (const name of ['ProgramStartError', 'ProgramStartError', 'ProgramRestingError']) {
@@ -310,7 +349,7 @@ describe('a program that crashes', () => {
 });
 
 describe('an owner that is gone', () => {
-  it('leaves neither a program nor state', async () => {
+  verifies('runtime:stop:forgotten', 'leaves neither a program nor state', async () => {
     await start();
     const ref = await hosted.add(program('a'), { isStateful: true });
     await hosted.ask(ref);
@@ -328,7 +367,7 @@ describe('an owner that is gone', () => {
 });
 
 describe('the stop of the service', () => {
-  it('ends every program in order, and takes no requests any more', async () => {
+  verifies('runtime:stop:service', 'ends every program in order, and takes no requests any more', async () => {
     await start();
     const refs = await Promise.all(['a', 'b', 'c'].map((name) => hosted.add(program(name))));
     await Promise.all(refs.map((ref) => hosted.ask(ref)));

@@ -57,6 +57,11 @@ export class Fleet {
     return [...this.programs];
   }
 
+  /** How many programs are looked after: those at work, and those that were just now. */
+  get watched(): number {
+    return this.watchdog.count;
+  }
+
   /**
    * The program for a request, started if it does not run.
    *
@@ -207,7 +212,7 @@ export class Fleet {
         program
           .stop()
           .catch((error: unknown) => this.logger.error({ msg: 'an idle program did not stop', err: error }));
-      } else if (program.isAwake()) this.watchdog.watch(program);
+      } else this.watchdog.glance(program);
     }
     for (const [id, owner] of this.owners) if (owner.isForgettable(now)) this.owners.delete(id);
   }

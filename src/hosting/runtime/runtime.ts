@@ -25,6 +25,8 @@ export interface RuntimeStats extends RuntimeCounts {
   starting: number;
   /** Requests they work on, open event streams among them. */
   inFlight: number;
+  /** Programs the watchdog looks after: those at work, and those that were in the last seconds. */
+  watched: number;
 }
 
 /** Runs programs in this process. */
@@ -102,10 +104,10 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   stats(): RuntimeStats {
-    const { live, counts } = this.fleet;
+    const { live, counts, watched } = this.fleet;
     const starting = live.filter(({ isStarting }) => isStarting).length;
-    const inFlight = live.reduce((sum, program) => sum + program.inFlight, 0);
-    return { live: live.length - starting, starting, inFlight, ...counts, kills: { ...counts.kills } };
+    const inFlight = live.reduce((sum, { calls }) => sum + calls.count + calls.streamCount, 0);
+    return { live: live.length - starting, starting, inFlight, watched, ...counts, kills: { ...counts.kills } };
   }
 
   private engineOf(name: EngineName): Engine {

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import type { Instance } from '../engine.js';
 import type { HostedCall } from './hosted-call.js';
 import type { LiveProgram } from './live-program.js';
 import type { CpuFigures } from './process-figures.js';
@@ -9,8 +10,8 @@ const TICK_MS = 250;
 const AFTER_MS = 3_000;
 const AWAKE_SHARE = 0.1;
 
-/** What a program takes besides what its code allocates: 22 MB with an MCP server loaded, and room for collections. */
-const MEMORY_BASE_MB = 96;
+/** What a program may take besides what its code allocates: 18 MB at rest, garbage and buffers of workerd under load. */
+const MEMORY_BASE_MB = 128;
 
 /** Code that lets nothing run is ended after so many times the patience, however little CPU it got meanwhile. */
 const PATIENCE_MAX = 3;
@@ -24,9 +25,19 @@ export class Watchdog {
   private readonly watches = new Map<LiveProgram, Watch>();
   private timer: NodeJS.Timeout | undefined;
 
+  /** How many programs it looks after. */
+  get count(): number {
+    return this.watches.size;
+  }
+
   watch(program: LiveProgram): void {
     if (!this.watches.has(program)) this.watches.set(program, new Watch(program));
     this.timer ??= setInterval(() => this.tick(), TICK_MS).unref();
+  }
+
+  /** An idle program: it is looked after when it works although no request asked it to. */
+  glance(program: LiveProgram): void {
+    if ((program.calls.meter?.settle() ?? 0) > AWAKE_SHARE) this.watch(program);
   }
 
   close(): void {
@@ -65,24 +76,24 @@ class Watch {
   /** False when there is nothing to look after any more. */
   look(): boolean {
     const { program } = this;
-    const { meter, figures, limits } = program;
-    if (!program.instance || !program.isAtWork || !meter) return false;
-    const share = meter.settle();
-    const over = [...program.calls].find(([, account]) => account && account.used() > limits.cpuMs);
-    if (over) program.kill('cpu', over[0]);
-    else if (meter.besideMs > limits.cpuMs) program.kill('cpu', null);
+    const { calls, figures, limits, instance } = program;
+    if (!instance || !program.isAtWork || !calls.meter) return false;
+    const share = calls.meter.settle();
+    const isQuiet = calls.count === 0 && performance.now() - calls.idleSince > AFTER_MS && share < AWAKE_SHARE;
+    if (isQuiet && this.silence === null) return this.isAsking;
+    const over = calls.over(limits.cpuMs);
+    if (over || calls.meter.besideMs > limits.cpuMs) program.kill('cpu', over);
     else if ((figures?.anonMb() ?? 0) > limits.memoryMb + MEMORY_BASE_MB) program.kill('memory', null);
-    else if (!this.isAsking) void this.ask(program.instance.ping.bind(program.instance));
-    const isQuiet = program.inFlight === 0 && performance.now() - program.idleSince > AFTER_MS;
-    return !isQuiet || this.silence !== null || this.isAsking || share > AWAKE_SHARE;
+    else if (!this.isAsking) void this.ask(instance);
+    return true;
   }
 
-  private async ask(ping: (timeoutMs: number) => Promise<void>): Promise<void> {
+  private async ask(instance: Instance): Promise<void> {
     this.isAsking = true;
     const { program } = this;
     const asked: Silence = { since: performance.now(), cpu: program.figures?.cpu() ?? null };
     try {
-      await ping(program.stallMs);
+      await instance.ping(program.stallMs);
       this.silence = null;
       this.lastSign = asked.since;
     } catch {
@@ -111,8 +122,8 @@ class Watch {
    * of life, because those behind it were not begun; else the newest.
    */
   private mostLikely(): HostedCall | null {
-    const calls = [...this.program.calls.keys()];
-    const lastSign = Math.max(this.lastSign, this.program.lastAnswerAt);
-    return calls.find((call) => call.sentAt > lastSign) ?? calls[calls.length - 1] ?? null;
+    const { all, lastAnswerAt } = this.program.calls;
+    const lastSign = Math.max(this.lastSign, lastAnswerAt);
+    return all.find((call) => call.sentAt > lastSign) ?? all[all.length - 1] ?? null;
   }
 }
