@@ -8,6 +8,7 @@ import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { CredentialsModule } from './modules/credentials/credentials.module.js';
+import { LogsWorkerModule } from './modules/logs/logs.worker.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
 import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
@@ -46,7 +47,7 @@ const api = [
 ];
 
 /** What `worker` processes run. */
-const worker = [ReleasesWorkerModule, AuthWorkerModule];
+const worker = [ReleasesWorkerModule, AuthWorkerModule, LogsWorkerModule];
 
 /** One line per module; the roles of the process say which are loaded. */
 @Module({})
