@@ -1,12 +1,19 @@
 import { createHash } from 'node:crypto';
 import { timeOfUuidV7, uuidV7 } from '../../platform/database/uuid-v7.js';
-import { timeFault } from './sent-bounds.js';
+
+/** How far the time in an id and the time of its record may be apart: what is looked for around a time is not missed. */
+export const ID_SLACK_MS = 60_000;
 
 const VERSION_7 = /^.{14}7.{4}[89ab]/;
 
-/** Whether an invocation may be kept under this id as it is: it tells a day that records are taken for. */
-export function isKeepable(id: string, now: Date): boolean {
-  return VERSION_7.test(id) && timeFault(timeOfUuidV7(id), now) === null;
+/** Whether this UUID tells when it was made. */
+export function isVersion7(id: string): boolean {
+  return VERSION_7.test(id);
+}
+
+/** Whether the invocation of a moment may be kept under this id as it is: it tells the same moment. */
+export function isKeepable(id: string, at: Date): boolean {
+  return isVersion7(id) && Math.abs(timeOfUuidV7(id).getTime() - at.getTime()) <= ID_SLACK_MS;
 }
 
 /**

@@ -1,6 +1,6 @@
-import { uuidV7 } from '../../platform/database/uuid-v7.js';
-import { boundedText, boundedUrl, SENT_LINES_MAX, SENT_MAX, timeFault } from './sent-bounds.js';
-import { derivedId, isKeepable } from './sent-id.js';
+import { timeOfUuidV7, uuidV7 } from '../../platform/database/uuid-v7.js';
+import { bareUrl, SENT_LINES_MAX, SENT_MAX, timeFault } from './sent-bounds.js';
+import { derivedId, isKeepable, isVersion7 } from './sent-id.js';
 import { invocationOutcomes, type Invocation } from './invocation.types.js';
 import { SentRecord } from './sent-record.js';
 
@@ -28,28 +28,24 @@ function toInvocation(serverId: string, record: SentRecord, now: Date): Invocati
   ];
   const exceptions = record.list('exceptions', SENT_LINES_MAX).map((one) => ({
     at: one.time('timestamp') ?? at,
-    name: boundedText(one.text('name') ?? 'Error', 'name'),
-    message: boundedText(one.text('message') ?? '', 'message'),
+    name: one.text('name') ?? 'Error',
+    message: one.text('message') ?? '',
   }));
   const lines = record.list('logs', SENT_LINES_MAX).map((one) => ({
     at: one.time('timestamp') ?? at,
-    level: boundedText(one.text('level') ?? 'info', 'level'),
-    message: boundedText(one.text('message') ?? one.refuse('message', 'is missing'), 'message'),
+    level: one.text('level') ?? 'info',
+    message: one.text('message') ?? one.refuse('message', 'is missing'),
   }));
   const status = response.number('status', 100, 599);
-  const named = (name: string) => {
-    const text = record.text(name);
-    return text === null ? null : boundedText(text, 'name');
-  };
   return {
-    id: idOf(serverId, record, at, now),
+    id: idOf(serverId, record, at),
     serverId,
     releaseId: null,
     at,
-    method: boundedText(request.text('method') ?? 'POST', 'method'),
-    url: boundedUrl(request.text('url') ?? '/'),
-    rpcMethod: named('rpcMethod'),
-    toolName: named('tool'),
+    method: request.text('method') ?? 'POST',
+    url: bareUrl(request.text('url') ?? '/'),
+    rpcMethod: record.text('rpcMethod'),
+    toolName: record.text('tool'),
     status: status ?? (exceptions.length > 0 ? 500 : 200),
     outcome: response.oneOf('outcome', invocationOutcomes) ?? outcomeOf(status, exceptions.length > 0),
     cpuMs: duration.number('cpuMs', 0, DURATION_MS_MAX) ?? 0,
@@ -59,21 +55,23 @@ function toInvocation(serverId: string, record: SentRecord, now: Date): Invocati
   };
 }
 
-/** A UUID of version 7 stays as it is; any other is told apart by the moment, so it needs one that was sent. */
-function idOf(serverId: string, record: SentRecord, at: Date, now: Date): string {
+/** The moment that was sent, or that an id of version 7 tells. */
+function timeOf(record: SentRecord, now: Date): Date {
+  const id = record.uuid('id');
+  const at = record.time('timestamp') ?? (id !== null && isVersion7(id) ? timeOfUuidV7(id) : now);
+  const fault = timeFault(at, now);
+  return fault === null ? at : record.refuse('timestamp', fault);
+}
+
+/** An id of version 7 stays as it is; any other is told apart by the moment, so it needs one that was sent. */
+function idOf(serverId: string, record: SentRecord, at: Date): string {
   const given = record.uuid('id');
   if (given === null) return uuidV7(at.getTime());
-  if (isKeepable(given, now)) return given;
+  if (isKeepable(given, at)) return given;
   if (record.text('timestamp') === null) {
     record.refuse('timestamp', 'is missing: only an id of version 7 tells when the request came');
   }
   return derivedId(serverId, given, at);
-}
-
-function timeOf(record: SentRecord, now: Date): Date {
-  const at = record.time('timestamp') ?? now;
-  const fault = timeFault(at, now);
-  return fault === null ? at : record.refuse('timestamp', fault);
 }
 
 /** How a request ended that does not say so. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Invocation, InvocationException, InvocationLine } from '../invocation.types.js';
-import { boundedText, boundedUrl, SENT_LINES_MAX, SENT_MAX, timeFault } from '../sent-bounds.js';
+import { bareUrl, SENT_LINES_MAX, SENT_MAX, timeFault } from '../sent-bounds.js';
 import { outcomeOf } from '../sent-invocations.js';
 import { derivedId } from '../sent-id.js';
 import type { OtlpRecord } from './otlp-records.js';
@@ -76,7 +76,7 @@ function add(traces: Map<string, Trace>, record: OtlpRecord, now: Date): string 
   const exception = exceptionOf(record, at);
   if (exception) trace.exceptions.push(exception);
   if (record.message !== '') {
-    trace.lines.push({ at, level: record.level, message: boundedText(record.message, 'message') });
+    trace.lines.push({ at, level: record.level, message: record.message });
   }
   return null;
 }
@@ -95,7 +95,7 @@ function exceptionOf({ attributes, message }: OtlpRecord, at: Date): InvocationE
   const name = attributes.get('exception.type');
   const text = attributes.get('exception.message');
   if (name === undefined && text === undefined) return null;
-  return { at, name: boundedText(name ?? 'Error', 'name'), message: boundedText(text ?? message, 'message') };
+  return { at, name: name ?? 'Error', message: text ?? message };
 }
 
 function toInvocation(
@@ -104,10 +104,7 @@ function toInvocation(
   { times, attributes, lines, exceptions }: Trace,
   first: Date,
 ): Invocation {
-  const named = (name: string, kind: 'name' | 'method') => {
-    const value = attributes.get(name);
-    return value === undefined ? null : boundedText(value, kind);
-  };
+  const known = (name: string) => attributes.get(name) ?? null;
   const given = Number(attributes.get('http.response.status_code'));
   const status = Number.isInteger(given) && given >= 100 && given <= 599 ? given : null;
   return {
@@ -115,10 +112,10 @@ function toInvocation(
     serverId,
     releaseId: null,
     at: first,
-    method: named('http.request.method', 'method') ?? 'POST',
-    url: boundedUrl(attributes.get('url.full') ?? attributes.get('url.path') ?? '/'),
-    rpcMethod: named('mcp.method.name', 'name'),
-    toolName: named('gen_ai.tool.name', 'name'),
+    method: known('http.request.method') ?? 'POST',
+    url: bareUrl(attributes.get('url.full') ?? attributes.get('url.path') ?? '/'),
+    rpcMethod: known('mcp.method.name'),
+    toolName: known('gen_ai.tool.name'),
     status: status ?? (exceptions.length > 0 ? 500 : 200),
     outcome: outcomeOf(status, exceptions.length > 0),
     cpuMs: 0,
