@@ -3,7 +3,7 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 /**
  * By hand: TypeORM knows no partitions. One partition a day, made ahead by the workers and dropped as a whole; no foreign
  * keys, which would look at a server for every row. Rows of a deleted server are found through `invocation_garbage`.
- * What search reads is kept in lower case beside the lines: LIKE on it takes a tenth of ILIKE on the messages.
+ * What search reads is kept in lower case beside the lines, so that it is one text with no names of members in it.
  */
 export class AddInvocations1795205000000 implements MigrationInterface {
   name = 'AddInvocations1795205000000';

@@ -1,7 +1,16 @@
+import { BullModule } from '@nestjs/bullmq';
 import { Module } from '@nestjs/common';
+import { IngestedHints } from './ingested-hints.js';
 import { InvocationStore } from './invocation-store.js';
+import { LogGarbage } from './log-garbage.js';
+import { LogKeeper } from './log-keeper.js';
 import { LogPartitions } from './log-partitions.js';
+import { LogsProcessor } from './logs.processor.js';
+import { LOGS_QUEUE } from './logs.queue.js';
 
 /** Keeps what is handed in; loaded by processes with the `worker` role. */
-@Module({ providers: [InvocationStore, LogPartitions] })
+@Module({
+  imports: [BullModule.registerQueue({ name: LOGS_QUEUE })],
+  providers: [InvocationStore, IngestedHints, LogPartitions, LogKeeper, LogGarbage, LogsProcessor],
+})
 export class LogsWorkerModule {}
