@@ -179,7 +179,8 @@ async function visit(
 }
 
 /** Leaves an event stream that does not end by itself, and reads everything else. */
-function headOf(response: IncomingMessage, done: (error: Error | null, body: unknown) => void): void {
+function headOf(given: supertest.Response, done: (error: Error | null, body: unknown) => void): void {
+  const response = given as unknown as IncomingMessage;
   if (response.statusCode === 200) {
     response.destroy();
     done(null, {});

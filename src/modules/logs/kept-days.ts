@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { dayOf } from './invocation-days.js';
+import { DAY_MS, dayOf } from './invocation-days.js';
 
 /** Days come and go once a day, and an index that is not known of yet costs time, no truth. */
 const KNOWN_MS_MAX = 10_000;
@@ -19,9 +19,11 @@ export class KeptDays {
 
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** The oldest day that is kept; today when there is none. */
+  /** The oldest day something can be kept under: records are taken for a day back, and make its table. */
   async oldest(): Promise<string> {
-    return (await this.days()).oldest;
+    const { oldest } = await this.days();
+    const yesterday = dayOf(Date.now() - DAY_MS);
+    return oldest < yesterday ? oldest : yesterday;
   }
 
   async indexed(): Promise<ReadonlySet<string>> {

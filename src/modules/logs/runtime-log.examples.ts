@@ -59,10 +59,7 @@ const sentInvocations: SchemaObject = { type: 'array', maxItems: 1_000, items: s
 
 /** The body of `POST …/logs`. */
 export const sentInvocationsSchema: SchemaObject = {
-  oneOf: [
-    { type: 'object', required: ['invocations'], properties: { invocations: sentInvocations } },
-    sentInvocations,
-  ],
+  oneOf: [{ type: 'object', required: ['invocations'], properties: { invocations: sentInvocations } }, sentInvocations],
 };
 
 export const sentInvocationsExample = {

@@ -21,7 +21,7 @@ export async function readExport(request: Request, response: Response): Promise<
     throw new InvalidInputError('Send OTLP as application/x-protobuf or application/json');
   }
   await new Promise<void>((resolve, reject) => {
-    parse(request, response, (error?: unknown) => (error === undefined ? resolve() : reject(error as Error)));
+    parse(request, response, (error?: Error | string) => (error instanceof Error ? reject(error) : resolve()));
   });
   const body: unknown = request.body;
   return decodeExport(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
