@@ -1,81 +1,75 @@
 import type { Client } from 'pg';
-import { DAY_MS, HOUR_MS, leastIdAt, partitionOf } from './invocation-days.js';
+import { DAY_MS, HOUR_MS, leastIdAt } from './invocation-days.js';
 import type { LogPartition } from './log-partitions.js';
+import { searchIndexName, type SearchIndex } from './search-indexes.js';
+import type { IndexedRange } from './search-slices.js';
 
-/** A row of a closed hour may come so late and still be there when the index is built; later ones are added to it. */
-const HOUR_GRACE_MS = 60_000;
-
-/** A day is closed this long after its end: what waited in a queue is in it by then. */
+/** A day is closed so long after its end: what waited in a queue is in it by then. */
 export const DAY_GRACE_MS = HOUR_MS;
 
-/** Smaller days are read through faster than any index is built. */
-const SMALL_BYTES = 16 * 1024 * 1024;
+/** A row may come so late and still be there when the index of its part is built; later ones are added to it. */
+const PART_GRACE_MS = 60_000;
 
-/** An index that search needs. */
-interface WantedIndex {
-  name: string;
-  table: string;
-  /** Of which rows; all without it. */
-  where: string;
-}
+/** An open day gets an index for the next part when so many rows have none: reading through so many takes about 50 ms. */
+const PART_ROWS = 50_000;
 
-/** The index over a whole day. */
-export function dayIndexOf(day: string): string {
-  return `${partitionOf(day)}_search`;
-}
+/** And not for less than this share of the day, so that the parts of a busy day stay some dozens. */
+const PARTS = 24;
 
-function hourIndexOf(day: string, hour: number): string {
-  return `${partitionOf(day)}_h${String(hour).padStart(2, '0')}_search`;
-}
+/** Trigrams of text; the server is in it because a word that is common elsewhere would have many hits to throw away. */
+const COVERED = 'gin (server_id, search_text gin_trgm_ops)';
 
-/**
- * The indexes a day should have now. Trigrams cost an insert more than everything else together, so no row meets such an
- * index on its way in: each past hour of the open day gets one of its own, and a closed day one over all of it.
- */
-export function wantedIndexes({ name: table, day, bytes }: LogPartition, now: number): WantedIndex[] {
-  const start = Date.parse(day);
-  if (start + DAY_MS + DAY_GRACE_MS <= now) return [{ name: dayIndexOf(day), table, where: '' }];
-  const wanted: WantedIndex[] = [];
-  for (let hour = 0; hour < 24 && bytes >= SMALL_BYTES; hour += 1) {
-    const [from, to] = [start + hour * HOUR_MS, start + (hour + 1) * HOUR_MS];
-    if (to + HOUR_GRACE_MS > now) break;
-    const where = `WHERE id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
-    wanted.push({ name: hourIndexOf(day, hour), table, where });
-  }
-  return wanted;
-}
-
-/** How much of the memory of the machine one build may take, and that it takes one core. */
+/** A build takes one core and so much memory. */
 const BUILD_SETTINGS = `SET maintenance_work_mem = '256MB'; SET max_parallel_maintenance_workers = 0`;
 
-const EXISTING = `
-  SELECT c.relname AS name, i.indisvalid AS valid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-   WHERE i.indrelid = $1::regclass AND c.relname LIKE '%\\_search'`;
-
 /**
- * Brings the indexes of a day to what it should have. Ingestion goes on meanwhile. What a build that was cut off left
- * behind is dropped and built anew, and hours go once their day has an index.
+ * Brings the indexes of a day to what it should have, while ingestion goes on. Trigrams cost an insert more than everything
+ * else together, so no row meets such an index on its way in: the past parts of an open day have one each, and when it is
+ * closed one over all of it takes their place. What a build that was cut off left behind is dropped and built anew.
  *
+ * @param existing the indexes of this partition
  * @param client a connection of its own, without a time limit for statements
- * @returns how many were built
  */
-export async function buildIndexes(partition: LogPartition, client: Client, now: number): Promise<number> {
-  const { rows: existing } = await client.query<{ name: string; valid: boolean }>(EXISTING, [partition.name]);
-  const wanted = wantedIndexes(partition, now);
-  const valid = new Set(existing.filter((index) => index.valid).map(({ name }) => name));
-  for (const { name } of existing.filter((index) => !index.valid))
-    await client.query(`DROP INDEX CONCURRENTLY ${name}`);
-  const missing = wanted.filter(({ name }) => !valid.has(name));
-  if (missing.length > 0) await client.query(BUILD_SETTINGS);
-  for (const { name, table, where } of missing) {
-    await client.query(
-      `CREATE INDEX CONCURRENTLY ${name} ON ${table} USING gin (server_id, search_text gin_trgm_ops) ${where}`,
-    );
+export async function buildIndexes(
+  partition: LogPartition,
+  existing: SearchIndex[],
+  client: Client,
+  now: number,
+): Promise<void> {
+  const invalid = existing.filter(({ isValid }) => !isValid);
+  const valid = existing.filter(({ isValid }) => isValid);
+  for (const { name } of invalid) await client.query(`DROP INDEX CONCURRENTLY ${name}`);
+  const start = Date.parse(partition.day);
+  const whole = { from: start, to: start + DAY_MS };
+  const isClosed = whole.to + DAY_GRACE_MS <= now;
+  const wanted = isClosed ? whole : await nextPart(partition, valid, client, now);
+  const name = wanted && searchIndexName(partition.day, wanted);
+  if (wanted && !valid.some((index) => index.name === name)) {
+    const where = isClosed ? '' : `WHERE id >= '${leastIdAt(wanted.from)}' AND id < '${leastIdAt(wanted.to)}'`;
+    await client.query(BUILD_SETTINGS);
+    await client.query(`CREATE INDEX CONCURRENTLY ${name} ON ${partition.name} USING ${COVERED} ${where}`);
+    // Without it the planner knows of an open day what the last autovacuum knew.
+    await client.query(`ANALYZE ${partition.name}`);
   }
-  // Reads that know of the hours only are over before these go: see searchSlices.
-  const surplus = [...valid].filter((name) => wanted.some((index) => index.where === '') && name !== wanted[0]?.name);
-  for (const name of surplus) await client.query(`DROP INDEX CONCURRENTLY ${name}`);
-  // What the planner knows of an open day is as old as its last autovacuum.
-  if (missing.length > 0) await client.query(`ANALYZE ${partition.name}`);
-  return missing.length;
+  if (!isClosed) return;
+  for (const part of valid) if (part.name !== name) await client.query(`DROP INDEX CONCURRENTLY ${part.name}`);
+}
+
+/** The part of an open day that is next to get an index; null while it has few rows. */
+async function nextPart(
+  { name, day, rows }: LogPartition,
+  parts: IndexedRange[],
+  client: Client,
+  now: number,
+): Promise<IndexedRange | null> {
+  const start = Date.parse(day);
+  const from = Math.max(start, ...parts.map(({ to }) => to));
+  const to = Math.min(start + DAY_MS, now - PART_GRACE_MS);
+  if (to <= from) return null;
+  const enough = Math.max(PART_ROWS, Math.ceil(rows / PARTS));
+  const { rows: counted } = await client.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM (SELECT FROM ${name} WHERE id >= $1 AND id < $2 LIMIT $3) AS some`,
+    [leastIdAt(from), leastIdAt(to), enough],
+  );
+  return counted[0].count < enough ? null : { from, to };
 }

@@ -7,9 +7,12 @@ import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { DAY_MS, dayOf } from './invocation-days.js';
 import { buildIndexes } from './log-indexes.js';
 import { LogPartitions, type LogPartition } from './log-partitions.js';
+import { SearchIndexes } from './search-indexes.js';
 
-/** Soon after an hour ends it gets its index; a partition made for a day is there two days before. */
-const EVERY_MS = 5 * 60_000;
+/** How soon the rows of a busy day get their next index. */
+const EVERY_MS = 60_000;
+
+/** Partitions are there so many days before their day. */
 const DAYS_AHEAD = 2;
 
 /** Any constant: of all workers one at a time looks after the partitions. */
@@ -35,6 +38,7 @@ export class LogKeeper implements OnApplicationBootstrap, OnApplicationShutdown 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     private readonly partitions: LogPartitions,
+    private readonly indexes: SearchIndexes,
     private readonly env: Env,
   ) {}
 
@@ -63,10 +67,7 @@ export class LogKeeper implements OnApplicationBootstrap, OnApplicationShutdown 
       for (let ahead = 0; ahead <= DAYS_AHEAD; ahead += 1) await this.partitions.make(dayOf(now + ahead * DAY_MS));
       await this.alone(async (client) => {
         await this.dropSurplus(now, client);
-        for (const partition of await this.partitions.list()) {
-          if (this.isStopping) return;
-          if (partition.attached) await buildIndexes(partition, client, now);
-        }
+        await this.buildIndexes(now, client);
       });
     } catch (error) {
       if (this.isStopping) return;
@@ -103,6 +104,15 @@ export class LogKeeper implements OnApplicationBootstrap, OnApplicationShutdown 
     await this.database.query('SELECT pg_cancel_backend($1)', [processID]).catch((error: unknown) => {
       this.logger.debug({ msg: 'what runs for the log was not cancelled', err: error });
     });
+  }
+
+  private async buildIndexes(now: number, client: Client): Promise<void> {
+    const indexes = await this.indexes.list();
+    for (const partition of await this.partitions.list()) {
+      if (this.isStopping) return;
+      const own = indexes.filter(({ name }) => name.startsWith(`${partition.name}_`));
+      if (partition.attached) await buildIndexes(partition, own, client, now);
+    }
   }
 
   private async dropSurplus(now: number, client: Client): Promise<void> {

@@ -11,6 +11,8 @@ export interface LogPartition {
   day: string;
   /** With its indexes. */
   bytes: number;
+  /** As Postgres estimates them; 0 when it does not. */
+  rows: number;
   /** False: it was being dropped when something broke. */
   attached: boolean;
   /** It is part of the log, but Postgres was interrupted while it was taken out. */
@@ -19,7 +21,8 @@ export interface LogPartition {
 
 const ALL_PARTITIONS = `
   SELECT c.relname AS name, to_char(to_date(right(c.relname, 8), 'YYYYMMDD'), 'YYYY-MM-DD') AS day,
-         pg_total_relation_size(c.oid)::float8 AS bytes, i.inhrelid IS NOT NULL AS attached,
+         pg_total_relation_size(c.oid)::float8 AS bytes, greatest(c.reltuples, 0) AS rows,
+         i.inhrelid IS NOT NULL AS attached,
          coalesce(i.inhdetachpending, false) AS detaching
     FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = 'invocations'::regclass
    WHERE c.relname ~ '^invocations_[0-9]{8}$' AND c.relkind = 'r'

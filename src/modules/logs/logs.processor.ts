@@ -9,8 +9,21 @@ import { LOGS_QUEUE, type KeepInvocationsJob } from './logs.queue.js';
 /** While one job waits for the database the next one is read. */
 const CONCURRENCY = 2;
 
+/** After this long without a sign of life of its worker a job is given to another one. Writing one takes some 50 ms. */
+const LOCK_MS = 6_000;
+
+/** A worker that dies does so for reasons of its own, so a job is tried again however often that happens. */
+const RECOVERIES_MAX = 1_000;
+
+const options = {
+  concurrency: CONCURRENCY,
+  lockDuration: LOCK_MS,
+  stalledInterval: LOCK_MS / 2,
+  maxStalledCount: RECOVERIES_MAX,
+};
+
 /** Writes the rows of a job. A job that runs again, because its worker died in the middle, changes nothing twice. */
-@Processor(LOGS_QUEUE, { concurrency: CONCURRENCY })
+@Processor(LOGS_QUEUE, options)
 export class LogsProcessor extends WorkerHost implements OnApplicationBootstrap {
   private readonly logger = new Logger('logs');
 

@@ -7,10 +7,11 @@ import { LogKeeper } from './log-keeper.js';
 import { LogPartitions } from './log-partitions.js';
 import { LogsProcessor } from './logs.processor.js';
 import { LOGS_QUEUE } from './logs.queue.js';
+import { SearchIndexes } from './search-indexes.js';
 
 /** Keeps what is handed in; loaded by processes with the `worker` role. */
 @Module({
   imports: [BullModule.registerQueue({ name: LOGS_QUEUE })],
-  providers: [InvocationStore, IngestedHints, LogPartitions, LogKeeper, LogGarbage, LogsProcessor],
+  providers: [InvocationStore, IngestedHints, LogPartitions, LogKeeper, LogGarbage, SearchIndexes, LogsProcessor],
 })
 export class LogsWorkerModule {}
