@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { InvocationStore } from '../../src/modules/logs/invocation-store.js';
-import { leastIdAt } from '../../src/modules/logs/invocation-days.js';
+import { DAY_MS, HOUR_MS, leastIdAt, partitionOf } from '../../src/modules/logs/invocation-days.js';
+import { InvocationSearch } from '../../src/modules/logs/invocation-search.js';
+import { KeptDays } from '../../src/modules/logs/kept-days.js';
+import { searchIndexName, SearchIndexes } from '../../src/modules/logs/search-indexes.js';
 import { LogPartitions } from '../../src/modules/logs/log-partitions.js';
 import { uuidV7 } from '../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
@@ -13,7 +16,6 @@ import { verifies } from '../support/verifies.js';
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const HOUR_MS = 3_600_000;
 
 let app: TestApp;
 let owner: TestAccount;
@@ -332,21 +334,31 @@ describe('the log of a server', () => {
     },
   );
 
-  it('reads the same from a day with an index over its texts', async () => {
+  it('reads the same from a day with indexes over its texts, of parts and of the whole', async () => {
     const { name, id } = await server();
-    const day = new Date(Date.now() - 24 * HOUR_MS).toISOString().slice(0, 10);
+    const day = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
     await app.get(LogPartitions).make(day);
-    let time = Date.parse(day) + 5 * HOUR_MS;
+    const start = Date.parse(day);
+    let time = start + 5 * HOUR_MS;
     await write(id, ['first rain', 'sun', 'second rain'], () => (time += HOUR_MS));
-    const table = `invocations_${day.replaceAll('-', '')}`;
-    await app.database.query(
-      `CREATE INDEX ON ${table} USING gin (server_id, search_text gin_trgm_ops) WHERE id < '${leastIdAt(time - HOUR_MS)}'`,
-    );
-    for (let indexes = 0; indexes < 2; indexes += 1) {
-      expect(messagesOf(await readLog(app, owner, name, '?search=RAIN'))).toEqual(['second rain', 'first rain']);
-      expect(messagesOf(await readLog(app, owner, name, `?search=ain&to=${day}T07:00:00Z`))).toEqual(['first rain']);
-      await app.database.query(`CREATE INDEX ON ${table} USING gin (server_id, search_text gin_trgm_ops)`);
+    const index = (from: number, to: number) =>
+      app.database.query(
+        `CREATE INDEX ${searchIndexName(day, { from, to })} ON ${partitionOf(day)}
+           USING gin (server_id, search_text gin_trgm_ops) WHERE id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`,
+      );
+    // As another process finds it, which does not know yet what was there before.
+    for (const to of [start, start + 7 * HOUR_MS, start + DAY_MS]) {
+      if (to > start) await index(start, to);
+      const other = new SearchIndexes(app.database);
+      const log = await new InvocationSearch(app.database, app.get(KeptDays), other, app.env).find(
+        id,
+        { search: 'RAIN' },
+        10,
+      );
+      expect(log.invocations.map(({ lines }) => lines[0].message)).toEqual(['second rain', 'first rain']);
+      expect(log.total).toBe(2);
     }
+    expect(messagesOf(await readLog(app, owner, name, `?search=ain&to=${day}T07:00:00Z`))).toEqual(['first rain']);
   });
 });
 

@@ -10,6 +10,7 @@ import { searchForm, type InvocationRow } from './invocation-row.js';
 import type { InvocationOutcome } from './invocation.types.js';
 import { SearchTooLongError } from './logs.errors.js';
 import { ID_SLACK_MS } from './sent-id.js';
+import { SearchIndexes } from './search-indexes.js';
 import { searchSlices } from './search-slices.js';
 
 /** `total` is counted up to here, and not exact beyond. */
@@ -68,6 +69,7 @@ export class InvocationSearch {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     private readonly days: KeptDays,
+    private readonly indexes: SearchIndexes,
     @Inject(Env) env: Env,
   ) {
     // Half of the connections at most, and a quarter for one server.
@@ -89,7 +91,7 @@ export class InvocationSearch {
     const branches =
       query.search === undefined
         ? [part(from, to)]
-        : searchSlices(from, to, await this.days.indexed()).map(
+        : searchSlices(from, to, await this.indexes.ranges()).map(
             ({ day, fromId, toId }) => `day = '${day}' AND id >= '${fromId}' AND id < '${toId}'`,
           );
     return this.bounded(serverId, async (tx) => {

@@ -1,4 +1,5 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
+import { STALL_MS_MAX } from '../../platform/http/stalled-reader.js';
 import type { InvocationQuery, InvocationSearch } from './invocation-search.js';
 import { toInvocationDto } from './runtime-log.mapper.js';
 
@@ -29,6 +30,8 @@ export interface LogStreamSink {
   /** Calls back once the listener has taken what was written. */
   onDrain(listener: () => void): void;
   end(): void;
+  /** Breaks off, without what the listener has not taken yet. */
+  cut(): void;
   /** Calls back when the listener leaves. */
   onGone(listener: () => void): void;
 }
@@ -49,6 +52,8 @@ export interface Followed {
 export class LogStream {
   private isClosed = false;
   private isDue = false;
+  /** The listener has not taken what was written yet. */
+  private isWaiting = false;
   private wakeUp: () => void = () => undefined;
   /** How far each invocation of the window has been told. */
   private told = new Map<string, number>();
@@ -57,6 +62,7 @@ export class LogStream {
     private readonly search: InvocationSearch,
     private readonly followed: Followed,
     private readonly sink: LogStreamSink,
+    private readonly stallMs = STALL_MS_MAX,
   ) {}
 
   /** There may be something new. */
@@ -130,17 +136,19 @@ export class LogStream {
     }
   }
 
-  /** Waits for a listener that does not keep up; one that takes nothing at all is cut off by the sink. */
+  /** Waits for a listener that does not keep up, and breaks off when it has not taken everything in time. */
   private async send(event: string, data: object, id = ''): Promise<void> {
     if (this.isClosed) return;
     const isKeptUpWith = this.sink.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
     if (isKeptUpWith) return;
-    let isDrained = false;
+    this.isWaiting = true;
     this.sink.onDrain(() => {
-      isDrained = true;
+      this.isWaiting = false;
       this.wakeUp();
     });
-    while (!isDrained && !this.isClosed) await this.pause(POLL_MS, () => isDrained || this.isClosed);
+    await this.pause(this.stallMs, () => !this.isWaiting || this.isClosed);
+    if (this.isWaiting && !this.isClosed) this.sink.cut();
+    this.isClosed ||= this.isWaiting;
   }
 
   /** Waits for a call, so long at most, unless there is no need to. */

@@ -3,7 +3,6 @@ import { ApiHeader, ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
-import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import { Access, CurrentCaller } from '../auth/access.decorator.js';
 import { AccessService } from '../auth/access.service.js';
 import type { AccessRule, Caller } from '../auth/access.types.js';
@@ -62,8 +61,6 @@ export class LogStreamsController {
 function sinkOf(response: Response) {
   return {
     open: () => {
-      // Heartbeats are bytes too, so only a reader that takes none is cut off.
-      dropStalledReader(response);
       response.writeHead(200, {
         'content-type': 'text/event-stream; charset=utf-8',
         'cache-control': 'no-cache',
@@ -74,6 +71,7 @@ function sinkOf(response: Response) {
     write: (text: string) => response.write(text),
     onDrain: (listener: () => void) => void response.once('drain', listener),
     end: () => void response.end(),
+    cut: () => void response.destroy(),
     // Who left while the server was looked for has been told of already, and HEAD wants no events.
     onGone: (listener: () => void) => {
       if (response.closed || response.req.method === 'HEAD') listener();

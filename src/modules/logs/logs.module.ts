@@ -9,11 +9,12 @@ import { LogsCoreModule } from './logs-core.module.js';
 import { OtlpController } from './otlp/otlp.controller.js';
 import { RuntimeLogsController } from './runtime-logs.controller.js';
 import { RuntimeLogsService } from './runtime-logs.service.js';
+import { SearchIndexes } from './search-indexes.js';
 
 /** Reading and following runtime logs, and taking records from elsewhere. */
 @Module({
   imports: [LogsCoreModule, ServersModule, AuthModule],
   controllers: [LogStreamsController, RuntimeLogsController, OtlpController],
-  providers: [InvocationSearch, KeptDays, RuntimeLogsService, LogStreams],
+  providers: [InvocationSearch, KeptDays, SearchIndexes, RuntimeLogsService, LogStreams],
 })
 export class LogsModule {}
