@@ -68,7 +68,7 @@ async function nextPart(
   if (to <= from) return null;
   const enough = Math.max(PART_ROWS, Math.ceil(rows / PARTS));
   const { rows: counted } = await client.query<{ count: number }>(
-    `SELECT count(*)::int AS count FROM (SELECT FROM ${name} WHERE id >= $1 AND id < $2 LIMIT $3) AS some`,
+    `SELECT count(*)::int AS count FROM (SELECT FROM ${name} WHERE id >= $1 AND id < $2 LIMIT $3) AS present`,
     [leastIdAt(from), leastIdAt(to), enough],
   );
   return counted[0].count < enough ? null : { from, to };
