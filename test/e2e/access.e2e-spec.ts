@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { IncomingMessage } from 'node:http';
-import { json } from 'node:stream/consumers';
+import { text } from 'node:stream/consumers';
 import supertest from 'supertest';
 import { createApp } from '../../src/app.setup.js';
 import { declarationOf } from '../../src/modules/auth/access.check.js';
@@ -128,6 +128,7 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
       targetSlug: server.split('/')[1],
     },
     'PUT /servers/:qualifiedName/verified': { verified: true },
+    'POST /servers/:qualifiedName/logs': [{ logs: [{ message: CANARY }] }],
     'PUT /servers/:qualifiedName/secrets': { name: 'SECRET', value: CANARY },
     'PATCH /servers/:qualifiedName': { license: 'MIT' },
     'PATCH /servers/:qualifiedName/domains/:domainId': { subdomain: server.replace('/', '--') },
@@ -183,11 +184,15 @@ function headOf(given: supertest.Response, done: (error: Error | null, body: unk
   const response = given as unknown as IncomingMessage;
   if (response.statusCode === 200) {
     response.destroy();
+    given.text = '';
     done(null, {});
     return;
   }
-  json(response).then(
-    (body) => done(null, body),
+  text(response).then(
+    (read) => {
+      given.text = read;
+      done(null, read === '' ? {} : JSON.parse(read));
+    },
     (error: Error) => done(error, null),
   );
 }

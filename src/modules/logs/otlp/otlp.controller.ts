@@ -25,7 +25,7 @@ export class OtlpController {
    */
   @Post()
   @HttpCode(200)
-  @ApiConsumes(PROTOBUF, 'application/json')
+  @ApiConsumes('application/json', PROTOBUF)
   @ApiBody({
     schema: { type: 'object', description: 'An ExportLogsServiceRequest.' },
     examples: { one: { value: otlpExample } },
