@@ -9,6 +9,7 @@ import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { CredentialsModule } from './modules/credentials/credentials.module.js';
 import { LogsWorkerModule } from './modules/logs/logs.worker.module.js';
+import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
 import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
@@ -41,6 +42,7 @@ const api = [
   NamespacesModule,
   ServersModule,
   CredentialsModule,
+  LogsModule,
   ReleasesModule,
   ConnectionsModule,
   SkillsModule,

@@ -6,6 +6,7 @@ import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
+import { runtimeLogs } from './requirements/runtime-logs.js';
 import { servers } from './requirements/servers.js';
 import { service } from './requirements/service.js';
 import { states } from './requirements/states.js';
@@ -40,6 +41,7 @@ export const requirementChapters = [
   access,
   credentials,
   connectionSetup,
+  runtimeLogs,
   servers,
   service,
   uplinks,
@@ -59,6 +61,7 @@ export const requirements = {
   ...access,
   ...credentials,
   ...connectionSetup,
+  ...runtimeLogs,
   ...servers,
   ...service,
   ...uplinks,

@@ -5,12 +5,22 @@ import { LINES_MAX, SEARCH_CHARS_MAX, searchTextOf, type InvocationRow } from '.
 /** Flushes that may add to one invocation. */
 const JOBS_MAX = 200;
 
+/** A record came before: it was sent again from elsewhere. Records of our own come once. */
+const IS_REPEATED = 'kept.method IS NOT NULL AND excluded.method IS NOT NULL';
+
+/** What is new in a list: of a record that was sent again, what was not in it before. */
+const added = (column: string): string => `
+  CASE WHEN ${IS_REPEATED} THEN coalesce((
+         SELECT jsonb_agg(entry) FROM (SELECT jsonb_array_elements(excluded.${column})
+                            EXCEPT ALL SELECT jsonb_array_elements(kept.${column})) AS news(entry)), '[]')
+       ELSE excluded.${column} END`;
+
 /** Both lists as one in the order of time, the earliest 1,000. */
 const merged = (column: string): string => `
   CASE WHEN excluded.${column} = '[]' THEN kept.${column} WHEN kept.${column} = '[]' THEN excluded.${column}
        ELSE (SELECT jsonb_agg(entry ORDER BY at, place) FROM (
                SELECT entry, (entry ->> 'at')::bigint AS at, place
-                 FROM jsonb_array_elements(kept.${column} || excluded.${column}) WITH ORDINALITY AS both_of(entry, place)
+                 FROM jsonb_array_elements(kept.${column} || ${added(column)}) WITH ORDINALITY AS both_of(entry, place)
                 ORDER BY at, place LIMIT ${LINES_MAX}) AS earliest) END`;
 
 const surplus = (column: string): string =>
@@ -43,7 +53,7 @@ const arrays = columns.map(([, type], index) => `$${index + 1}::${type}[]`).join
 /**
  * Keeps rows, or adds them to what is kept of the same invocations. A job that ran before changes nothing: each row
  * remembers the jobs it came from. Rows of servers that do not exist are passed over, and nobody adds to the invocation
- * of another server. What a piece says of outcome and CPU time overrules what the record says, whichever came first.
+ * of another server. A record that is sent again adds only what was not in it before. What a piece says of outcome and CPU time overrules what the record says, whichever came first.
  */
 export const INSERT_INVOCATIONS = `
   INSERT INTO invocations AS kept (${names}, jobs)
@@ -67,7 +77,8 @@ export const INSERT_INVOCATIONS = `
     exceptions = ${merged('exceptions')},
     payload = coalesce(kept.payload, excluded.payload),
     search_text = left(concat_ws(chr(10), nullif(kept.search_text, ''), nullif(excluded.search_text, '')), ${SEARCH_CHARS_MAX}),
-    left_out = kept.left_out + excluded.left_out + ${surplus('lines')} + ${surplus('exceptions')},
+    left_out = CASE WHEN ${IS_REPEATED} THEN greatest(kept.left_out, excluded.left_out)
+                    ELSE kept.left_out + excluded.left_out + ${surplus('lines')} + ${surplus('exceptions')} END,
     jobs = kept.jobs || excluded.jobs
   WHERE kept.server_id = excluded.server_id AND NOT kept.jobs @> excluded.jobs
     AND cardinality(kept.jobs) < ${JOBS_MAX}`;
