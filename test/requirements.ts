@@ -4,6 +4,7 @@ import { credentials } from './requirements/credentials.js';
 import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
+import { logIngestion } from './requirements/log-ingestion.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
 import { runtimeLogs } from './requirements/runtime-logs.js';
@@ -41,6 +42,7 @@ export const requirementChapters = [
   access,
   credentials,
   connectionSetup,
+  logIngestion,
   runtimeLogs,
   servers,
   service,
@@ -61,6 +63,7 @@ export const requirements = {
   ...access,
   ...credentials,
   ...connectionSetup,
+  ...logIngestion,
   ...runtimeLogs,
   ...servers,
   ...service,

@@ -22,6 +22,7 @@ import { createServer } from '../support/factories.js';
 import { cleanUpPrograms, runProgram, type Program } from '../support/program.js';
 import { pathOf, serverIdOf } from '../support/server-rows.js';
 import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 120_000;
@@ -103,34 +104,35 @@ async function keptOne(id: string, holds: (row: Kept) => boolean = () => true, o
 const messages = ({ lines }: Kept) => lines.map(({ message }) => message);
 
 describe('an invocation', () => {
-  it.each(['record first', 'piece first'])('and what another process has of it become one row: %s', async (order) => {
-    const other = await app.sibling({ ROLES: 'api' });
-    try {
-      const one = invocation({ lines: [line('middle', 2_000)], outcome: 'exception', cpuMs: 1 });
-      const record = () => app.get(InvocationsService).record(one);
-      const append = () =>
-        other.get(InvocationsService).append({
-          id: one.id,
-          serverId,
-          outcome: 'exceededCpu',
-          cpuMs: 40,
-          lines: [line('last', 3_000), line('first', 1_000)],
-          exceptions: [{ at: new Date(), name: 'RangeError', message: 'Out of Bounds' }],
-        });
-      const [first, second] = order === 'record first' ? [record, append] : [append, record];
-      first();
-      await keptOne(one.id);
-      second();
-      const whole = await keptOne(one.id, ({ method, lines }) => method !== null && lines.length === 3);
-      expect(messages(whole)).toEqual(['first', 'middle', 'last']);
-      expect(whole).toMatchObject({ outcome: 'exceededCpu', cpu_ms: 40, status: 200, server_id: serverId });
-      expect(whole.search_text.split('\n').sort()).toEqual(['first', 'last', 'middle', 'rangeerror: out of bounds']);
-    } finally {
-      await other.close();
-    }
-  });
+  for (const order of ['record first', 'piece first'])
+    verifies('log-ingestion:merge', `and what another process has of it become one row: ${order}`, async () => {
+      const other = await app.sibling({ ROLES: 'api' });
+      try {
+        const one = invocation({ lines: [line('middle', 2_000)], outcome: 'exception', cpuMs: 1 });
+        const record = () => app.get(InvocationsService).record(one);
+        const append = () =>
+          other.get(InvocationsService).append({
+            id: one.id,
+            serverId,
+            outcome: 'exceededCpu',
+            cpuMs: 40,
+            lines: [line('last', 3_000), line('first', 1_000)],
+            exceptions: [{ at: new Date(), name: 'RangeError', message: 'Out of Bounds' }],
+          });
+        const [first, second] = order === 'record first' ? [record, append] : [append, record];
+        first();
+        await keptOne(one.id);
+        second();
+        const whole = await keptOne(one.id, ({ method, lines }) => method !== null && lines.length === 3);
+        expect(messages(whole)).toEqual(['first', 'middle', 'last']);
+        expect(whole).toMatchObject({ outcome: 'exceededCpu', cpu_ms: 40, status: 200, server_id: serverId });
+        expect(whole.search_text.split('\n').sort()).toEqual(['first', 'last', 'middle', 'rangeerror: out of bounds']);
+      } finally {
+        await other.close();
+      }
+    });
 
-  it('is written once however often its job runs', async () => {
+  verifies('log-ingestion:once', 'is written once however often its job runs', async () => {
     const store = app.get(InvocationStore);
     const late = row({ lines: [{ at: 1, level: 'log', message: 'once' }] });
     for (const job of [71, 71]) await store.keep([late], job);
@@ -140,7 +142,7 @@ describe('an invocation', () => {
     expect((await kept([late.id])).map(messages)).toEqual([['once', 'by 72']]);
   });
 
-  it('cannot be added to for another server', async () => {
+  verifies('log-ingestion:own-server', 'cannot be added to for another server', async () => {
     const theirs = await serverIdOf(app, await createServer(app, await app.account()));
     const one = row();
     await app.get(InvocationStore).keep([one], 81);
@@ -153,7 +155,7 @@ describe('an invocation', () => {
     const one = row();
     for (const job of [1, 2, 3]) {
       const lines = Array.from({ length: 400 }, (_, n) => ({ at: job * 1_000 + n, level: 'log', message: `${job}` }));
-      await app.get(InvocationStore).keep([{ ...one, lines }], job);
+      await app.get(InvocationStore).keep([job === 1 ? { ...one, lines } : pieceRow(one.id, { lines })], job);
     }
     const [whole] = await kept([one.id]);
     expect([whole.lines.length, whole.lines.at(-1)?.at, whole.left_out]).toEqual([1_000, 3_199, 200]);
@@ -171,7 +173,7 @@ describe('an invocation', () => {
 });
 
 describe('a batch', () => {
-  it('loses only the rows that cannot be kept', async () => {
+  verifies('log-ingestion:bad-rows', 'loses only the rows that cannot be kept', async () => {
     const store = app.get(InvocationStore);
     const { refused } = store.stats();
     const good = Array.from({ length: 9 }, () => row());
@@ -204,54 +206,62 @@ describe('partitions', () => {
     expect(await kept([late.id])).toMatchObject([{ day: dayOf(Date.parse(today) - 5 * DAY_MS) }]);
   });
 
-  it('get their index of search when they are closed, again where a build was cut off', async () => {
-    const start = Date.parse(dayOf(Date.now())) - 3 * DAY_MS;
-    const day = dayOf(start);
-    const whole = [{ from: start, to: start + DAY_MS, isValid: true }];
-    await app.get(InvocationStore).keep([row({ id: uuidV7(start) })], 111);
-    await app.get(LogKeeper).keep(start + DAY_MS + HOUR_MS / 2);
-    expect(await indexes(day)).toEqual([]);
-    const writer = app.database.createQueryRunner();
-    await writer.startTransaction();
-    // A build waits for whoever writes, and has made its index by then.
-    await writer.query(`DELETE FROM ${partitionOf(day)} WHERE false`);
-    const keeping = app.get(LogKeeper).keep();
-    await until(async () => (await indexes(day)).length > 0, 'the build has begun');
-    const [{ pid }] = await app.database.query<{ pid: number }[]>(
-      `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%'`,
-    );
-    await app.database.query('SELECT pg_terminate_backend($1)', [pid]);
-    await keeping;
-    await writer.commitTransaction();
-    await writer.release();
-    expect(await indexes(day)).toMatchObject([{ isValid: false }]);
-    await app.get(LogKeeper).keep();
-    expect(await indexes(day)).toMatchObject(whole);
-  });
+  verifies(
+    'log-ingestion:indexes',
+    'get their index of search when they are closed, again where a build was cut off',
+    async () => {
+      const start = Date.parse(dayOf(Date.now())) - 3 * DAY_MS;
+      const day = dayOf(start);
+      const whole = [{ from: start, to: start + DAY_MS, isValid: true }];
+      await app.get(InvocationStore).keep([row({ id: uuidV7(start) })], 111);
+      await app.get(LogKeeper).keep(start + DAY_MS + HOUR_MS / 2);
+      expect(await indexes(day)).toEqual([]);
+      const writer = app.database.createQueryRunner();
+      await writer.startTransaction();
+      // A build waits for whoever writes, and has made its index by then.
+      await writer.query(`DELETE FROM ${partitionOf(day)} WHERE false`);
+      const keeping = app.get(LogKeeper).keep();
+      await until(async () => (await indexes(day)).length > 0, 'the build has begun');
+      const [{ pid }] = await app.database.query<{ pid: number }[]>(
+        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%'`,
+      );
+      await app.database.query('SELECT pg_terminate_backend($1)', [pid]);
+      await keeping;
+      await writer.commitTransaction();
+      await writer.release();
+      expect(await indexes(day)).toMatchObject([{ isValid: false }]);
+      await app.get(LogKeeper).keep();
+      expect(await indexes(day)).toMatchObject(whole);
+    },
+  );
 
-  it('that are open get one for each full part of them, which the whole replaces', async () => {
-    const start = Date.parse(dayOf(Date.now())) - 9 * DAY_MS;
-    const day = dayOf(start);
-    await app.get(LogPartitions).make(day);
-    const fill = (from: number, count: number) =>
-      app.database.query(
-        `INSERT INTO invocations (id, server_id, at, day, search_text, jobs)
+  verifies(
+    'log-ingestion:indexes',
+    'that are open get one for each full part of them, which the whole replaces',
+    async () => {
+      const start = Date.parse(dayOf(Date.now())) - 9 * DAY_MS;
+      const day = dayOf(start);
+      await app.get(LogPartitions).make(day);
+      const fill = (from: number, count: number) =>
+        app.database.query(
+          `INSERT INTO invocations (id, server_id, at, day, search_text, jobs)
          SELECT (lpad(to_hex($1::bigint + n), 12, '0') || '70008' || lpad(n::text, 15, '0'))::uuid, $2, now(), $3, 'word', '{}'
            FROM generate_series(1, $4::int) n`,
-        [from, serverId, day, count],
-      );
-    await fill(start, 50_000);
-    await app.get(LogKeeper).keep(start + HOUR_MS);
-    const first = { from: start, to: start + HOUR_MS - 60_000, isValid: true };
-    expect(await indexes(day)).toMatchObject([first]);
-    await fill(start + HOUR_MS, 1_000);
-    await app.get(LogKeeper).keep(start + 2 * HOUR_MS);
-    expect(await indexes(day)).toHaveLength(1);
-    await app.get(LogKeeper).keep();
-    expect(await indexes(day)).toMatchObject([{ from: start, to: start + DAY_MS, isValid: true }]);
-  });
+          [from, serverId, day, count],
+        );
+      await fill(start, 50_000);
+      await app.get(LogKeeper).keep(start + HOUR_MS);
+      const first = { from: start, to: start + HOUR_MS - 60_000, isValid: true };
+      expect(await indexes(day)).toMatchObject([first]);
+      await fill(start + HOUR_MS, 1_000);
+      await app.get(LogKeeper).keep(start + 2 * HOUR_MS);
+      expect(await indexes(day)).toHaveLength(1);
+      await app.get(LogKeeper).keep();
+      expect(await indexes(day)).toMatchObject([{ from: start, to: start + DAY_MS, isValid: true }]);
+    },
+  );
 
-  it('go as a whole with their age, while rows come in', async () => {
+  verifies('log-ingestion:retention', 'go as a whole with their age, while rows come in', async () => {
     const old = dayOf(Date.now() - 20 * DAY_MS);
     const lingering = dayOf(Date.now() - 1 * DAY_MS);
     const manager = app.get(LogPartitions);
@@ -280,7 +290,7 @@ describe('partitions', () => {
 });
 
 describe('a deleted server', () => {
-  it('leaves no invocations, and none of its late ones stays', async () => {
+  verifies('log-ingestion:deleted-server', 'leaves no invocations, and none of its late ones stays', async () => {
     const gone = await createServer(app, owner);
     const goneId = await serverIdOf(app, gone);
     const days = [0, 1].map((days) => row({ id: uuidV7(Date.now() - days * DAY_MS), serverId: goneId }));
@@ -344,7 +354,8 @@ describe('with parts of the service away', () => {
     return serverIdOf(on, await createServer(on, await on.account()));
   }
 
-  it(
+  verifies(
+    'log-ingestion:once',
     'loses and doubles nothing when a worker is killed in the middle of a batch',
     async () => {
       const given = await settings();
@@ -391,7 +402,8 @@ describe('with parts of the service away', () => {
     SLOW_MS,
   );
 
-  it(
+  verifies(
+    'log-ingestion:away',
     'takes invocations at once while the queue and the database are away, and keeps them when they are back',
     async () => {
       const given = await settings();

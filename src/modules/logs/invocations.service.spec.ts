@@ -1,6 +1,8 @@
-import { describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { until } from '../../../test/support/until.js';
+import { verifies } from '../../../test/support/verifies.js';
 import { WAITING_MAX, WAITING_OF_ONE_MAX } from './invocation-buffer.js';
 import type { Invocation } from './invocation.types.js';
 import { InvocationsService } from './invocations.service.js';
@@ -37,14 +39,20 @@ function on(queue: { rowsWanted?: () => Promise<number>; add?: (job: KeepInvocat
   return { service: new InvocationsService(whole as unknown as LogsQueue), jobs };
 }
 
+beforeAll(() => Logger.overrideLogger(false));
+
 describe('InvocationsService', () => {
-  it('drops and counts what finds no room while the queue is away, and never lets one server take all of it', () => {
-    const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
-    for (let n = 0; n < WAITING_OF_ONE_MAX + 10; n += 1) service.record(invocation());
-    expect(service.stats()).toMatchObject({ waiting: WAITING_OF_ONE_MAX, dropped: 10 });
-    for (let n = 0; n < WAITING_MAX; n += 1) service.record(invocation({ serverId: idOf(2 + (n % 8)) }));
-    expect(service.stats()).toMatchObject({ waiting: WAITING_MAX, dropped: 10 + WAITING_OF_ONE_MAX });
-  });
+  verifies(
+    'log-ingestion:bounded',
+    'drops and counts what finds no room while the queue is away, and never lets one server take all of it',
+    () => {
+      const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
+      for (let n = 0; n < WAITING_OF_ONE_MAX + 10; n += 1) service.record(invocation());
+      expect(service.stats()).toMatchObject({ waiting: WAITING_OF_ONE_MAX, dropped: 10 });
+      for (let n = 0; n < WAITING_MAX; n += 1) service.record(invocation({ serverId: idOf(2 + (n % 8)) }));
+      expect(service.stats()).toMatchObject({ waiting: WAITING_MAX, dropped: 10 + WAITING_OF_ONE_MAX });
+    },
+  );
 
   it('takes no more characters than it may, whatever the size of one', () => {
     const { service } = on({ rowsWanted: () => new Promise(() => undefined) });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { verifies } from '../../../test/support/verifies.js';
 import { surplusOf } from './log-keeper.js';
 import type { LogPartition } from './log-partitions.js';
 
@@ -20,7 +21,7 @@ describe('surplusOf', () => {
     expect(dropped(partitions, 1, 100)).toEqual(['2026-11-17', '2026-11-18', '2026-11-19']);
   });
 
-  it('drops the oldest until the rest fits, and never today', () => {
+  verifies('log-ingestion:retention', 'drops the oldest until the rest fits, and never today', () => {
     const partitions = days.map((day) => partition(day, 10));
     expect(dropped(partitions, 14, 50)).toEqual([]);
     expect(dropped(partitions, 14, 35)).toEqual(['2026-11-17', '2026-11-18']);
