@@ -8,6 +8,8 @@ import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { CredentialsModule } from './modules/credentials/credentials.module.js';
+import { LogsWorkerModule } from './modules/logs/logs.worker.module.js';
+import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
 import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
@@ -39,13 +41,14 @@ const api = [
   NamespacesModule,
   ServersModule,
   CredentialsModule,
+  LogsModule,
   ReleasesModule,
   ConnectionsModule,
   SkillsModule,
 ];
 
 /** What `worker` processes run. */
-const worker = [ReleasesWorkerModule, AuthWorkerModule];
+const worker = [ReleasesWorkerModule, AuthWorkerModule, LogsWorkerModule];
 
 /** One line per module; the roles of the process say which are loaded. */
 @Module({})

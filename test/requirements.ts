@@ -5,10 +5,12 @@ import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { hostingHosts } from './requirements/hosting-hosts.js';
+import { logIngestion } from './requirements/log-ingestion.js';
 import { hostedEgress } from './requirements/hosted-egress.js';
 import { hostingRuntime } from './requirements/hosting-runtime.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
+import { runtimeLogs } from './requirements/runtime-logs.js';
 import { servers } from './requirements/servers.js';
 import { service } from './requirements/service.js';
 import { states } from './requirements/states.js';
@@ -43,6 +45,8 @@ export const requirementChapters = [
   access,
   credentials,
   connectionSetup,
+  logIngestion,
+  runtimeLogs,
   servers,
   service,
   uplinks,
@@ -65,6 +69,8 @@ export const requirements = {
   ...access,
   ...credentials,
   ...connectionSetup,
+  ...logIngestion,
+  ...runtimeLogs,
   ...servers,
   ...service,
   ...uplinks,

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import supertest from 'supertest';
 import { createApp } from '../../src/app.setup.js';
 import { declarationOf } from '../../src/modules/auth/access.check.js';
@@ -127,6 +129,7 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
       targetSlug: server.split('/')[1],
     },
     'PUT /servers/:qualifiedName/verified': { verified: true },
+    'POST /servers/:qualifiedName/logs': [{ logs: [{ message: CANARY }] }],
     'PUT /servers/:qualifiedName/secrets': { name: 'SECRET', value: CANARY },
     'PATCH /servers/:qualifiedName': { license: 'MIT' },
     'PATCH /servers/:qualifiedName/runtime': { logPayloads: true, egressAllow: [CANARY] },
@@ -172,9 +175,28 @@ async function visit(
 ): Promise<Visit> {
   const request = supertest(app.url)[method.toLowerCase() as Method](path);
   if (authorization !== undefined) void request.set('authorization', authorization);
+  if (route.path.endsWith('/logs/stream')) void request.buffer(true).parse(headOf);
   const form = body === undefined ? undefined : forms[`${method} ${route.path}`];
   const response = await (form ? form(request) : body === undefined ? request : request.send(body));
   return { name: `${method} ${route.path}`, path, response };
+}
+
+/** Leaves an event stream that does not end by itself, and reads everything else. */
+function headOf(given: supertest.Response, done: (error: Error | null, body: unknown) => void): void {
+  const response = given as unknown as IncomingMessage;
+  if (response.statusCode === 200) {
+    response.destroy();
+    given.text = '';
+    done(null, {});
+    return;
+  }
+  text(response).then(
+    (read) => {
+      given.text = read;
+      done(null, read === '' ? {} : JSON.parse(read));
+    },
+    (error: Error) => done(error, null),
+  );
 }
 
 async function walk(chosen: Route[], authorization: string | undefined): Promise<Visit[]> {

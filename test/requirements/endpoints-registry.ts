@@ -119,47 +119,38 @@ export const registryEndpoints = {
   'logs:list:shape': {
     source: 'Spec 4.9',
     behavior: '`GET /servers/{qualifiedName}/logs` answers 200 `{invocations, total}`, newest first.',
-    pending: 'hosting',
   },
   'logs:list:grouped': {
     source: 'Spec 1, 4.9',
     behavior: 'All log lines and exceptions of one invocation are in that invocation.',
-    pending: 'hosting',
   },
   'logs:list:from': {
     source: 'Spec 4.9',
     behavior: '`from` (ISO 8601) leaves out the invocations before it.',
-    pending: 'hosting',
   },
   'logs:list:to': {
     source: 'Spec 4.9',
     behavior: '`to` (ISO 8601) leaves out the invocations at and after it.',
-    pending: 'hosting',
   },
   'logs:list:time-invalid': {
     source: 'Spec 4.9, House',
     behavior: 'A `from` or `to` that is no timestamp answers 400 `{error}`.',
-    pending: 'hosting',
   },
   'logs:list:limit': {
     source: 'Spec 4.9, 8',
     behavior: '`limit` accepts the integers 1 to 100 and defaults to 20; others answer 400 `{error}`.',
-    pending: 'hosting',
   },
   'logs:list:search': {
     source: 'Spec 4.9',
     behavior: '`search` returns only the invocations with that text in a log message.',
-    pending: 'hosting',
   },
   'logs:list:total': {
     source: 'Spec 4.9, Field',
     behavior: '`total` is the integer number of invocations that match, not of those returned.',
-    pending: 'hosting',
   },
   'logs:list:not-found': {
     source: 'Spec 4.9, 7',
     behavior: 'The logs of an unknown server answer 404 `{error: "Server not found"}`.',
-    pending: 'hosting',
   },
 
   // Spec 4.10: get a server

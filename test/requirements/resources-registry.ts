@@ -175,36 +175,30 @@ export const registryResources = {
   },
 
   // Spec 2.5: invocation log entry
-  'invocation:field:id': { source: 'Spec 2.5', behavior: '`id` of an invocation is a UUID.', pending: 'hosting' },
+  'invocation:field:id': { source: 'Spec 2.5', behavior: '`id` of an invocation is a UUID.' },
   'invocation:field:timestamp': {
     source: 'Spec 2.5',
     behavior: '`timestamp` of an invocation is text of the form `YYYY-MM-DD HH:MM:SS`.',
-    pending: 'hosting',
   },
   'invocation:field:request': {
     source: 'Spec 2.5',
     behavior: '`request` is `{method, url}`, both strings.',
-    pending: 'hosting',
   },
   'invocation:field:response': {
     source: 'Spec 2.5',
     behavior: '`response` is `{status, outcome}` with an integer status and a string outcome.',
-    pending: 'hosting',
   },
   'invocation:field:duration': {
     source: 'Spec 2.5',
     behavior: '`duration` is `{cpuMs, wallMs}`, both integers.',
-    pending: 'hosting',
   },
   'invocation:field:logs': {
     source: 'Spec 2.5',
     behavior: '`logs` is an array of `{timestamp, level, message}` strings, empty when nothing was written.',
-    pending: 'hosting',
   },
   'invocation:field:exceptions': {
     source: 'Spec 2.5',
     behavior: '`exceptions` is an array of `{timestamp, name, message}` strings, empty when nothing was thrown.',
-    pending: 'hosting',
   },
 
   // Spec 2.6: inferred tool output schema
