@@ -97,6 +97,7 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     connection: releaseId,
     tunnel: '1',
     toolPath: 'echo',
+    toolName: 'echo',
     slug: isSkill ? 'review' : server.replace('/', '--'),
     path: isSkill ? 'SKILL.md' : 'mcp',
     accountId: owner.id,

@@ -5,9 +5,9 @@
 
 const NAME_CHARS_MAX = 64;
 
-/** A path, an address, a date, something with this many digits, or a token: made from data, not chosen by an author. */
+/** A path, an address, a date, something unreadable, something with this many digits, or a token: made from data, not chosen by an author. */
 const DATA_NAME =
-  /.@.|[/\\]|^-?\d+(?:\.\d+)?$|^\d{4}-\d\d|(?:\d\D*){4}|^[0-9a-f]{12,}$|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=-]{20,}$/u;
+  /.@.|[/\\]|^-?\d+(?:\.\d+)?$|^\d{4}-\d\d|(?:\d\D*){4}|^[0-9a-f]{12,}$|[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=-]{20,}$/u;
 
 /**
  * Whether a member's name is one that an author chose. Others, such as ids, are not kept: what stands under them is one

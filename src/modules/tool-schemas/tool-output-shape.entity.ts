@@ -29,7 +29,7 @@ export class ToolOutputShape {
   @Column('integer')
   structured: number;
 
-  /** JSON of `shape-text.ts`. Text, since jsonb holds neither NUL nor broken unicode, and member names may. */
+  /** JSON of `shape-text.ts`, which Postgres never looks into. */
   @Column('text')
   shape: string;
 }
