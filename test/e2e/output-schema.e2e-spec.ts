@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
+import type { ToolOutputSchemaDto } from '../../src/modules/tool-schemas/tool-schema.dto.js';
 import { ToolOutputsService } from '../../src/modules/tool-schemas/tool-outputs.service.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { createNamespace, createServer } from '../support/factories.js';
 import { serverRow } from '../support/releases.js';
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
+import { pasted } from '../support/zod-expression.js';
 
 let app: TestApp;
 let owner: TestAccount;
@@ -30,10 +32,10 @@ async function answered(name: string, tool: string, results: string[], service =
 const pathOf = (name: string, tool: string) =>
   `/servers/${encodeURIComponent(name)}/experimental/tools/${tool}/output-schema`;
 
-async function schemaOf(name: string, tool: string): Promise<Record<string, any>> {
+async function schemaOf(name: string, tool: string): Promise<ToolOutputSchemaDto> {
   const { status, body } = await app.as(owner).get(pathOf(name, encodeURIComponent(tool)));
   expect({ status, body: body as unknown }).toMatchObject({ status: 200 });
-  return body as Record<string, unknown>;
+  return body as ToolOutputSchemaDto;
 }
 
 const none = { status: 404, body: { error: 'No output samples found' } };
@@ -327,7 +329,7 @@ describe('a day of mixed answers', () => {
       if (structuredContent !== undefined && !isError) kept.push([tool, structuredContent]);
     }
     await outputs.settle();
-    const issue = (await schemaOf(name, 'get_issue')) as { zodSchema: string; sampleCount: number; fields: object[] };
+    const issue = await schemaOf(name, 'get_issue');
     const fields =
       '"assignee": z.object({ "email": z.string().email().optional(), "name": z.string().optional() }).optional(), ' +
       '"closedAt": z.string().datetime({ offset: true }).nullable().optional(), ' +
@@ -345,7 +347,7 @@ describe('a day of mixed answers', () => {
     expect((await schemaOf(name, 'export')).zodSchema).toBe(
       'z.union([z.string(), z.object({ "rows": z.number().int().optional() })])',
     );
-    const schema = new Function('z', `return ${issue.zodSchema};`)(z) as z.ZodType;
+    const schema = pasted(issue.zodSchema, z);
     for (const [tool, value] of kept) if (tool === 'get_issue') expect(schema.safeParse(value).success).toBe(true);
     const stored = await app.database.query<{ shape: string }[]>(
       'SELECT shape FROM tool_output_shapes WHERE server_id = $1',

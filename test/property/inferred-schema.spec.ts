@@ -17,6 +17,7 @@ import {
 } from '../../src/modules/tool-schemas/shape.js';
 import { toZodText } from '../../src/modules/tool-schemas/zod-text.js';
 import { verifies } from '../support/verifies.js';
+import { pasted } from '../support/zod-expression.js';
 
 /** Names that break what takes them for their own: literals, prototypes, comments, script elements. */
 const evilNames = fc.constantFrom(
@@ -102,15 +103,6 @@ function together(values: unknown[]): Shape {
   return values.map(shapeOf).reduce((sum, one) => merged(sum, one));
 }
 
-interface Parser {
-  safeParse(value: unknown): { success: boolean };
-}
-
-/** As people use it: the text in a program that knows `z`, and nothing else. */
-function evaluated(text: string, library: unknown): Parser {
-  return new Function('z', `"use strict"; return ${text};`)(library) as Parser;
-}
-
 function ajvAccepts(schema: object): (value: unknown) => boolean {
   const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
   formats.default(ajv);
@@ -125,10 +117,10 @@ describe('an inferred schema', () => {
       fc.assert(
         fc.property(day, (values) => {
           const text = toZodText(together(values));
-          const schema = evaluated(text, z);
+          const schema = pasted(text, z);
           const refused = values.filter((value) => !schema.safeParse(value).success);
           expect({ text, refused }).toEqual({ text, refused: [] });
-          const older = evaluated(text, z3);
+          const older = pasted(text, z3);
           expect({ text, refused: values.filter((value) => !older.safeParse(value).success) }).toEqual({
             text,
             refused: [],
@@ -232,7 +224,7 @@ describe('a shape', () => {
       const shape = merged(shapeOf(value), shapeOf(wide));
       expect(size(shape)).toBeLessThanOrEqual(NODES_MAX);
       expect(depth(shape)).toBeLessThanOrEqual(DEPTH_MAX + 1);
-      expect(evaluated(toZodText(shape), z).safeParse(wide).success).toBe(true);
+      expect(pasted(toZodText(shape), z).safeParse(wide).success).toBe(true);
     }
   });
 });
