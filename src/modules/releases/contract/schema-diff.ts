@@ -265,12 +265,14 @@ function valuesOf(schema: Schema): Set<string> | null {
   return Array.isArray(schema.enum) ? new Set(schema.enum.map(canonicalJson)) : null;
 }
 
-function membersOf({ properties }: Schema): Map<string, unknown> {
-  return new Map(isObject(properties) ? Object.entries(properties) : []);
+/** A name that is only required is a member of which nothing else is said. */
+function membersOf({ properties, required }: Schema): Map<string, unknown> {
+  const named = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
+  return new Map([...named, ...(isObject(properties) ? Object.entries(properties) : [])]);
 }
 
-function namesIn(required: unknown): Set<unknown> {
-  return new Set(Array.isArray(required) ? required : []);
+function namesIn(required: unknown): Set<string> {
+  return new Set(Array.isArray(required) ? required.filter((name) => typeof name === 'string') : []);
 }
 
 function kindOfBound(keyword: string, old: unknown, now: unknown): SchemaChangeKind {
