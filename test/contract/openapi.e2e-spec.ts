@@ -362,6 +362,16 @@ describe('the API document', () => {
     expect(Object.keys(committed.components.securitySchemes)).toEqual(['apiKey']);
   });
 
+  verifies('openapi:experimental', 'serves what is experimental under that segment and nowhere else', () => {
+    const about = operations.filter(({ operation }) => /infer/i.test(JSON.stringify(operation.summary)));
+    expect(about.map(({ name }) => name)).toEqual([
+      'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema',
+    ]);
+    expect(operations.filter(({ path }) => path.includes('schema')).map(({ name }) => name)).toEqual([
+      'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema',
+    ]);
+  });
+
   verifies('openapi:security', 'wants the bearer key everywhere but for health', () => {
     expect(committed.components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' });
     const isOpen = (path: string) => path === '/health' || path === '/ready';
@@ -509,6 +519,13 @@ describe('the answers of the service', () => {
     await ask('GET /servers/{qualifiedName}/releases', 400, { qualifiedName }, undefined, { query: '?page=0' });
     await ask('GET /servers/{qualifiedName}/releases', 404, { qualifiedName }, undefined, other);
     await ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
+    const changes = 'GET /servers/{qualifiedName}/changes';
+    await ask(changes, 200, { qualifiedName });
+    await ask(changes, 400, { qualifiedName }, undefined, { query: '?page=0' });
+    await ask(changes, 404, { qualifiedName: `${namespace}/none` });
+    const inferred = 'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema';
+    await ask(inferred, 404, { qualifiedName, toolName: 'echo' });
+    await ask(inferred, 404, { qualifiedName, toolName: 'echo' }, undefined, other);
 
     const run = 'POST /run/{slug}';
     const rpc = { jsonrpc: '2.0', id: 1, method: 'tools/list' };

@@ -80,6 +80,9 @@ async function createEstate(): Promise<Estate> {
   repositories.serve(`/${namespace}/skills/archive/HEAD.zip`, archive);
   await app.as(owner).put(`/skills/${namespace}/review`, { gitUrl: repositoryOf(namespace) });
   const { connectionId } = await createConnection(app, owner, made, { namespace });
+  const outputs = app.get(ToolOutputsService);
+  outputs.observe((await serverRow(app, server)).id, 'echo', JSON.stringify({ structuredContent: { a: 1 } }));
+  await outputs.settle();
   const keys = await app.as(owner).get('/accounts/me/api-keys');
   return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
 }
