@@ -531,6 +531,17 @@ describe('the answers of the service', () => {
     const rpc = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     const slug = { slug: `${namespace}--released` };
     await ask(run, 200, slug, rpc);
+    const echo = { name: 'echo', arguments: { message: 'hello' } };
+    await ask(run, 200, slug, { ...rpc, method: 'tools/call', params: echo });
+    const sampled = async () => {
+      const answer = await fetch(
+        `${url}/servers/${encodeURIComponent(qualifiedName)}/experimental/tools/echo/output-schema`,
+        { headers: { authorization: `Bearer ${key}` } },
+      );
+      return answer.ok;
+    };
+    await until(sampled, 'the answer was looked at');
+    await ask(inferred, 200, { qualifiedName, toolName: 'echo' });
     await ask(run, 202, slug, { jsonrpc: '2.0', method: 'notifications/initialized' });
     await ask(run, 400, slug, 'no JSON');
     await ask(run, 403, slug, rpc, { headers: { origin: 'https://evil.example' } });

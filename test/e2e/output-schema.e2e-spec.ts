@@ -3,8 +3,9 @@ import { z } from 'zod';
 import type { ToolOutputSchemaDto } from '../../src/modules/tool-schemas/tool-schema.dto.js';
 import { ToolOutputsService } from '../../src/modules/tool-schemas/tool-outputs.service.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { createNamespace, createServer } from '../support/factories.js';
-import { serverRow } from '../support/releases.js';
+import { createConnection, createNamespace, createServer } from '../support/factories.js';
+import { publishExternal, serverRow } from '../support/releases.js';
+import { startScripted } from '../support/scripted-upstream.js';
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 import { pasted } from '../support/zod-expression.js';
@@ -290,9 +291,37 @@ describe('access', () => {
   });
 });
 
+describe('calls', () => {
+  verifies('output-schema:answer', 'show their answers, by the run endpoint and by connections', async () => {
+    const result = { content: [], structuredContent: { degrees: 21.5 } };
+    const upstream = await startScripted(({ method, params }) => {
+      if (method === 'tools/list')
+        return JSON.stringify({ tools: [{ name: 'forecast', inputSchema: { type: 'object' } }] });
+      return JSON.stringify(
+        params?.arguments && 'fail' in (params.arguments) ? { ...result, isError: true } : result,
+      );
+    });
+    const name = await createServer(app, owner);
+    await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
+    const { path } = await createConnection(app, owner, { server: name });
+    for (const args of [{}, { fail: true }]) {
+      const params = { name: 'forecast', arguments: args };
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      expect((await app.as(owner).post(`/run/${name.replace('/', '--')}`, call)).status).toBe(200);
+      expect((await app.as(owner).post(`${path}/.tools/forecast`, args)).status).toBe(200);
+    }
+    await app.get(ToolOutputsService).settle();
+    expect(await schemaOf(name, 'forecast')).toMatchObject({
+      sampleCount: 2,
+      zodSchema: 'z.object({ "degrees": z.number().optional() })',
+    });
+    await upstream.close();
+  });
+});
+
 /** A tracker's day: what 40 people and three programs ask of it. */
 function* dayOfAnswers(): Generator<[tool: string, result: string]> {
-  const pick = <T>(all: readonly T[], at: number): T => all[at % all.length] as T;
+  const pick = <T>(all: readonly T[], at: number): T => all[at % all.length];
   const iso = (at: number) => new Date(Date.UTC(2026, 10, 20) + at * 60_000).toISOString();
   for (let at = 0; at < 1_440; at += 1) {
     const issue = {

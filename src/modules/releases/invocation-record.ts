@@ -1,4 +1,7 @@
+import type { McpReply } from '../../mcp/channel.js';
 import type { FrontWatch } from '../../mcp/front/asked.js';
+import { memberText } from '../../mcp/json-edit.js';
+import { slice } from '../../mcp/json-text.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
@@ -21,6 +24,15 @@ export class InvocationRecord implements FrontWatch {
   private failure: Error | null = null;
   /** Set when the request is not answered by the front, but by whoever catches what it threw. */
   private thrownStatus: number | null = null;
+
+  /** The answer of the tool that was called, as JSON text; null when it failed or no tool was called. */
+  output: { tool: string; result: string } | null = null;
+
+  answered({ text, result }: McpReply): void {
+    const { toolName } = this;
+    const output = toolName !== null && result ? slice(text, result) : null;
+    if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
+  }
 
   asked(method: string, params: unknown): void {
     this.rpcMethod = method;
@@ -67,6 +79,13 @@ export class InvocationRecord implements FrontWatch {
     if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
     return this.rpcMethod === null ? 'denied' : 'ok';
   }
+}
+
+/** Whether a result of `tools/call` shows what the tool answers: not when it failed, and not when it asks for input. */
+function isOutput(result: string): boolean {
+  if (result.includes('"isError"') && memberText(result, 'isError') === 'true') return false;
+  const type = result.includes('"resultType"') ? memberText(result, 'resultType') : undefined;
+  return type === undefined || type === '"complete"';
 }
 
 /** The owner may know where the server runs, which its callers are not told. */
