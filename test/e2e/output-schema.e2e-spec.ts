@@ -297,9 +297,8 @@ describe('calls', () => {
     const upstream = await startScripted(({ method, params }) => {
       if (method === 'tools/list')
         return JSON.stringify({ tools: [{ name: 'forecast', inputSchema: { type: 'object' } }] });
-      return JSON.stringify(
-        params?.arguments && 'fail' in (params.arguments) ? { ...result, isError: true } : result,
-      );
+      const isFailure = JSON.stringify(params?.arguments).includes('fail');
+      return JSON.stringify(isFailure ? { ...result, isError: true } : result);
     });
     const name = await createServer(app, owner);
     await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
