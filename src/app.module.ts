@@ -15,6 +15,7 @@ import { ReleasesModule } from './modules/releases/releases.module.js';
 import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
 import { SkillsModule } from './modules/skills/skills.module.js';
+import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -42,6 +43,7 @@ const api = [
   ServersModule,
   CredentialsModule,
   LogsModule,
+  ToolSchemasModule,
   ReleasesModule,
   ConnectionsModule,
   SkillsModule,

@@ -317,6 +317,8 @@ const last = ['ServerDomains_rename', 'Skills_upload'];
 const statuses: Record<string, number> = {
   // It succeeded.
   Releases_resume: 400,
+  // Nobody called its tools.
+  ToolSchemas_infer: 404,
   // It has no bundle.
   Bundle_download: 404,
   // The server of the example has no triggers, and is no uplink.

@@ -365,6 +365,16 @@ describe('the API document', () => {
     expect(Object.keys(committed.components.securitySchemes)).toEqual(['apiKey']);
   });
 
+  verifies('openapi:experimental', 'serves what is experimental under that segment and nowhere else', () => {
+    const about = operations.filter(({ operation }) => /infer/i.test(JSON.stringify(operation.summary)));
+    expect(about.map(({ name }) => name)).toEqual([
+      'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema',
+    ]);
+    expect(operations.filter(({ path }) => path.includes('schema')).map(({ name }) => name)).toEqual([
+      'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema',
+    ]);
+  });
+
   verifies('openapi:security', 'wants the bearer key everywhere but for health', () => {
     expect(committed.components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' });
     const isOpen = (path: string) => path === '/health' || path === '/ready';
@@ -542,11 +552,29 @@ describe('the answers of the service', () => {
     await ask('GET /servers/{qualifiedName}/releases', 400, { qualifiedName }, undefined, { query: '?page=0' });
     await ask('GET /servers/{qualifiedName}/releases', 404, { qualifiedName }, undefined, other);
     await ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
+    const changes = 'GET /servers/{qualifiedName}/changes';
+    await ask(changes, 200, { qualifiedName });
+    await ask(changes, 400, { qualifiedName }, undefined, { query: '?page=0' });
+    await ask(changes, 404, { qualifiedName: `${namespace}/none` });
+    const inferred = 'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema';
+    await ask(inferred, 404, { qualifiedName, toolName: 'echo' });
+    await ask(inferred, 404, { qualifiedName, toolName: 'echo' }, undefined, other);
 
     const run = 'POST /run/{slug}';
     const rpc = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     const slug = { slug: `${namespace}--released` };
     await ask(run, 200, slug, rpc);
+    const echo = { name: 'echo', arguments: { message: 'hello' } };
+    await ask(run, 200, slug, { ...rpc, method: 'tools/call', params: echo });
+    const sampled = async () => {
+      const answer = await fetch(
+        `${url}/servers/${encodeURIComponent(qualifiedName)}/experimental/tools/echo/output-schema`,
+        { headers: { authorization: `Bearer ${key}` } },
+      );
+      return answer.ok;
+    };
+    await until(sampled, 'the answer was looked at');
+    await ask(inferred, 200, { qualifiedName, toolName: 'echo' });
     await ask(run, 202, slug, { jsonrpc: '2.0', method: 'notifications/initialized' });
     await ask(run, 400, slug, 'no JSON');
     await ask(run, 403, slug, rpc, { headers: { origin: 'https://evil.example' } });

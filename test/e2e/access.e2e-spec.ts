@@ -7,13 +7,14 @@ import { declarationOf } from '../../src/modules/auth/access.check.js';
 import type { AccessRule } from '../../src/modules/auth/access.types.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { ServersController } from '../../src/modules/servers/servers.controller.js';
+import { ToolOutputsService } from '../../src/modules/tool-schemas/tool-outputs.service.js';
 import { RESERVED_NAMESPACES } from '../../src/platform/http/names.js';
 import { ACCESS } from '../../src/platform/http/public.decorator.js';
 import { routeTable, type Route } from '../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createServer } from '../support/factories.js';
 import { images, uploadIcon } from '../support/icons.js';
-import { published as publishedRelease, releaseIn } from '../support/releases.js';
+import { published as publishedRelease, releaseIn, serverRow } from '../support/releases.js';
 import { startRepositoryHost, type RepositoryHost } from '../support/repository-host.js';
 import { pathOf as pathTo } from '../support/server-rows.js';
 import { skillMd } from '../support/skills.js';
@@ -82,6 +83,9 @@ async function createEstate(): Promise<Estate> {
   repositories.serve(`/${namespace}/skills/archive/HEAD.zip`, archive);
   await app.as(owner).put(`/skills/${namespace}/review`, { gitUrl: repositoryOf(namespace) });
   const { connectionId } = await createConnection(app, owner, made, { namespace });
+  const outputs = app.get(ToolOutputsService);
+  outputs.observe((await serverRow(app, server)).id, 'echo', JSON.stringify({ structuredContent: { a: 1 } }));
+  await outputs.settle();
   const keys = await app.as(owner).get('/accounts/me/api-keys');
   return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
 }
@@ -100,6 +104,7 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     tunnel: '1',
     host: releaseId,
     toolPath: 'echo',
+    toolName: 'echo',
     slug: isSkill ? 'review' : server.replace('/', '--'),
     path: isSkill ? 'SKILL.md' : 'mcp',
     accountId: owner.id,

@@ -102,17 +102,36 @@ export const registryEndpoints = {
     source: 'Spec 1, 4.8',
     behavior:
       '`GET …/experimental/tools/{toolName}/output-schema` answers 200 with the schema inferred from recent tool outputs.',
-    pending: 'hosting',
   },
   'output-schema:successful-only': {
     source: 'Spec 1, 4.8',
     behavior: 'Outputs of failed tool calls are no samples.',
-    pending: 'hosting',
   },
   'output-schema:no-samples': {
     source: 'Spec 4.8, 7',
     behavior: 'A tool without samples answers 404 `{error: "No output samples found"}`.',
-    pending: 'hosting',
+  },
+  'output-schema:owner-only': {
+    source: 'House',
+    behavior: "What a server's tools answer is its owner's to know: for others the server is not found.",
+  },
+  'output-schema:recent': {
+    source: 'Spec 1, 4.8',
+    behavior: 'Answers count for four to five weeks, whatever was released meanwhile, and are then forgotten.',
+  },
+  'output-schema:processes': {
+    source: 'House',
+    behavior: 'Answers that several processes saw at the same time all count.',
+  },
+  'output-schema:bounded': {
+    source: 'House',
+    behavior:
+      'What is sampled, waits and is stored of a server and its tools is bounded, and looking at it holds up no call.',
+  },
+  'output-schema:for-mocks': {
+    source: 'House',
+    behavior:
+      'The schema for simulated answers leaves out what was seen fewer than 3 times, and is null without objects.',
   },
 
   // Spec 4.9: list runtime logs

@@ -205,32 +205,47 @@ export const registryResources = {
   'output-schema:field:qualified-name': {
     source: 'Spec 2.6',
     behavior: '`qualifiedName` is the name of the server asked for.',
-    pending: 'hosting',
   },
   'output-schema:field:tool-name': {
     source: 'Spec 2.6',
     behavior: '`toolName` is the name of the tool asked for.',
-    pending: 'hosting',
   },
   'output-schema:field:sample-count': {
     source: 'Spec 2.6',
     behavior: '`sampleCount` is the integer number of samples used.',
-    pending: 'hosting',
   },
   'output-schema:field:validator-schema': {
     source: 'Spec 2.6',
     behavior: '`validatorSchema` is a schema expression in text form that accepts every sample it was made from.',
-    pending: 'hosting',
   },
   'output-schema:field:published-name': {
     source: 'Spec 2.6, Field',
     behavior: 'The same expression is also returned under the name published clients read, `zodSchema`.',
-    pending: 'hosting',
   },
   'output-schema:fields-optional': {
     source: 'Spec 2.6',
     behavior: 'Every discovered object field is marked optional in the expression.',
-    pending: 'hosting',
+  },
+  'output-schema:json-schema': {
+    source: 'House',
+    behavior: '`jsonSchema` is the same as JSON Schema 2020-12, and accepts every sample it was made from.',
+  },
+  'output-schema:field-presence': {
+    source: 'House',
+    behavior: '`fields` names every place of the answers with its types, and in which share of them it was.',
+  },
+  'output-schema:drift': {
+    source: 'House',
+    behavior: '`drift` says where answers depart from the output schema the tool declares.',
+  },
+  'output-schema:paste-safe': {
+    source: 'House',
+    behavior: 'Whatever names an answer has, the expression runs nothing but Zod where it is pasted.',
+  },
+  'output-schema:no-values': {
+    source: 'House',
+    behavior:
+      'Of answers nothing is stored but the shape: names that are data and values are not, words of closed lists are.',
   },
 
   // Spec 2.7: namespace and skill
