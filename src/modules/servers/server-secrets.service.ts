@@ -63,15 +63,19 @@ export class ServerSecretsService {
   }
 
   /**
-   * The values of these secrets by name, for what runs a release. Names the server does not have are absent.
+   * The values of these secrets by name, for what runs a release; of all of them when `names` is null. Names the server
+   * does not have are absent.
    *
    * @throws VaultError when one cannot be opened
    */
-  async reveal(serverId: string, names: readonly string[]): Promise<Record<string, string>> {
+  async reveal(serverId: string, names: readonly string[] | null): Promise<Record<string, string>> {
     const rows = await this.secrets
       .createQueryBuilder('secret')
       .addSelect('secret.sealedValue')
-      .where('secret.serverId = :serverId AND secret.name = ANY(:names)', { serverId, names })
+      .where('secret.serverId = :serverId AND (:names::text[] IS NULL OR secret.name = ANY(:names))', {
+        serverId,
+        names,
+      })
       .getMany();
     return Object.fromEntries(rows.map(({ id, name, sealedValue }) => [name, this.vault.open(sealedValue, id)]));
   }

@@ -101,7 +101,8 @@ export class ServersService {
       `SELECT s.id, s.namespace_id AS "namespaceId", n.name AS namespace, s.name, s.slug,
               CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
                 'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
-                'upstreamUrl', s.snapshot -> 'upstreamUrl', 'configSchema', s.snapshot -> 'configSchema') END AS current
+                'upstreamUrl', s.snapshot -> 'upstreamUrl', 'hosted', s.snapshot -> 'hosted',
+                'configSchema', s.snapshot -> 'configSchema') END AS current
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE ${'slug' in by ? 's.slug' : 's.id'} = $1`,
       ['slug' in by ? by.slug : by.id],
     );
