@@ -9,6 +9,7 @@ import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { CredentialsModule } from './modules/credentials/credentials.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
+import { ReleasesHostModule } from './modules/releases/releases.host.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
 import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
@@ -48,6 +49,9 @@ const api = [
 /** What `worker` processes run. */
 const worker = [ReleasesWorkerModule, AuthWorkerModule];
 
+/** What `host` processes need to run hosted code. */
+const host = [ReleasesHostModule];
+
 /** One line per module; the roles of the process say which are loaded. */
 @Module({})
 export class AppModule {
@@ -59,6 +63,7 @@ export class AppModule {
         ...platform,
         ...(env.roles.includes('api') ? api : []),
         ...(env.roles.includes('worker') ? worker : []),
+        ...(env.roles.includes('host') ? host : []),
       ],
     };
   }

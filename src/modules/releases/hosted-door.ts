@@ -81,12 +81,3 @@ export function asUpstreamFailure(failure: HostedFailure): UpstreamFailure {
   }
   return new UpstreamError(message, failure, mayHaveRun);
 }
-
-/** What a hosted program failed of, behind whatever its caller heard; null for any other failure. */
-export function hostedFailureIn(error: unknown): HostedFailure | null {
-  for (let one = error, hops = 0; one instanceof Error && hops < 4; hops += 1) {
-    if (one instanceof HostedFailure) return one;
-    one = (one as { detail?: unknown }).detail;
-  }
-  return null;
-}

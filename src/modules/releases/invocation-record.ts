@@ -1,8 +1,12 @@
+import type { McpReply } from '../../mcp/channel.js';
 import type { FrontWatch } from '../../mcp/front/asked.js';
+import { memberText } from '../../mcp/json-edit.js';
+import { slice } from '../../mcp/json-text.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
+import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationException, InvocationOutcome } from '../logs/invocation.types.js';
 
 /** How the request came and was answered. */
@@ -22,6 +26,20 @@ export class InvocationRecord implements FrontWatch {
   /** Set when the request is not answered by the front, but by whoever catches what it threw. */
   private thrownStatus: number | null = null;
 
+  /** The answer of the tool that was called, as JSON text; null when it failed or no tool was called. */
+  output: { tool: string; result: string } | null = null;
+  /** The answer broke off after it had begun. */
+  private isBroken = false;
+
+  /** @param isRaw a request of another kind than MCP */
+  constructor(private readonly isRaw = false) {}
+
+  answered({ text, result }: McpReply): void {
+    const { toolName } = this;
+    const output = toolName !== null && result ? slice(text, result) : null;
+    if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
+  }
+
   asked(method: string, params: unknown): void {
     this.rpcMethod = method;
     const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
@@ -30,6 +48,12 @@ export class InvocationRecord implements FrontWatch {
 
   failed(error: Error): void {
     this.failure = error;
+  }
+
+  /** Its answer broke off, so its status says nothing of that. */
+  broke(error: Error): void {
+    this.failure = error;
+    this.isBroken = true;
   }
 
   /** It failed before the front answered. */
@@ -63,10 +87,20 @@ export class InvocationRecord implements FrontWatch {
 
   private outcome(): InvocationOutcome {
     if (this.failure instanceof CallerLeftError) return 'canceled';
+    const hosted = hostedFailureIn(this.failure);
+    if (hosted) return hosted.outcome;
+    if (this.isBroken) return 'responseStreamDisconnected';
     if (this.failure instanceof UpstreamFailure) return 'exception';
     if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
-    return this.rpcMethod === null ? 'denied' : 'ok';
+    return this.rpcMethod === null && !this.isRaw ? 'denied' : 'ok';
   }
+}
+
+/** Whether a result of `tools/call` shows what the tool answers: not when it failed, and not when it asks for input. */
+function isOutput(result: string): boolean {
+  if (result.includes('"isError"') && memberText(result, 'isError') === 'true') return false;
+  const type = result.includes('"resultType"') ? memberText(result, 'resultType') : undefined;
+  return type === undefined || type === '"complete"';
 }
 
 /** The owner may know where the server runs, which its callers are not told. */

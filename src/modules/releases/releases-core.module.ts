@@ -2,6 +2,7 @@ import { BullModule } from '@nestjs/bullmq';
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { ServersCoreModule } from '../servers/servers-core.module.js';
+import { HostedChannelsService } from './hosted-channels.service.js';
 import { ReleaseArtifact } from './release-artifact.entity.js';
 import { ReleaseFiles } from './release-files.js';
 import { ReleaseLog } from './release-log.entity.js';
@@ -15,7 +16,7 @@ import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
     BullModule.registerQueue({ name: RELEASES_QUEUE }),
     ServersCoreModule,
   ],
-  providers: [ReleasesQueue, ReleaseFiles],
-  exports: [TypeOrmModule, ServersCoreModule, ReleasesQueue, ReleaseFiles],
+  providers: [ReleasesQueue, ReleaseFiles, HostedChannelsService],
+  exports: [TypeOrmModule, ServersCoreModule, ReleasesQueue, ReleaseFiles, HostedChannelsService],
 })
 export class ReleasesCoreModule {}
