@@ -1,7 +1,21 @@
-import { Global, Module } from '@nestjs/common';
+import { Module, type DynamicModule } from '@nestjs/common';
+import type { Env } from '../config/env.js';
+import { HostingAbsent } from './hosting-absent.js';
+import { Hosting } from './hosting.js';
 import { Programs } from './programs.js';
+import { ENGINES, Runtime } from './runtime/runtime.js';
 
-/** Running code that was uploaded. */
-@Global()
-@Module({ providers: [Programs], exports: [Programs] })
-export class HostingModule {}
+/** Running code that was uploaded: in processes with the role `host`. */
+@Module({})
+export class HostingModule {
+  static forRoot(env: Env): DynamicModule {
+    const here = [Runtime, { provide: ENGINES, useValue: [] }, { provide: Hosting, useExisting: Runtime }];
+    const elsewhere = [{ provide: Hosting, useClass: HostingAbsent }];
+    return {
+      module: HostingModule,
+      global: true,
+      providers: [Programs, ...(env.roles.includes('host') ? here : elsewhere)],
+      exports: [Programs, Hosting],
+    };
+  }
+}
