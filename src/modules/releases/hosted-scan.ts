@@ -3,6 +3,7 @@ import { Env } from '../../config/env.js';
 import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import type { ServerScan } from '../../mcp/server-scan.js';
 import { hostedFailureIn, ProgramStartError } from '../../hosting/hosting.errors.js';
+import { Hosting } from '../../hosting/hosting.js';
 import { quoted } from '../../platform/text/quoted.js';
 import { compileConfig } from './config-map.js';
 import { HostedChannelsService } from './hosted-channels.service.js';
@@ -10,7 +11,7 @@ import { scanUnderLease } from './leased-scan.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { LogLine } from './release-log.js';
 import type { Release } from './release.entity.js';
-import { releaseProgram } from './runnable.js';
+import { scannedProgram } from './runnable.js';
 import { scanConfig, type ScanConfig } from './scan-config.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from './stage-outcome.js';
@@ -28,10 +29,20 @@ export type HostedScanResult =
 export class HostedScan {
   constructor(
     private readonly hosted: HostedChannelsService,
+    private readonly hosting: Hosting,
     private readonly env: Env,
   ) {}
 
   async run(release: Release, lease: ReleaseLease): Promise<HostedScanResult> {
+    try {
+      return await this.look(release, lease);
+    } finally {
+      // Not waited for: nothing depends on it, and it never rejects.
+      void this.hosting.forget(scannedProgram(release.id, false).ownerId);
+    }
+  }
+
+  private async look(release: Release, lease: ReleaseLease): Promise<HostedScanResult> {
     const config = scanConfig(compileConfig({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
     let first: UpstreamFailure | null = null;
     for (const mcpPath of PATHS) {
@@ -50,7 +61,7 @@ export class HostedScan {
   }
 
   private scan(release: Release, mcpPath: string, config: ScanConfig, lease: ReleaseLease): Promise<ServerScan> {
-    const program = releaseProgram(release.id, release.serverId, release.hosting?.stateful ?? false);
+    const program = scannedProgram(release.id, release.hosting?.stateful ?? false);
     const channel = this.hosted.channelTo(program, { mcpPath, name: 'The module', query: config.query });
     return scanUnderLease(channel, lease, { timeoutMs: this.env.releaseScanTimeoutMs });
   }

@@ -14,7 +14,7 @@ import { ReleaseFiles } from './release-files.js';
 import { Release } from './release.entity.js';
 import { FileLostError } from './releases.errors.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
-import { releaseProgram } from './runnable.js';
+import { isScanned, releaseProgram } from './runnable.js';
 import { ScanTraces } from './scan-traces.js';
 
 /** The modules of hosted releases, for those who run them. */
@@ -40,11 +40,11 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   }
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
-    const release = await this.releases.findOneBy({ id: ref.id, serverId: ref.ownerId, type: 'hosted_shttp' });
+    const owner = isScanned(ref) ? {} : { serverId: ref.ownerId };
+    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type: 'hosted_shttp' });
     if (!release) throw new ProgramStartError('The release is gone: its server was deleted.');
-    if (release.status === 'WORKING') this.scans.begin(release.id);
     const names = release.hosting?.secretNames ?? [];
-    const secrets = await this.secrets.reveal(ref.ownerId, names.length === 0 ? null : names);
+    const secrets = await this.secrets.reveal(release.serverId, names.length === 0 ? null : names);
     try {
       return await this.files.withFile(release.id, 'module', (file) =>
         use({ ref, file, secrets, configSchema: release.configSchema, egressAllow: null }),
@@ -57,13 +57,12 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
 
   /** A program that is scanned tells its release's log, any other its server's. */
   traced(trace: Trace): void {
-    if (this.scans.take(trace)) return;
-    if (trace.request) this.invocations.record(toInvocation(trace, trace.request));
+    if (isScanned(trace.ref)) this.scans.take(trace);
+    else if (trace.request) this.invocations.record(toInvocation(trace, trace.request));
     else this.invocations.append(toPiece(trace));
   }
 
   private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {
-    this.scans.end(releaseId);
     try {
       const release = await this.releases.findOneBy({ id: releaseId, serverId });
       if (release?.type !== 'hosted_shttp') return;

@@ -63,3 +63,16 @@ function releaseOf(name: string, serverId: string, current: RunnableServer['curr
 export function releaseProgram(id: string, ownerId: string, isStateful: boolean): ProgramRef {
   return { kind: 'release', id, ownerId, engine: 'worker', isStateful };
 }
+
+/**
+ * The module of a release while it is looked at: an owner of its own, so that it neither takes the place of the release
+ * that runs nor sees what that one stored.
+ */
+export function scannedProgram(id: string, isStateful: boolean): ProgramRef {
+  return releaseProgram(id, id, isStateful);
+}
+
+/** Whether a program runs to be looked at only. */
+export function isScanned({ id, ownerId }: ProgramRef): boolean {
+  return id === ownerId;
+}

@@ -37,20 +37,10 @@ export class ScanTraces {
     private readonly relay: RelayService,
   ) {}
 
-  /** A release is being scanned: what its program says until {@link end} belongs in its log. */
-  begin(releaseId: string): void {
-    if (!this.left.has(releaseId)) this.left.set(releaseId, { lines: LINES_MAX });
-  }
-
-  /** The release is published: from now on its program works for callers. */
-  end(releaseId: string): void {
-    this.left.delete(releaseId);
-  }
-
-  /** Takes a trace of a program that is scanned. @returns false for any other */
-  take({ ref, lines, exceptions }: Trace): boolean {
-    const left = this.left.get(ref.id);
-    if (!left) return false;
+  /** Writes down what a program says. Does not wait. */
+  take({ ref, lines, exceptions }: Trace): void {
+    const left = this.left.get(ref.id) ?? { lines: LINES_MAX };
+    this.left.set(ref.id, left);
     const said = [
       ...lines.map(({ level, message }): LogLine => ({ stage: 'scan', level: levels[level], message })),
       ...exceptions.map(({ name, message }): LogLine => {
@@ -59,7 +49,6 @@ export class ScanTraces {
     ].slice(0, left.lines);
     left.lines -= said.length;
     if (said.length > 0) this.writing = this.writing.then(() => this.write(ref.id, said));
-    return true;
   }
 
   private async write(releaseId: string, lines: LogLine[]): Promise<void> {
