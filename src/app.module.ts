@@ -6,6 +6,7 @@ import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
+import { ConnectionsHostModule } from './modules/connections/connections.host.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { CredentialsModule } from './modules/credentials/credentials.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
@@ -49,7 +50,7 @@ const api = [
 const worker = [ReleasesWorkerModule, AuthWorkerModule];
 
 /** What `host` processes need to run hosted code. */
-const host = [ReleasesHostModule];
+const host = [ReleasesHostModule, ConnectionsHostModule];
 
 /** One line per module; the roles of the process say which are loaded. */
 @Module({})

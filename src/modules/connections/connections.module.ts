@@ -26,15 +26,13 @@ import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
 import { ConnectionToolsController } from './connection-tools.controller.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
-import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
 import { DiagnosisController } from './diagnosis/diagnosis.controller.js';
 import { DiagnosisService } from './diagnosis/diagnosis.service.js';
-import { ConnectionInvocation } from './log/connection-invocation.entity.js';
+import { ConnectionLogCoreModule } from './log/connection-log-core.module.js';
 import { ConnectionLogController } from './log/connection-log.controller.js';
 import { ConnectionLogService } from './log/connection-log.service.js';
-import { LogRecorder } from './log/log-recorder.js';
 import { ConnectionMock } from './mock/connection-mock.entity.js';
 import { MockCall } from './mock/mock-call.entity.js';
 import { MockChannels } from './mock/mock-channels.js';
@@ -53,6 +51,7 @@ import { NamespaceUnions } from './namespace/namespace-unions.js';
 import { OlderSubscriptionsController } from './triggers/older-subscriptions.controller.js';
 import { TriggersController } from './triggers/triggers.controller.js';
 import { TriggersService } from './triggers/triggers.service.js';
+import { SourceCompilerModule } from './source/source-compiler.module.js';
 import { StatusRecorder } from './status-recorder.js';
 import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
@@ -68,8 +67,6 @@ import { UplinksService } from './uplink/uplinks.service.js';
 @Module({
   imports: [
     TypeOrmModule.forFeature([
-      Connection,
-      ConnectionInvocation,
       ConnectionMock,
       MockCall,
       MockReply,
@@ -78,6 +75,8 @@ import { UplinksService } from './uplink/uplinks.service.js';
       UplinkProcess,
       UplinkTunnel,
     ]),
+    ConnectionLogCoreModule,
+    SourceCompilerModule,
     AuthModule,
     NamespacesModule,
     ServersModule,
@@ -117,7 +116,6 @@ import { UplinksService } from './uplink/uplinks.service.js';
     ConnectionRefresher,
     ConnectionRechecker,
     ConnectionSweeper,
-    LogRecorder,
     ConnectionLogService,
     NamespaceMembers,
     NamespaceUnions,
