@@ -4,12 +4,14 @@ import { HostingAbsent } from './hosting-absent.js';
 import { Hosting } from './hosting.js';
 import { Programs } from './programs.js';
 import { ENGINES, Runtime } from './runtime/runtime.js';
+import { Sandbox } from './sandbox/sandbox.js';
+import { WorkerdEngine } from './worker/workerd-engine.js';
 
 /** Running code that was uploaded: in processes with the role `host`. */
 @Module({})
 export class HostingModule {
   static forRoot(env: Env): DynamicModule {
-    const here = [Runtime, { provide: ENGINES, useValue: [] }, { provide: Hosting, useExisting: Runtime }];
+    const here = [Runtime, { provide: ENGINES, useFactory: () => [new WorkerdEngine(new Sandbox())] }, { provide: Hosting, useExisting: Runtime }];
     const elsewhere = [{ provide: Hosting, useClass: HostingAbsent }];
     return {
       module: HostingModule,
