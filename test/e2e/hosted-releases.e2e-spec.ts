@@ -3,8 +3,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
-import { askModern } from '../support/front-calls.js';
-import { invocationsOf, logOf, publishHosted } from '../support/hosted-releases.js';
+import { ask, modern } from '../support/front-calls.js';
+import { invocationsOf, logOf, publishHosted, type HostedServer } from '../support/hosted-releases.js';
 import { errorOf } from '../support/releases.js';
 import { until } from '../support/until.js';
 import { bundled } from '../support/worker-programs.js';
@@ -80,12 +80,15 @@ let owner: TestAccount;
 let other: TestAccount;
 let namespace: string;
 let [weather, notes] = ['', ''];
+/** The weather, published once. */
+let shared: HostedServer;
 
 beforeAll(async () => {
   [app, weather, notes] = await Promise.all([startApp(), bundled(WEATHER), bundled(NOTES)]);
   [owner, other] = [await app.account(), await app.account()];
   namespace = await createNamespace(app, owner);
-});
+  shared = await publishHosted(app, owner, weather);
+}, 60_000);
 afterAll(() => app.close());
 
 /** The official client with a session of its own. */
@@ -107,7 +110,7 @@ function setSecret(name: string, secret: string, value: string) {
 
 describe('a hosted release', () => {
   it('answers the official client at its run endpoint and through a connection, as its code does', async () => {
-    const server = await publishHosted(app, owner, weather);
+    const server = shared;
     expect(logOf(server)).toMatch(/scan success Found 2 tools, 0 resources, 0 resource templates, 0 prompts; the security/);
     const client = await connected(server.url, other);
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['given', 'fail']);
@@ -144,8 +147,6 @@ describe('a hosted release', () => {
     };
     const { url } = await publishHosted(app, owner, weather, { configSchema });
     const key = { authorization: `Bearer ${owner.key}` };
-    const without = await askModern(url, 'tools/call', { name: 'given', arguments: {} }, {}).catch((e: Error) => e);
-    expect(without).toBeDefined();
     const client = new Client({ name: 'test', version: '1' });
     const headers = { ...key, 'x-city': 'Oslo' };
     await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
@@ -170,7 +171,7 @@ describe('a hosted release', () => {
   });
 
   it('has its console lines and exceptions in the invocation that printed them', async () => {
-    const { url } = await publishHosted(app, owner, weather);
+    const { url } = shared;
     const heard = invocationsOf(app);
     const client = await connected(url);
     await textOf(client, 'given');
@@ -198,9 +199,11 @@ describe('a hosted release', () => {
     const calling = (async () => {
       for (; !isOver; calls += 1) await textOf(client, 'given');
     })();
-    await publishHosted(app, owner, weather.replaceAll('JSON.stringify({ config, env })', '"second"'), { name: first.name });
-    await until(async () => (await textOf(client, 'given')) === 'second', 'the second release answers');
-    isOver = true;
+    const second = await bundled(WEATHER.replace('JSON.stringify({ config, env })', '"second"'));
+    await publishHosted(app, owner, second, { name: first.name });
+    await until(async () => (await textOf(client, 'given')) === 'second', 'the second release answers').finally(() => {
+      isOver = true;
+    });
     await calling;
     expect(calls).toBeGreaterThan(0);
     await client.close();
@@ -223,7 +226,7 @@ describe('a module that does not work', () => {
   });
 
   it('has what it prints while it is looked at in the log of its release', async () => {
-    const server = await publishHosted(app, owner, weather);
+    const server = shared;
     const line = await until(async () => {
       const { body } = await app.as(owner).get(`/servers/${encodeURIComponent(server.name)}/releases/latest`);
       const { logs } = body as { logs: { stage: string; message: string }[] };
@@ -270,9 +273,14 @@ describe('a stateful server', () => {
 
   it('gives clients without a session one for each key', async () => {
     const { url } = await publishHosted(app, owner, notes, { stateful: true });
-    const call = (account: TestAccount, name: string, args: object = {}) =>
-      askModern(url, 'tools/call', { name, arguments: args }, { meta: {} }).then(() => account);
-    expect(call).toBeDefined();
+    const call = async (account: TestAccount, name: string, args: object = {}) => {
+      const { body, headers } = modern('tools/call', { name, arguments: args });
+      const answer = await ask(url, body, { ...headers, authorization: `Bearer ${account.key}` });
+      return (answer.body as { result: { content: { text: string }[] } }).result.content[0].text;
+    };
+    await call(owner, 'keep', { word: 'mine' });
+    expect(JSON.parse(await call(owner, 'tell'))).toMatchObject({ stored: 'mine' });
+    expect(JSON.parse(await call(other, 'tell'))).toMatchObject({ stored: null });
   });
 });
 
@@ -281,7 +289,7 @@ describe('paths below the address of a hosted release', () => {
     fetch(url, { redirect: 'manual', ...init, headers: { authorization: `Bearer ${owner.key}`, cookie: 'a=b', ...init.headers } });
 
   it('belong to its code, which never sees our key and our cookies', async () => {
-    const { url } = await publishHosted(app, owner, weather);
+    const { url } = shared;
     const heard = invocationsOf(app);
     const { path, headers } = (await (await get(`${url}/a%2Fb/c?d=e`, { headers: { 'x-slipway-invocation': 'forged' } })).json()) as {
       path: string;
@@ -301,7 +309,7 @@ describe('paths below the address of a hosted release', () => {
   });
 
   it('take any method and stream both ways', async () => {
-    const { url } = await publishHosted(app, owner, weather);
+    const { url } = shared;
     for (const method of ['PUT', 'PATCH', 'POST', 'DELETE']) {
       const answer = await get(`${url}/echo`, { method, body: `by ${method}` });
       expect([answer.headers.get('x-method'), await answer.text()]).toEqual([method, `by ${method}`]);
@@ -311,7 +319,7 @@ describe('paths below the address of a hosted release', () => {
   });
 
   it('cannot act for people at this service: no cookies, no scripts', async () => {
-    const { url } = await publishHosted(app, owner, weather);
+    const { url } = shared;
     const { headers } = await get(`${url}/page`);
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-type': 'text/html',
@@ -324,7 +332,7 @@ describe('paths below the address of a hosted release', () => {
   });
 
   it('want a key like the address itself', async () => {
-    const { url } = await publishHosted(app, owner, weather);
+    const { url } = shared;
     expect((await fetch(`${url}/page`)).status).toBe(401);
     expect((await fetch(`${url}/page`, { method: 'PUT' })).status).toBe(401);
   });
@@ -332,9 +340,8 @@ describe('paths below the address of a hosted release', () => {
 
 describe('a connection to a hosted server', () => {
   it('is diagnosed without a way through the network', async () => {
-    const server = await publishHosted(app, owner, weather);
-    const { path } = await createConnection(app, owner, { server: server.name }, { namespace });
-    const { body } = await app.as(owner).post(`${path}/diagnosis`);
+    const { path } = await createConnection(app, owner, { server: shared.name }, { namespace });
+    const { body } = await app.as(owner).get(`${path}/diagnosis`);
     expect(body).toMatchObject({ verdict: expect.stringMatching(/Everything works/) });
     expect(JSON.stringify(body)).toMatch(/hosted here/);
     expect(JSON.stringify(body)).not.toMatch(/hosted\.invalid/);

@@ -6,6 +6,7 @@ import { CredentialsService } from '../credentials/credentials.service.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { CredentialsModule } from '../credentials/credentials.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
+import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionBearer } from './connection-bearer.js';
@@ -82,6 +83,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
     ServersModule,
     CredentialsModule,
     ReleasesModule,
+    ToolSchemasCoreModule,
   ],
   controllers: [
     ConnectionToolsController,
