@@ -7,11 +7,17 @@ import { ENGINES, Runtime } from './runtime/runtime.js';
 import { Sandbox } from './sandbox/sandbox.js';
 import { WorkerdEngine } from './worker/workerd-engine.js';
 
+const engines = {
+  provide: ENGINES,
+  inject: [Sandbox],
+  useFactory: (sandbox: Sandbox) => [new WorkerdEngine(sandbox)],
+};
+
 /** Running code that was uploaded: in processes with the role `host`. */
 @Module({})
 export class HostingModule {
   static forRoot(env: Env): DynamicModule {
-    const here = [Runtime, { provide: ENGINES, useFactory: () => [new WorkerdEngine(new Sandbox())] }, { provide: Hosting, useExisting: Runtime }];
+    const here = [Runtime, Sandbox, engines, { provide: Hosting, useExisting: Runtime }];
     const elsewhere = [{ provide: Hosting, useClass: HostingAbsent }];
     return {
       module: HostingModule,

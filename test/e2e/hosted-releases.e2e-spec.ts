@@ -7,7 +7,7 @@ import { ask, modern } from '../support/front-calls.js';
 import { invocationsOf, logOf, publishHosted, type HostedServer } from '../support/hosted-releases.js';
 import { errorOf } from '../support/releases.js';
 import { until } from '../support/until.js';
-import { bundled } from '../support/worker-programs.js';
+import { bundled } from '../support/hosted-programs.js';
 
 /** A factory whose server says what it is given. */
 const WEATHER = `

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { INVOCATION_HEADER } from '../../src/hosting/hosting.types.js';
-import { ask, bundled, HostedPrograms, rpc } from '../support/worker-programs.js';
+import { ask, bundled, HostedPrograms, rpc } from '../support/hosted-programs.js';
 import { until } from '../support/until.js';
 
 const SERVER = `

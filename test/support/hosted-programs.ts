@@ -1,173 +1,133 @@
-import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import type { Dispatcher } from 'undici';
+import type { EngineContext, Instance } from '../../src/hosting/engine.js';
+import type { Program, ProgramLimits, Trace } from '../../src/hosting/hosting.types.js';
 import { loadEnv } from '../../src/config/env.js';
-import type { Engine } from '../../src/hosting/engine.js';
-import type { Hosting } from '../../src/hosting/hosting.js';
-import { ProgramStartError } from '../../src/hosting/hosting.errors.js';
-import {
-  INVOCATION_HEADER,
-  type HostedRequest,
-  type Program,
-  type ProgramRef,
-  type Trace,
-} from '../../src/hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../src/hosting/programs.js';
-import { Runtime } from '../../src/hosting/runtime/runtime.js';
-import { uuidV7 } from '../../src/platform/database/uuid-v7.js';
-import { until } from './until.js';
+import { Sandbox } from '../../src/hosting/sandbox/sandbox.js';
+import { WorkerdEngine } from '../../src/hosting/worker/workerd-engine.js';
 
-/** What a request to a program came to. */
-export interface HostedAnswer {
-  status: number;
-  headers: Record<string, unknown>;
-  body: string;
-  /** Null when the answer came whole. */
-  error: (Error & { outcome?: string }) | null;
-  invocationId: string;
+const LIMITS: ProgramLimits = {
+  cpuMs: 5_000,
+  wallMs: 50_000,
+  memoryMb: 128,
+  responseBytes: 16_777_216,
+  logBytes: 262_144,
+  concurrency: 64,
+};
+
+/** What a test may say of a program; the rest is ordinary. */
+export interface ProgramWishes {
+  ownerId?: string;
+  isStateful?: boolean;
+  secrets?: Record<string, string>;
+  configSchema?: Record<string, unknown>;
+  egressAllow?: string[];
+  limits?: Partial<ProgramLimits>;
 }
 
-/** A request on its way. */
-export interface HostedExchange {
-  answer: Promise<HostedAnswer>;
-  /** Resolves when the head of the answer is there, or the request ended without one. */
-  head: Promise<void>;
-  /** The caller leaves. */
-  leave(): void;
-  /** What of the answer is there. */
-  soFar(): string;
+/** A program that runs, and all that was heard of it. */
+export interface HostedProgram extends Instance {
+  traces: Trace[];
+  runDir: string;
 }
 
-/** Sends one request; `given` replaces what it is made of. */
-export function hostedRequest(
-  hosting: Hosting,
-  ref: ProgramRef,
-  path = '/',
-  given: Partial<HostedRequest> & { handler?: Dispatcher.DispatchHandler } = {},
-): HostedExchange {
-  const invocationId = uuidV7();
-  let controller: Dispatcher.DispatchController | undefined;
-  let hasLeft = false;
-  let body = '';
-  const seen = { status: 0, headers: {} as Record<string, unknown> };
-  let gotHead: () => void = () => undefined;
-  const head = new Promise<void>((resolve) => (gotHead = resolve));
-  const answer = new Promise<HostedAnswer>((resolve) => {
-    const done = (error: Error | null) => {
-      gotHead();
-      resolve({ ...seen, body, error, invocationId });
+/** Runs modules in real workerd processes, and ends them all. */
+export class HostedPrograms {
+  private readonly folders: string[] = [];
+  private readonly running: Instance[] = [];
+  private root: Promise<string> | undefined;
+
+  constructor(private readonly engine = new WorkerdEngine(new Sandbox(loadEnv({})))) {}
+
+  /** Starts a module given as its text. */
+  async start(module: string, wishes: ProgramWishes = {}): Promise<HostedProgram> {
+    const root = await (this.root ??= mkdtemp(path.join(tmpdir(), 'slipway-hosted-')));
+    const runDir = await mkdtemp(path.join(root, 'run-'));
+    const file = path.join(root, `${path.basename(runDir)}.js`);
+    await writeFile(file, module);
+    const ownerId = wishes.ownerId ?? crypto.randomUUID();
+    const stateDir = path.join(root, 'state', ownerId);
+    await mkdir(stateDir, { recursive: true });
+    const traces: Trace[] = [];
+    const program: Program = {
+      ref: {
+        kind: 'release',
+        id: crypto.randomUUID(),
+        ownerId,
+        engine: 'worker',
+        isStateful: wishes.isStateful ?? false,
+      },
+      file,
+      secrets: wishes.secrets ?? {},
+      configSchema: wishes.configSchema ?? null,
+      egressAllow: wishes.egressAllow ?? null,
     };
-    hosting.dispatch(
-      ref,
-      {
-        method: 'GET',
-        path,
-        isStream: false,
-        ...given,
-        headers: { host: 'program', [INVOCATION_HEADER]: invocationId, ...given.headers },
-      },
-      {
-        onRequestStart: (given_) => {
-          controller = given_;
-          if (hasLeft) controller.abort(new Error('left'));
-        },
-        onResponseStart: (_, status, headers) => {
-          Object.assign(seen, { status, headers });
-          gotHead();
-        },
-        onResponseData: (_, chunk) => void (body += chunk.toString()),
-        onResponseEnd: () => done(null),
-        onResponseError: (_, error) => done(error),
-        ...given.handler,
-      },
-    );
+    const limits = { ...LIMITS, ...wishes.limits };
+    const context: EngineContext = { limits, runDir, stateDir, onTrace: (trace) => traces.push(trace) };
+    const instance = await this.engine.start(program, context);
+    this.running.push(instance);
+    return Object.assign(instance, { traces, runDir });
+  }
+
+  async stopAll(): Promise<void> {
+    await Promise.all(this.running.map((instance) => instance.stop(2_000)));
+    if (this.root) await rm(await this.root, { recursive: true, force: true });
+    for (const folder of this.folders) await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Sends a request and reads the answer. */
+export async function ask(
+  { dispatcher }: { dispatcher: Dispatcher },
+  request: { path?: string; method?: Dispatcher.HttpMethod; headers?: Record<string, string>; body?: unknown } = {},
+) {
+  const { statusCode, headers, body } = await dispatcher.request({
+    origin: 'http://program.test',
+    path: request.path ?? '/',
+    method: request.method ?? (request.body === undefined ? 'GET' : 'POST'),
+    headers: {
+      host: 'program.test',
+      ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...request.headers,
+    },
+    body: request.body === undefined ? undefined : JSON.stringify(request.body),
   });
-  const leave = () => {
-    hasLeft = true;
-    controller?.abort(new Error('left'));
-  };
-  return { answer, head, leave, soFar: () => body };
+  const text = await body.text();
+  return { status: statusCode, headers, text, json: () => JSON.parse(text) };
 }
 
-/** A runtime of its own with an owner of programs whose code is given as text. */
-export class HostedPrograms implements ProgramOwner {
-  readonly traces: Trace[] = [];
-  readonly runtime: Runtime;
-  private readonly files = new Map<string, string>();
+/** Sends one JSON-RPC message as MCP clients do, and returns the reply, whichever way it came. */
+export async function rpc(
+  program: { dispatcher: Dispatcher },
+  method: string,
+  params: unknown = {},
+  { headers, path }: { headers?: Record<string, string>; path?: string } = {},
+) {
+  const answer = await ask(program, {
+    path,
+    headers: { accept: 'application/json, text/event-stream', ...headers },
+    body: { jsonrpc: '2.0', id: 1, method, params },
+  });
+  const data = /^data: (.+)$/m.exec(answer.text)?.[1] ?? answer.text;
+  return { ...answer, reply: data.startsWith('{') ? JSON.parse(data) : null };
+}
 
-  private constructor(
-    private readonly folder: string,
-    engine: Engine,
-    settings: NodeJS.ProcessEnv,
-  ) {
-    const programs = new Programs();
-    programs.register('release', this);
-    const env = loadEnv({ DATA_DIR: folder, ...settings });
-    this.runtime = new Runtime(env, programs, [engine]);
-  }
-
-  static async start(engine: Engine, settings: NodeJS.ProcessEnv = {}): Promise<HostedPrograms> {
-    return new HostedPrograms(await mkdtemp(join(tmpdir(), 'slipway-hosted-')), engine, settings);
-  }
-
-  /** Where sessions are kept. */
-  get stateRoot(): string {
-    return join(this.folder, 'hosting', 'state');
-  }
-
-  /** A version of a program; with `of`, the next one of the same owner. */
-  async add(
-    code: string,
-    { of, isStateful = false }: { of?: ProgramRef; isStateful?: boolean } = {},
-  ): Promise<ProgramRef> {
-    const id = randomUUID();
-    const file = join(this.folder, `${id}.mjs`);
-    await writeFile(file, code);
-    this.files.set(id, file);
-    return { kind: 'release', id, ownerId: of?.ownerId ?? randomUUID(), engine: 'worker', isStateful };
-  }
-
-  request(ref: ProgramRef, path?: string, given?: Parameters<typeof hostedRequest>[3]): HostedExchange {
-    return hostedRequest(this.runtime, ref, path, given);
-  }
-
-  /** The whole answer to one request. */
-  ask(ref: ProgramRef, path?: string, given?: Parameters<typeof hostedRequest>[3]): Promise<HostedAnswer> {
-    return this.request(ref, path, given).answer;
-  }
-
-  /** All that was told of one request, put together as its record would be. */
-  told(invocationId: string): Trace | undefined {
-    const pieces = this.traces.filter((trace) => trace.invocationId === invocationId);
-    if (pieces.length === 0) return undefined;
-    const lines = pieces.flatMap((piece) => piece.lines);
-    const exceptions = pieces.flatMap((piece) => piece.exceptions);
-    return Object.assign({}, ...pieces, { lines, exceptions }) as Trace;
-  }
-
-  /** The same, as soon as it ended in this way. */
-  toldOutcome(invocationId: string, outcome: Trace['outcome']): Promise<Trace> {
-    const isTold = () => {
-      const told = this.told(invocationId);
-      return told?.outcome === outcome ? told : undefined;
-    };
-    return until(isTold, `the request's outcome is ${outcome}`) as Promise<Trace>;
-  }
-
-  async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
-    const file = this.files.get(ref.id);
-    if (!file) throw new ProgramStartError('There is no such program any more.');
-    return use({ ref, file, secrets: {}, configSchema: null, egressAllow: null });
-  }
-
-  traced(trace: Trace): void {
-    this.traces.push(trace);
-  }
-
-  async close(): Promise<void> {
-    await this.runtime.onApplicationShutdown();
-    await rm(this.folder, { recursive: true, force: true });
-  }
+/** The bundle the published tool would make of a server's TypeScript. */
+export async function bundled(source: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents: source, loader: 'ts', resolveDir: fileURLToPath(new URL('..', import.meta.url)) },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+    target: 'esnext',
+    conditions: ['workerd', 'worker', 'browser'],
+    define: { 'process.env.NODE_ENV': '"production"' },
+    logLevel: 'silent',
+  });
+  return outputFiles[0].text;
 }

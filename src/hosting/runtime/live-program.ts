@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { Slots } from '../../platform/limits/slots.js';
 import { NoSlotError } from '../../platform/limits/slots.js';
 import type { Engine, Instance, InstanceExit } from '../engine.js';
-import { HostedFailure } from '../hosting.errors.js';
+import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
 import { CpuMeter, type CpuAccount } from './cpu-meter.js';
@@ -205,7 +205,7 @@ export class LiveProgram {
       return this.gone;
     }
     for (const stream of this.streams) stream.close();
-    await this.instance.stop(graceMs);
+    await this.instance.stop(graceMs).catch((error: unknown) => this.report('could not be stopped', error));
     return this.gone;
   }
 
@@ -256,13 +256,15 @@ export class LiveProgram {
     if (this.state !== 'starting') throw stopping();
     const runDir = await runDirs.make();
     this.runDir = runDir;
+    const whyNot = await engine.whyNot();
+    if (whyNot !== null) throw new HostingUnavailableError(whyNot);
     counts.starts += 1;
     const onTrace = this.traces.told.bind(this.traces);
     const instance = await programs
       .of(this.ref.kind)
       .withProgram(this.ref, (program) => engine.start(program, { limits, runDir, stateDir, onTrace }));
     this.instance = instance;
-    void instance.exited.then((exit) => this.exited(exit));
+    void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));
     if (this.state !== 'starting') return instance.stop(STOP_GRACE_MS);
     this.figures = ProcessFigures.of(instance.pid);
     this.meter = new CpuMeter(() => this.figures?.cpu() ?? null);
@@ -276,7 +278,7 @@ export class LiveProgram {
     if (error instanceof HostedFailure) failure = error;
     else if (error instanceof NoSlotError) failure = noRoom();
     else {
-      this.logger.error({ msg: `a program of ${this.ref.ownerId} could not be loaded`, err: error });
+      this.report('could not be loaded', error);
       failure = notLoaded();
     }
     if (failure.kind === 'upstream') {
@@ -298,6 +300,10 @@ export class LiveProgram {
       if (blamed?.isEnded) this.blameLate(blamed, failure);
     }
     await this.leave(failure);
+  }
+
+  private report(what: string, error: unknown): void {
+    this.logger.error({ msg: `a program of ${this.ref.ownerId} ${what}`, err: error });
   }
 
   private async leave(failure: HostedFailure): Promise<void> {

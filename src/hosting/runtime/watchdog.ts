@@ -12,8 +12,8 @@ const AWAKE_SHARE = 0.1;
 /** What a program takes besides what its code allocates: 22 MB with an MCP server loaded, and room for collections. */
 const MEMORY_BASE_MB = 96;
 
-/** Code that lets nothing run but gets hardly any CPU is ended after so many times the patience at the latest. */
-const PATIENCE_MAX = 10;
+/** Code that lets nothing run is ended after so many times the patience, however little CPU it got meanwhile. */
+const PATIENCE_MAX = 3;
 
 /**
  * Looks after programs that have work, every 250 ms: whether one lets nothing else run, and what it takes of CPU and

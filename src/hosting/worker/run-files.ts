@@ -1,5 +1,4 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { copyFile } from 'node:fs/promises';
+import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Program } from '../hosting.types.js';
 import type { EngineContext } from '../engine.js';
@@ -9,18 +8,25 @@ import { FILES, MAIN, workerdConfig } from './workerd-config.js';
 /** Only its owner reads what lies in a run folder. */
 const PRIVATE = { mode: 0o600 };
 
-/** The folder of sessions within an owner's state. */
-export function sessionsDir(stateDir: string): string {
-  return path.join(stateDir, 'sessions');
+/** Makes the folder of sessions within an owner's state, and returns it. */
+export async function makeSessionsDir(stateDir: string): Promise<string> {
+  const folder = path.join(stateDir, 'sessions');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return folder;
 }
 
-/** Writes all that workerd reads at start into the run folder. */
-export async function writeRunFiles(program: Program, context: EngineContext, socketsAt: string): Promise<void> {
-  const { runDir, limits } = context;
+/**
+ * Writes all that workerd reads at start into the run folder.
+ *
+ * @param at where workerd finds the sockets, from its run folder, and the state; null without sessions
+ */
+export async function writeRunFiles(
+  program: Program,
+  { runDir, limits }: Pick<EngineContext, 'runDir' | 'limits'>,
+  at: { sockets: string; state: string | null },
+): Promise<void> {
   const code = await workerCode();
   const secrets = Object.entries(program.secrets);
-  const stateDir = sessionsDir(context.stateDir);
-  if (program.ref.isStateful) await mkdir(stateDir, { recursive: true, mode: 0o700 });
   const write = (name: string, text: string) => writeFile(path.join(runDir, name), text, PRIVATE);
   await Promise.all([
     write(FILES.main, MAIN),
@@ -34,9 +40,9 @@ export async function writeRunFiles(program: Program, context: EngineContext, so
       FILES.config,
       workerdConfig({
         secretNames: secrets.map(([name]) => name),
-        sessions: program.ref.isStateful ? { uniqueKey: `${program.ref.ownerId}-McpSession`, stateDir } : null,
+        sessions: at.state === null ? null : { uniqueKey: `${program.ref.ownerId}-McpSession`, stateDir: at.state },
         memoryMb: limits.memoryMb,
-        socketsAt,
+        socketsAt: at.sockets,
       }),
     ),
   ]);

@@ -77,14 +77,14 @@ export function formOf(module: UserModule): ModuleForm {
     if (/^class\b/.test(Function.prototype.toString.call(made))) throw new TypeError(`${EXPECTED}; it is a class.`);
     return { kind: 'factory', factory: made as ServerFactory };
   }
-  const handler = (made as { fetch?: unknown } | null)?.fetch;
+  const handler = (made)?.fetch;
   if (typeof handler === 'function') {
     return {
       kind: 'worker',
       fetch: (request, env, context) => (handler as FetchHandler).call(made, request, env, context),
     };
   }
-  if (typeof (made as { connect?: unknown } | null)?.connect === 'function') {
+  if (typeof (made)?.connect === 'function') {
     throw new TypeError(`${EXPECTED}; it is a server. Export a function that makes it: each request needs its own.`);
   }
   throw new TypeError(`${EXPECTED}; it is ${made === null ? 'null' : `of type ${typeof made}`}.`);

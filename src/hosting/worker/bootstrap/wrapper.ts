@@ -59,7 +59,7 @@ async function guarded(
     return await answer();
   } catch (error) {
     // A rejection that is waited for is reported as an exception of the request.
-    context.waitUntil(Promise.reject(error as Error));
+    context.waitUntil(Promise.reject(error));
     return rpcError(500, -32603, 'Internal error');
   }
 }
