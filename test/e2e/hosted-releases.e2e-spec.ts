@@ -7,6 +7,7 @@ import { ask, modern } from '../support/front-calls.js';
 import { invocationsOf, logOf, publishHosted, type HostedServer } from '../support/hosted-releases.js';
 import { errorOf } from '../support/releases.js';
 import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 import { bundled } from '../support/hosted-programs.js';
 
 /** A factory whose server says what it is given. */
@@ -109,7 +110,7 @@ function setSecret(name: string, secret: string, value: string) {
 }
 
 describe('a hosted release', () => {
-  it('answers the official client at its run endpoint and through a connection, as its code does', async () => {
+  verifies('hosted:runs', 'answers the official client at its run endpoint and through a connection, as its code does', async () => {
     const server = shared;
     expect(logOf(server)).toMatch(/scan success Found 2 tools, 0 resources, 0 resource templates, 0 prompts; the security/);
     const client = await connected(server.url, other);
@@ -127,7 +128,7 @@ describe('a hosted release', () => {
     expect(detail.body).toMatchObject({ remote: true, deploymentUrl: server.url, security: { scanPassed: true } });
   });
 
-  it('runs a worker of its own with MCP at /mcp, which it is given in its secrets', async () => {
+  verifies('hosted:runs', 'runs a worker of its own with MCP at /mcp, which it is given in its secrets', async () => {
     const { name } = await publishHosted(app, owner, WORKER);
     await setSecret(name, 'WHO', 'world');
     const { url } = await publishHosted(app, owner, WORKER, { name, secretNames: ['WHO'] });
@@ -136,7 +137,7 @@ describe('a hosted release', () => {
     await client.close();
   });
 
-  it('is given its callers’ configuration with defaults, and refuses them without what it wants', async () => {
+  verifies('hosted:config', 'is given its callers’ configuration with defaults, and refuses them without what it wants', async () => {
     const configSchema = {
       type: 'object',
       properties: {
@@ -155,7 +156,7 @@ describe('a hosted release', () => {
     await expect(connected(url)).rejects.toThrow(/Input required/);
   });
 
-  it('is given the secrets of its server: the ones it names, or all of them', async () => {
+  verifies('hosted:secrets', 'is given the secrets of its server: the ones it names, or all of them', async () => {
     const { name } = await publishHosted(app, owner, weather);
     await setSecret(name, 'ONE', 'first');
     await setSecret(name, 'TWO', 'second');
@@ -170,7 +171,7 @@ describe('a hosted release', () => {
     }
   });
 
-  it('has its console lines and exceptions in the invocation that printed them', async () => {
+  verifies('hosted:records', 'has its console lines and exceptions in the invocation that printed them', async () => {
     const { url } = shared;
     const heard = invocationsOf(app);
     const client = await connected(url);
@@ -191,7 +192,7 @@ describe('a hosted release', () => {
     expect(thrown.exceptions[0]).toMatchObject({ name: 'RangeError', message: expect.stringContaining('no such place') });
   });
 
-  it('is followed by the next one without a call that fails', async () => {
+  verifies('hosted:swap', 'is followed by the next one without a call that fails', async () => {
     const first = await publishHosted(app, owner, weather);
     const client = await connected(first.url);
     let isOver = false;
@@ -209,7 +210,7 @@ describe('a hosted release', () => {
     await client.close();
   });
 
-  it('is not replaced by one that fails its scan, not even while that is looked at', async () => {
+  verifies('hosted:fails', 'is not replaced by one that fails its scan, not even while that is looked at', async () => {
     const first = await publishHosted(app, owner, weather);
     const client = await connected(first.url);
     await publishHosted(app, owner, "throw new Error('no luck'); export default () => 1;", { name: first.name, status: 'FAILURE' });
@@ -219,13 +220,13 @@ describe('a hosted release', () => {
 });
 
 describe('a module that does not work', () => {
-  it('ends its release with what it threw, and what it printed stands in the log', async () => {
+  verifies('hosted:fails', 'ends its release with what it threw, and what it printed stands in the log', async () => {
     const thrown = "console.warn('about to fail'); throw new TypeError('the sky is missing'); export default () => 1;";
     const server = await publishHosted(app, owner, thrown, { status: 'FAILURE' });
     expect(errorOf(server.release)).toMatch(/TypeError: the sky is missing/);
   });
 
-  it('has what it prints while it is looked at in the log of its release', async () => {
+  verifies('hosted:scan-log', 'has what it prints while it is looked at in the log of its release', async () => {
     const server = shared;
     const line = await until(async () => {
       const { body } = await app.as(owner).get(`/servers/${encodeURIComponent(server.name)}/releases/latest`);
@@ -235,7 +236,7 @@ describe('a module that does not work', () => {
     expect(line).toMatchObject({ stage: 'scan', level: 'info' });
   });
 
-  it('is told what its card and payload claim and the module does not have', async () => {
+  verifies('hosted:scanned', 'is told what its card and payload claim and the module does not have', async () => {
     const serverCard = {
       serverInfo: { name: 'weather', version: '1.0.0' },
       tools: [{ name: 'given', description: 'x', inputSchema: { type: 'object' } }, { name: 'storm', inputSchema: { type: 'object' } }],
@@ -245,7 +246,7 @@ describe('a module that does not work', () => {
     expect(logOf(server)).toMatch(/scan warning .*does not have "storm"\. It has "fail" besides/);
   });
 
-  it('is believed its card when it refuses made-up values, and only then', async () => {
+  verifies('hosted:scanned', 'is believed its card when it refuses made-up values, and only then', async () => {
     const picky = await bundled(`
       import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
       export default function ({ config }) {
@@ -262,7 +263,7 @@ describe('a module that does not work', () => {
 });
 
 describe('a stateful server', () => {
-  it('keeps the sessions of clients apart, of one account too', async () => {
+  verifies('hosted:stateful', 'keeps the sessions of clients apart, of one account too', async () => {
     const { url } = await publishHosted(app, owner, notes, { stateful: true });
     const [one, two] = [await connected(url), await connected(url)];
     await textOf(one, 'keep', { word: 'mine' });
@@ -271,7 +272,7 @@ describe('a stateful server', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  it('gives clients without a session one for each key', async () => {
+  verifies('hosted:stateful', 'gives clients without a session one for each key', async () => {
     const { url } = await publishHosted(app, owner, notes, { stateful: true });
     const call = async (account: TestAccount, name: string, args: object = {}) => {
       const { body, headers } = modern('tools/call', { name, arguments: args });
@@ -288,7 +289,7 @@ describe('paths below the address of a hosted release', () => {
   const get = (url: string, init: RequestInit = {}) =>
     fetch(url, { redirect: 'manual', ...init, headers: { authorization: `Bearer ${owner.key}`, cookie: 'a=b', ...init.headers } });
 
-  it('belong to its code, which never sees our key and our cookies', async () => {
+  verifies('hosted:paths', 'belong to its code, which never sees our key and our cookies', async () => {
     const { url } = shared;
     const heard = invocationsOf(app);
     const { path, headers } = (await (await get(`${url}/a%2Fb/c?d=e`, { headers: { 'x-slipway-invocation': 'forged' } })).json()) as {
@@ -308,7 +309,7 @@ describe('paths below the address of a hosted release', () => {
     });
   });
 
-  it('take any method and stream both ways', async () => {
+  verifies('hosted:paths', 'take any method and stream both ways', async () => {
     const { url } = shared;
     for (const method of ['PUT', 'PATCH', 'POST', 'DELETE']) {
       const answer = await get(`${url}/echo`, { method, body: `by ${method}` });
@@ -318,7 +319,7 @@ describe('paths below the address of a hosted release', () => {
     expect(await (await get(`${url}/echo`, { method: 'POST', body: large })).text()).toBe(large);
   });
 
-  it('cannot act for people at this service: no cookies, no scripts', async () => {
+  verifies('hosted:paths-walls', 'cannot act for people at this service: no cookies, no scripts', async () => {
     const { url } = shared;
     const { headers } = await get(`${url}/page`);
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -331,7 +332,7 @@ describe('paths below the address of a hosted release', () => {
     expect((await get(`${url}/away`)).headers.get('location')).toBe(`${new URL(url).pathname}/page`);
   });
 
-  it('want a key like the address itself', async () => {
+  verifies('hosted:paths', 'want a key like the address itself', async () => {
     const { url } = shared;
     expect((await fetch(`${url}/page`)).status).toBe(401);
     expect((await fetch(`${url}/page`, { method: 'PUT' })).status).toBe(401);
@@ -339,7 +340,7 @@ describe('paths below the address of a hosted release', () => {
 });
 
 describe('a connection to a hosted server', () => {
-  it('is diagnosed without a way through the network', async () => {
+  verifies('hosted:diagnosis', 'is diagnosed without a way through the network', async () => {
     const { path } = await createConnection(app, owner, { server: shared.name }, { namespace });
     const { body } = await app.as(owner).get(`${path}/diagnosis`);
     expect(body).toMatchObject({ verdict: expect.stringMatching(/Everything works/) });

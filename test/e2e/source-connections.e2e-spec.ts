@@ -4,6 +4,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 const SERVER = `import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { createHash } from 'node:crypto';
@@ -49,7 +50,7 @@ async function logs(path: string, query = ''): Promise<LogBody['invocations']> {
 }
 
 describe('a connection with a module of its own', () => {
-  it('runs it: the module is compiled, loaded and called', async () => {
+  verifies('connection:create:source-runs', 'runs it: the module is compiled, loaded and called', async () => {
     const { path, body } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });
     expect(body).toMatchObject({ mcpUrl: null, status: { state: 'connected' }, serverInfo: { name: 'digests' } });
     const called = await app.as(owner).post(`${path}/.tools/digest`, { text: 'abc' });
@@ -61,7 +62,7 @@ describe('a connection with a module of its own', () => {
     await client.close();
   });
 
-  it('has what its module prints in its log, with the call that printed it', async () => {
+  verifies('connection:source:logs', 'has what its module prints in its log, with the call that printed it', async () => {
     const { path } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });
     await app.as(owner).post(`${path}/.tools/digest`, { text: 'a rare word' });
     const call = await until(
@@ -72,7 +73,7 @@ describe('a connection with a module of its own', () => {
     expect((await logs(path)).some(({ logs: lines }) => lines.some(({ message }) => message === 'loaded'))).toBe(true);
   });
 
-  it('is refused when it does not compile, with line and column of each fault', async () => {
+  verifies('connection:create:source-invalid', 'is refused when it does not compile, with line and column of each fault', async () => {
     for (const [contents, line, column, message] of [
       ['export default () => {\n  const a: = 1;\n};', 2, 12, /Unexpected/],
       ["import { x } from './beside.js';\nexport default () => x;", 1, 19, /one file/],
@@ -96,7 +97,7 @@ describe('a connection with a module of its own', () => {
     }
   });
 
-  it('is refused when it throws while it is loaded, and leaves nothing behind', async () => {
+  verifies('connection:create:source-invalid', 'is refused when it throws while it is loaded, and leaves nothing behind', async () => {
     const path = `/connect/${namespace}/${uniqueName('conn')}`;
     const contents = "throw new Error('out of ink');\nexport default () => 1;";
     const { status, body } = await app.as(owner).put(path, { source: source(contents) });
