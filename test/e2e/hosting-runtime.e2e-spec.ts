@@ -6,11 +6,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
 import { RunDirs } from '../../src/hosting/runtime/run-dirs.js';
-import { Sandbox } from '../../src/hosting/sandbox/sandbox.js';
-import { WorkerdEngine } from '../../src/hosting/worker/workerd-engine.js';
-import { HostedPrograms } from '../support/hosted-runtime.js';
+import { HostedPrograms, workerdEngine } from '../support/hosted-runtime.js';
 import { until } from '../support/until.js';
 
 /** Everything a module may do to those around it, by path. */
@@ -54,6 +53,8 @@ const LIMITS = {
   RUNTIME_CONCURRENCY: '8',
 };
 
+beforeAll(() => Logger.overrideLogger(false));
+
 describe('a program that misbehaves', () => {
   let hosted: HostedPrograms;
   let neighbour: ProgramRef;
@@ -62,7 +63,7 @@ describe('a program that misbehaves', () => {
   let neighbours: Promise<void>;
 
   beforeAll(async () => {
-    hosted = await HostedPrograms.start(new WorkerdEngine(new Sandbox()), LIMITS);
+    hosted = await HostedPrograms.start(workerdEngine(), LIMITS);
     neighbour = await hosted.add(`export default { fetch: () => new Response('neighbour') }`);
     await hosted.ask(neighbour);
     const call = async () => {
@@ -222,7 +223,7 @@ describe('a program that misbehaves', () => {
 
 describe('programs in workerd', () => {
   it('that wait for what never comes are cancelled by workerd, or ended after the time of a request', async () => {
-    const hosted = await HostedPrograms.start(new WorkerdEngine(new Sandbox()), { RUNTIME_WALL_MS: '1000' });
+    const hosted = await HostedPrograms.start(workerdEngine(), { RUNTIME_WALL_MS: '1000' });
     const ref = await hosted.add(HOSTILE);
     await until(async () => (await hosted.ask(ref)).error === null, 'it runs');
     const { error, invocationId } = await hosted.ask(ref, '/forever');
@@ -236,7 +237,7 @@ describe('programs in workerd', () => {
   });
 
   it('swap under load without losing a request', async () => {
-    const hosted = await HostedPrograms.start(new WorkerdEngine(new Sandbox()));
+    const hosted = await HostedPrograms.start(workerdEngine());
     const code = (name: string) => `export default { fetch: () => new Response('${name}') }`;
     const first = await hosted.add(code('0'));
     let isOver = false;
@@ -261,7 +262,7 @@ describe('programs in workerd', () => {
   });
 
   it('live by the hundred, and end with the service', async () => {
-    const hosted = await HostedPrograms.start(new WorkerdEngine(new Sandbox()));
+    const hosted = await HostedPrograms.start(workerdEngine());
     const refs = await Promise.all(
       Array.from({ length: 100 }, (_, name) => hosted.add(`export default { fetch: () => new Response('${name}') }`)),
     );

@@ -16,8 +16,15 @@ import {
 } from '../../src/hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../src/hosting/programs.js';
 import { Runtime } from '../../src/hosting/runtime/runtime.js';
+import { Sandbox } from '../../src/hosting/sandbox/sandbox.js';
+import { WorkerdEngine } from '../../src/hosting/worker/workerd-engine.js';
 import { uuidV7 } from '../../src/platform/database/uuid-v7.js';
 import { until } from './until.js';
+
+/** Runs modules as the service does. */
+export function workerdEngine(): WorkerdEngine {
+  return new WorkerdEngine(new Sandbox(loadEnv({})));
+}
 
 /** What a request to a program came to. */
 export interface HostedAnswer {

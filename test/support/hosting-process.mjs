@@ -30,7 +30,8 @@ programs.register('release', {
   withProgram: (ref, use) => use({ ref, file, secrets: { KEY: 'secret' }, configSchema: null, egressAllow: null }),
   traced: () => undefined,
 });
-const runtime = new Runtime(loadEnv(), programs, [new KnownEngine(new Sandbox())]);
+const env = loadEnv();
+const runtime = new Runtime(env, programs, [new KnownEngine(new Sandbox(env))]);
 const heads = Array.from({ length: Number(count) }, () => {
   const ref = { kind: 'release', id: randomUUID(), ownerId: randomUUID(), engine: 'worker', isStateful: false };
   return new Promise((resolve, reject) => {

@@ -191,7 +191,7 @@ export class Fleet {
         program
           .stop()
           .catch((error: unknown) => this.logger.error({ msg: 'an idle program did not stop', err: error }));
-      } else if (program.isAwake()) this.watchdog.watch(program);
+      } else this.watchdog.glance(program);
     }
     for (const [id, owner] of this.owners) if (owner.isForgettable(now)) this.owners.delete(id);
   }

@@ -1,33 +1,16 @@
 import { Logger } from '@nestjs/common';
-import type { Slots } from '../../platform/limits/slots.js';
-import { NoSlotError } from '../../platform/limits/slots.js';
+import { NoSlotError, type Slots } from '../../platform/limits/slots.js';
 import type { Engine, Instance, InstanceExit } from '../engine.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
-import { CpuMeter, type CpuAccount } from './cpu-meter.js';
-import {
-  busy,
-  bystander,
-  culprit,
-  noRoom,
-  notLoaded,
-  overMemory,
-  stopping,
-  tooManyStreams,
-  whenGone,
-  type KillReason,
-} from './endings.js';
+import { CpuMeter } from './cpu-meter.js';
+import { bystander, culprit, noRoom, notLoaded, overMemory, stopping, whenGone, type KillReason } from './endings.js';
 import type { HostedCall } from './hosted-call.js';
 import { ProcessFigures } from './process-figures.js';
+import { ProgramCalls } from './program-calls.js';
 import { ProgramTraces } from './program-traces.js';
 import type { RunDirs } from './run-dirs.js';
-
-/** Open event streams of one program; each holds two sockets. */
-const STREAMS_MAX = 256;
-
-/** For so long after its answer, a request may be blamed for the end of its program: workerd lets `waitUntil` take 30 s. */
-const BLAME_MS = 35_000;
 
 /** How long a program may take to end in order. workerd takes 65 ms. */
 const STOP_GRACE_MS = 2_000;
@@ -65,11 +48,10 @@ type State = 'starting' | 'ready' | 'stopping' | 'gone';
 /** One version of a program in this process, from its start to its end. */
 export class LiveProgram {
   private readonly logger = new Logger('hosting');
-  /** Requests in flight, the oldest first. */
-  readonly calls = new Map<HostedCall, CpuAccount | null>();
-  private readonly streams = new Set<HostedCall>();
+  readonly calls: ProgramCalls;
   private readonly traces: ProgramTraces;
   private state: State = 'starting';
+  private isKilled = false;
   private resolveGone: () => void = () => undefined;
   /** Resolves when nothing of it is left. */
   readonly gone = new Promise<void>((resolve) => (this.resolveGone = resolve));
@@ -78,15 +60,6 @@ export class LiveProgram {
   private runDir: string | null = null;
   instance: Instance | null = null;
   figures: ProcessFigures | null = null;
-  meter: CpuMeter | null = null;
-  /** By `performance.now()`: the last begin or end of a request. */
-  idleSince = performance.now();
-  /** By `performance.now()`: the end of the last whole answer, which shows that its event loop turns. */
-  lastAnswerAt = 0;
-  private isKilled = false;
-  /** The request that ended last. */
-  private lastEnded: HostedCall | null = null;
-  private drained: (() => void) | null = null;
 
   /** @param after resolves when there is room for it */
   constructor(
@@ -94,9 +67,8 @@ export class LiveProgram {
     private readonly setting: ProgramSetting,
     after: Promise<unknown>,
   ) {
-    this.traces = new ProgramTraces(setting.programs, ref, () =>
-      [...this.calls.keys()].map((call) => call.invocationId),
-    );
+    this.calls = new ProgramCalls(setting.limits.concurrency);
+    this.traces = new ProgramTraces(setting.programs, ref, () => this.calls.all.map((call) => call.invocationId));
     this.settled = this.start(after).catch((error: unknown) => this.notStarted(error));
   }
 
@@ -119,58 +91,35 @@ export class LiveProgram {
 
   /** Streams do not count: their clients come back. */
   get isIdle(): boolean {
-    return this.state === 'ready' && this.calls.size === 0;
+    return this.state === 'ready' && this.calls.count === 0;
   }
 
   get hasStreams(): boolean {
-    return this.streams.size > 0;
+    return this.calls.streamCount > 0;
   }
 
-  get inFlight(): number {
-    return this.calls.size + this.streams.size;
+  get idleSince(): number {
+    return this.calls.idleSince;
   }
 
   /** It works on requests, or may still do so on the last one's behalf. */
   get isAtWork(): boolean {
-    return this.state === 'ready' || (this.state === 'stopping' && !this.isKilled && this.calls.size > 0);
+    return this.state === 'ready' || (this.state === 'stopping' && !this.isKilled && this.calls.count > 0);
   }
 
   get isGone(): boolean {
     return this.state === 'gone';
   }
 
-  /** True when it works although no request asked it to. */
-  isAwake(): boolean {
-    return (this.meter?.settle() ?? 0) > 0.1;
-  }
-
   /** Works on a request as soon as it runs, or ends it with the reason why not. */
   take(call: HostedCall): void {
-    const { concurrency } = this.limits;
-    if (call.request.isStream) {
-      if (this.streams.size >= STREAMS_MAX) return call.fail(tooManyStreams(STREAMS_MAX));
-      this.streams.add(call);
-    } else {
-      if (this.calls.size >= concurrency) return call.fail(busy(concurrency));
-      this.calls.set(call, null);
-    }
-    this.idleSince = performance.now();
-    if (this.state === 'ready') this.send(call);
+    if (this.calls.admit(call) && this.state === 'ready') this.send(call);
   }
 
-  /** Its part at the end of a request; see {@link CallHost}. */
+  /** Its part at the end of a request; see `CallHost`. */
   left(call: HostedCall, isWhole: boolean): number {
-    const account = this.calls.get(call);
-    this.streams.delete(call);
-    if (!this.calls.delete(call)) return 0;
-    this.lastEnded = call;
-    this.idleSince = performance.now();
-    if (isWhole) {
-      this.lastAnswerAt = this.idleSince;
-      this.setting.answered();
-    }
-    if (this.calls.size === 0) this.drained?.();
-    return account && this.meter ? this.meter.end(account) : 0;
+    if (isWhole) this.setting.answered();
+    return this.calls.left(call, isWhole);
   }
 
   ended(trace: Parameters<ProgramTraces['ended']>[0]): void {
@@ -179,20 +128,10 @@ export class LiveProgram {
 
   /** Takes no new requests, lets those in flight end as they began, for so long at most, and stops. Never rejects. */
   async drain(withinMs: number): Promise<void> {
-    if (!this.takesCalls) return this.gone;
     await this.settled;
     if (!this.takesCalls) return this.gone;
     this.state = 'stopping';
-    if (this.calls.size > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, withinMs);
-        this.drained = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-        void this.gone.then(this.drained);
-      });
-    }
+    await this.calls.drained(withinMs);
     return this.stop();
   }
 
@@ -201,10 +140,10 @@ export class LiveProgram {
     if (this.state === 'gone') return;
     this.state = 'stopping';
     if (!this.instance) {
-      for (const call of [...this.calls.keys(), ...this.streams]) call.fail(stopping());
+      this.calls.fail(stopping);
       return this.gone;
     }
-    for (const stream of this.streams) stream.close();
+    this.calls.closeStreams();
     await this.instance.stop(graceMs).catch((error: unknown) => this.report('could not be stopped', error));
     return this.gone;
   }
@@ -215,33 +154,26 @@ export class LiveProgram {
     this.isKilled = true;
     this.state = 'stopping';
     this.setting.counts.kills[reason] += 1;
-    const blamed = guilty ?? this.justEnded();
-    const verdict = culprit(reason, this.limits, this.stallMs);
     this.logger.warn(`a program of ${this.ref.ownerId} was ended: ${reason}`);
     this.instance?.kill();
+    const verdict = culprit(reason, this.limits, this.stallMs);
     this.setting.crashed(verdict.message);
-    this.traces.blame(blamed?.invocationId ?? null);
-    if (blamed?.isEnded) this.blameLate(blamed, verdict);
-    const ofAll = reason === 'memory' ? () => overMemory(this.limits.memoryMb) : bystander;
-    for (const call of [...this.calls.keys(), ...this.streams]) {
-      call.fail(call === guilty ? verdict : ofAll());
-    }
+    this.blame(this.calls.likely(guilty), verdict);
+    const others = reason === 'memory' ? overMemory(this.limits.memoryMb) : bystander();
+    this.calls.fail((call) => (call === guilty ? verdict : others));
   }
 
-  /** What it does goes on after its answer did: the record is there already and learns how it ended. */
-  private blameLate(call: HostedCall, { outcome, name, message }: HostedFailure): void {
+  /** What it still says belongs to this request. Its record may be there already: then it learns how it really ended. */
+  private blame(call: HostedCall | null, { outcome, name, message }: HostedFailure): void {
+    this.traces.blame(call?.invocationId ?? null);
+    if (!call?.isEnded) return;
     const exceptions = [{ at: new Date(), name, message }];
     this.traces.ended({ invocationId: call.invocationId, outcome, lines: [], exceptions });
   }
 
-  /** With no request in flight, what happens is most likely the work of the one that ended last, in `waitUntil`. */
-  private justEnded(): HostedCall | null {
-    return performance.now() - this.idleSince < BLAME_MS ? this.lastEnded : null;
-  }
-
   private send(call: HostedCall): void {
     if (!this.instance || call.isEnded) return;
-    if (!call.request.isStream && this.meter) this.calls.set(call, this.meter.begin());
+    this.calls.sent(call);
     this.setting.watch(this);
     call.send(this.instance);
   }
@@ -254,10 +186,10 @@ export class LiveProgram {
   private async startNow(): Promise<void> {
     const { programs, engine, runDirs, stateDir, limits, counts } = this.setting;
     if (this.state !== 'starting') throw stopping();
-    const runDir = await runDirs.make();
-    this.runDir = runDir;
     const whyNot = await engine.whyNot();
     if (whyNot !== null) throw new HostingUnavailableError(whyNot);
+    const runDir = await runDirs.make();
+    this.runDir = runDir;
     counts.starts += 1;
     const onTrace = this.traces.told.bind(this.traces);
     const instance = await programs
@@ -267,10 +199,10 @@ export class LiveProgram {
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));
     if (this.state !== 'starting') return instance.stop(STOP_GRACE_MS);
     this.figures = ProcessFigures.of(instance.pid);
-    this.meter = new CpuMeter(() => this.figures?.cpu() ?? null);
+    this.calls.meter = new CpuMeter(() => this.figures?.cpu() ?? null);
     this.state = 'ready';
     this.traces.started();
-    for (const call of [...this.calls.keys(), ...this.streams]) this.send(call);
+    this.calls.each((call) => this.send(call));
   }
 
   private async notStarted(error: unknown): Promise<void> {
@@ -281,10 +213,7 @@ export class LiveProgram {
       this.report('could not be loaded', error);
       failure = notLoaded();
     }
-    if (failure.kind === 'upstream') {
-      this.setting.counts.crashes += 1;
-      this.setting.crashed(failure.message);
-    }
+    if (failure.kind === 'upstream') this.noteCrash(failure.message);
     this.traces.started();
     await this.leave(failure);
   }
@@ -292,14 +221,15 @@ export class LiveProgram {
   private async exited(exit: InstanceExit): Promise<void> {
     const failure = whenGone(exit, this.limits);
     if (this.state !== 'stopping') {
-      this.setting.counts.crashes += 1;
-      this.setting.crashed(exit.detail);
-      const [only] = this.calls.size === 1 ? this.calls.keys() : [];
-      const blamed = this.calls.size === 0 ? this.justEnded() : only;
-      this.traces.blame(blamed?.invocationId ?? null);
-      if (blamed?.isEnded) this.blameLate(blamed, failure);
+      this.noteCrash(exit.detail);
+      this.blame(this.calls.likely(), failure);
     }
     await this.leave(failure);
+  }
+
+  private noteCrash(lastWords: string): void {
+    this.setting.counts.crashes += 1;
+    this.setting.crashed(lastWords);
   }
 
   private report(what: string, error: unknown): void {
@@ -310,7 +240,7 @@ export class LiveProgram {
     this.state = 'gone';
     this.figures?.close();
     this.setting.counts.dropped += this.traces.dropped;
-    for (const call of [...this.calls.keys(), ...this.streams]) call.fail(failure);
+    this.calls.fail(() => failure);
     if (this.runDir) await this.setting.runDirs.remove(this.runDir);
     this.resolveGone();
   }

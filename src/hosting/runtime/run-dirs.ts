@@ -75,11 +75,12 @@ function isAlive(pid: number, startedAt: string): boolean {
   }
 }
 
-/** When a process started, in ticks since the machine did; null when there is none, or the system does not tell. */
+/** When a process started, in ticks since the machine did; null when it is gone, or the system does not tell. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null;
+    const [state = '', ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return 'ZX'.includes(state) ? null : (fields[18] ?? null);
   } catch {
     return null;
   }

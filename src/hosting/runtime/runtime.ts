@@ -96,7 +96,7 @@ export class Runtime extends Hosting implements OnApplicationBootstrap, OnApplic
   stats(): RuntimeStats {
     const { live, counts } = this.fleet;
     const starting = live.filter(({ isStarting }) => isStarting).length;
-    const inFlight = live.reduce((sum, program) => sum + program.inFlight, 0);
+    const inFlight = live.reduce((sum, { calls }) => sum + calls.count + calls.streamCount, 0);
     return { live: live.length - starting, starting, inFlight, ...counts, kills: { ...counts.kills } };
   }
 

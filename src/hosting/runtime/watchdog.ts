@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import type { Instance } from '../engine.js';
 import type { HostedCall } from './hosted-call.js';
 import type { LiveProgram } from './live-program.js';
 import type { CpuFigures } from './process-figures.js';
@@ -27,6 +28,11 @@ export class Watchdog {
   watch(program: LiveProgram): void {
     if (!this.watches.has(program)) this.watches.set(program, new Watch(program));
     this.timer ??= setInterval(() => this.tick(), TICK_MS).unref();
+  }
+
+  /** An idle program: it is looked after when it works although no request asked it to. */
+  glance(program: LiveProgram): void {
+    if ((program.calls.meter?.settle() ?? 0) > AWAKE_SHARE) this.watch(program);
   }
 
   close(): void {
@@ -65,24 +71,23 @@ class Watch {
   /** False when there is nothing to look after any more. */
   look(): boolean {
     const { program } = this;
-    const { meter, figures, limits } = program;
-    if (!program.instance || !program.isAtWork || !meter) return false;
-    const share = meter.settle();
-    const over = [...program.calls].find(([, account]) => account && account.used() > limits.cpuMs);
-    if (over) program.kill('cpu', over[0]);
-    else if (meter.besideMs > limits.cpuMs) program.kill('cpu', null);
+    const { calls, figures, limits, instance } = program;
+    if (!instance || !program.isAtWork || !calls.meter) return false;
+    const share = calls.meter.settle();
+    const over = calls.over(limits.cpuMs);
+    if (over || calls.meter.besideMs > limits.cpuMs) program.kill('cpu', over);
     else if ((figures?.anonMb() ?? 0) > limits.memoryMb + MEMORY_BASE_MB) program.kill('memory', null);
-    else if (!this.isAsking) void this.ask(program.instance.ping.bind(program.instance));
-    const isQuiet = program.inFlight === 0 && performance.now() - program.idleSince > AFTER_MS;
+    else if (!this.isAsking) void this.ask(instance);
+    const isQuiet = calls.count === 0 && performance.now() - calls.idleSince > AFTER_MS;
     return !isQuiet || this.silence !== null || this.isAsking || share > AWAKE_SHARE;
   }
 
-  private async ask(ping: (timeoutMs: number) => Promise<void>): Promise<void> {
+  private async ask(instance: Instance): Promise<void> {
     this.isAsking = true;
     const { program } = this;
     const asked: Silence = { since: performance.now(), cpu: program.figures?.cpu() ?? null };
     try {
-      await ping(program.stallMs);
+      await instance.ping(program.stallMs);
       this.silence = null;
       this.lastSign = asked.since;
     } catch {
@@ -111,8 +116,8 @@ class Watch {
    * of life, because those behind it were not begun; else the newest.
    */
   private mostLikely(): HostedCall | null {
-    const calls = [...this.program.calls.keys()];
-    const lastSign = Math.max(this.lastSign, this.program.lastAnswerAt);
-    return calls.find((call) => call.sentAt > lastSign) ?? calls[calls.length - 1] ?? null;
+    const { all, lastAnswerAt } = this.program.calls;
+    const lastSign = Math.max(this.lastSign, lastAnswerAt);
+    return all.find((call) => call.sentAt > lastSign) ?? all[all.length - 1] ?? null;
   }
 }

@@ -30,6 +30,10 @@ export class WorkerdEngine extends Engine {
     super();
   }
 
+  override whyNot(): Promise<string | null> {
+    return this.sandbox.whyNot();
+  }
+
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const inFlight = new InFlight();
     const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => context.onTrace(trace));
