@@ -1,5 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import type { Env } from '../config/env.js';
+import { Env } from '../config/env.js';
 import { HostingAbsent } from './hosting-absent.js';
 import { Hosting } from './hosting.js';
 import { Programs } from './programs.js';
@@ -7,17 +7,19 @@ import { ENGINES, Runtime } from './runtime/runtime.js';
 import { Sandbox } from './sandbox/sandbox.js';
 import { WorkerdEngine } from './worker/workerd-engine.js';
 
+const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new Sandbox(env) };
+
 const engines = {
   provide: ENGINES,
   inject: [Sandbox],
-  useFactory: (sandbox: Sandbox) => [new WorkerdEngine(sandbox)],
+  useFactory: (walls: Sandbox) => [new WorkerdEngine(walls)],
 };
 
 /** Running code that was uploaded: in processes with the role `host`. */
 @Module({})
 export class HostingModule {
   static forRoot(env: Env): DynamicModule {
-    const here = [Runtime, Sandbox, engines, { provide: Hosting, useExisting: Runtime }];
+    const here = [Runtime, sandbox, engines, { provide: Hosting, useExisting: Runtime }];
     const elsewhere = [{ provide: Hosting, useClass: HostingAbsent }];
     return {
       module: HostingModule,

@@ -175,7 +175,7 @@ export const service = {
       'Each client session of a stateful hosted server has an upstream session of its own; clients without sessions have one for each key.',
   },
   'hosted:paths': {
-    source: 'Field, House',
+    source: 'House',
     behavior: 'Other paths below the slug of a hosted release go to its code, with any method, recorded, for any valid key.',
   },
   'hosted:paths-walls': {
