@@ -110,23 +110,29 @@ function setSecret(name: string, secret: string, value: string) {
 }
 
 describe('a hosted release', () => {
-  verifies('hosted:runs', 'answers the official client at its run endpoint and through a connection, as its code does', async () => {
-    const server = shared;
-    expect(logOf(server)).toMatch(/scan success Found 2 tools, 0 resources, 0 resource templates, 0 prompts; the security/);
-    const client = await connected(server.url, other);
-    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['given', 'fail']);
-    expect(await textOf(client, 'given')).toBe('{"config":{},"env":{}}');
-    await client.close();
-    const { path, body } = await createConnection(app, owner, { server: server.name }, { namespace });
-    expect(body.status).toMatchObject({ state: 'connected' });
-    const called = await app.as(owner).post(`${path}/.tools/given`, {});
-    expect(called).toMatchObject({ status: 200, body: { content: [{ text: '{"config":{},"env":{}}' }] } });
-    const through = await connected(`${app.url}${path}/mcp`);
-    expect(await textOf(through, 'given')).toBe('{"config":{},"env":{}}');
-    await through.close();
-    const detail = await app.as(other).get(`/servers/${encodeURIComponent(server.name)}`);
-    expect(detail.body).toMatchObject({ remote: true, deploymentUrl: server.url, security: { scanPassed: true } });
-  });
+  verifies(
+    'hosted:runs',
+    'answers the official client at its run endpoint and through a connection, as its code does',
+    async () => {
+      const server = shared;
+      expect(logOf(server)).toMatch(
+        /scan success Found 2 tools, 0 resources, 0 resource templates, 0 prompts; the security/,
+      );
+      const client = await connected(server.url, other);
+      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['given', 'fail']);
+      expect(await textOf(client, 'given')).toBe('{"config":{},"env":{}}');
+      await client.close();
+      const { path, body } = await createConnection(app, owner, { server: server.name }, { namespace });
+      expect(body.status).toMatchObject({ state: 'connected' });
+      const called = await app.as(owner).post(`${path}/.tools/given`, {});
+      expect(called).toMatchObject({ status: 200, body: { content: [{ text: '{"config":{},"env":{}}' }] } });
+      const through = await connected(`${app.url}${path}/mcp`);
+      expect(await textOf(through, 'given')).toBe('{"config":{},"env":{}}');
+      await through.close();
+      const detail = await app.as(other).get(`/servers/${encodeURIComponent(server.name)}`);
+      expect(detail.body).toMatchObject({ remote: true, deploymentUrl: server.url, security: { scanPassed: true } });
+    },
+  );
 
   verifies('hosted:runs', 'runs a worker of its own with MCP at /mcp, which it is given in its secrets', async () => {
     const { name } = await publishHosted(app, owner, WORKER);
@@ -137,24 +143,30 @@ describe('a hosted release', () => {
     await client.close();
   });
 
-  verifies('hosted:config', 'is given its callers’ configuration with defaults, and refuses them without what it wants', async () => {
-    const configSchema = {
-      type: 'object',
-      properties: {
-        city: { type: 'string', 'x-from': { header: 'x-city' } },
-        units: { type: 'object', properties: { metric: { type: 'boolean', default: true } } },
-      },
-      required: ['city'],
-    };
-    const { url } = await publishHosted(app, owner, weather, { configSchema });
-    const key = { authorization: `Bearer ${owner.key}` };
-    const client = new Client({ name: 'test', version: '1' });
-    const headers = { ...key, 'x-city': 'Oslo' };
-    await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
-    expect(JSON.parse(await textOf(client, 'given'))).toMatchObject({ config: { city: 'Oslo', units: { metric: true } } });
-    await client.close();
-    await expect(connected(url)).rejects.toThrow(/Input required/);
-  });
+  verifies(
+    'hosted:config',
+    'is given its callers’ configuration with defaults, and refuses them without what it wants',
+    async () => {
+      const configSchema = {
+        type: 'object',
+        properties: {
+          city: { type: 'string', 'x-from': { header: 'x-city' } },
+          units: { type: 'object', properties: { metric: { type: 'boolean', default: true } } },
+        },
+        required: ['city'],
+      };
+      const { url } = await publishHosted(app, owner, weather, { configSchema });
+      const key = { authorization: `Bearer ${owner.key}` };
+      const client = new Client({ name: 'test', version: '1' });
+      const headers = { ...key, 'x-city': 'Oslo' };
+      await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
+      expect(JSON.parse(await textOf(client, 'given'))).toMatchObject({
+        config: { city: 'Oslo', units: { metric: true } },
+      });
+      await client.close();
+      await expect(connected(url)).rejects.toThrow(/Input required/);
+    },
+  );
 
   verifies('hosted:secrets', 'is given the secrets of its server: the ones it names, or all of them', async () => {
     const { name } = await publishHosted(app, owner, weather);
@@ -183,13 +195,19 @@ describe('a hosted release', () => {
       () => heard.pieces.find(({ id, lines }) => id === given?.id && lines.length > 0),
       'the line comes',
     );
-    expect(line).toMatchObject({ serverId: given?.serverId, lines: [{ level: 'log', message: 'asked for the weather' }] });
+    expect(line).toMatchObject({
+      serverId: given?.serverId,
+      lines: [{ level: 'log', message: 'asked for the weather' }],
+    });
     expect(given).toMatchObject({ outcome: 'ok', status: 200, rpcMethod: 'tools/call' });
     const thrown = await until(
       () => heard.pieces.find(({ id, exceptions }) => id === fail?.id && exceptions.length > 0),
       'the exception comes',
     );
-    expect(thrown.exceptions[0]).toMatchObject({ name: 'RangeError', message: expect.stringContaining('no such place') });
+    expect(thrown.exceptions[0]).toMatchObject({
+      name: 'RangeError',
+      message: expect.stringContaining('no such place'),
+    });
   });
 
   verifies('hosted:swap', 'is followed by the next one without a call that fails', async () => {
@@ -213,7 +231,10 @@ describe('a hosted release', () => {
   verifies('hosted:fails', 'is not replaced by one that fails its scan, not even while that is looked at', async () => {
     const first = await publishHosted(app, owner, weather);
     const client = await connected(first.url);
-    await publishHosted(app, owner, "throw new Error('no luck'); export default () => 1;", { name: first.name, status: 'FAILURE' });
+    await publishHosted(app, owner, "throw new Error('no luck'); export default () => 1;", {
+      name: first.name,
+      status: 'FAILURE',
+    });
     expect(await textOf(client, 'given')).toBe('{"config":{},"env":{}}');
     await client.close();
   });
@@ -239,11 +260,20 @@ describe('a module that does not work', () => {
   verifies('hosted:scanned', 'is told what its card and payload claim and the module does not have', async () => {
     const serverCard = {
       serverInfo: { name: 'weather', version: '1.0.0' },
-      tools: [{ name: 'given', description: 'x', inputSchema: { type: 'object' } }, { name: 'storm', inputSchema: { type: 'object' } }],
+      tools: [
+        { name: 'given', description: 'x', inputSchema: { type: 'object' } },
+        { name: 'storm', inputSchema: { type: 'object' } },
+      ],
     };
     const server = await publishHosted(app, owner, weather, { serverCard, stateful: true });
     expect(logOf(server)).toMatch(/deploy warning It was published with stateful true, but the module says false/);
     expect(logOf(server)).toMatch(/scan warning .*does not have "storm"\. It has "fail" besides/);
+  });
+
+  verifies('hosted:scanned', 'does not pass with a tool that clients could not call', async () => {
+    const badly = await bundled(WEATHER.replace("'given', {", "'not a name', {"));
+    const server = await publishHosted(app, owner, badly, { status: 'FAILURE_SCAN' });
+    expect(errorOf(server.release)).toContain('tool "not a name"');
   });
 
   verifies('hosted:scanned', 'is believed its card when it refuses made-up values, and only then', async () => {
@@ -287,12 +317,18 @@ describe('a stateful server', () => {
 
 describe('paths below the address of a hosted release', () => {
   const get = (url: string, init: RequestInit = {}) =>
-    fetch(url, { redirect: 'manual', ...init, headers: { authorization: `Bearer ${owner.key}`, cookie: 'a=b', ...init.headers } });
+    fetch(url, {
+      redirect: 'manual',
+      ...init,
+      headers: { authorization: `Bearer ${owner.key}`, cookie: 'a=b', ...init.headers },
+    });
 
   verifies('hosted:paths', 'belong to its code, which never sees our key and our cookies', async () => {
     const { url } = shared;
     const heard = invocationsOf(app);
-    const { path, headers } = (await (await get(`${url}/a%2Fb/c?d=e`, { headers: { 'x-slipway-invocation': 'forged' } })).json()) as {
+    const { path, headers } = (await (
+      await get(`${url}/a%2Fb/c?d=e`, { headers: { 'x-slipway-invocation': 'forged' } })
+    ).json()) as {
       path: string;
       headers: Record<string, string>;
     };

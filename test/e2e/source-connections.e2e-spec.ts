@@ -41,7 +41,12 @@ function source(contents: string, path = 'server.ts') {
 }
 
 interface LogBody {
-  invocations: { tool: string | null; rpcMethod: string | null; logs: { level: string; message: string }[]; exceptions: object[] }[];
+  invocations: {
+    tool: string | null;
+    rpcMethod: string | null;
+    logs: { level: string; message: string }[];
+    exceptions: object[];
+  }[];
 }
 
 async function logs(path: string, query = ''): Promise<LogBody['invocations']> {
@@ -57,56 +62,77 @@ describe('a connection with a module of its own', () => {
     expect(called.body).toMatchObject({ content: [{ text: 'a9993e364706816aba3e25717850c26c9cd0d89d' }] });
     const client = new Client({ name: 'test', version: '1' });
     const headers = { authorization: `Bearer ${owner.key}` };
-    await client.connect(new StreamableHTTPClientTransport(new URL(`${app.url}${path}/mcp`), { requestInit: { headers } }));
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${app.url}${path}/mcp`), { requestInit: { headers } }),
+    );
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['digest']);
     await client.close();
   });
 
-  verifies('connection:source:logs', 'has what its module prints in its log, with the call that printed it', async () => {
-    const { path } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });
-    await app.as(owner).post(`${path}/.tools/digest`, { text: 'a rare word' });
-    const call = await until(
-      async () => (await logs(path, '?search=RARE')).find(({ logs: lines }) => lines.length > 0),
-      'the line stands there',
-    );
-    expect(call).toMatchObject({ tool: 'digest', logs: [{ level: 'log', message: 'digesting a rare word' }] });
-    expect((await logs(path)).some(({ logs: lines }) => lines.some(({ message }) => message === 'loaded'))).toBe(true);
-  });
+  verifies(
+    'connection:source:logs',
+    'has what its module prints in its log, with the call that printed it',
+    async () => {
+      const { path } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });
+      await app.as(owner).post(`${path}/.tools/digest`, { text: 'a rare word' });
+      const call = await until(
+        async () => (await logs(path, '?search=RARE')).find(({ logs: lines }) => lines.length > 0),
+        'the line stands there',
+      );
+      expect(call).toMatchObject({ tool: 'digest', logs: [{ level: 'log', message: 'digesting a rare word' }] });
+      expect((await logs(path)).some(({ logs: lines }) => lines.some(({ message }) => message === 'loaded'))).toBe(
+        true,
+      );
+    },
+  );
 
-  verifies('connection:create:source-invalid', 'is refused when it does not compile, with line and column of each fault', async () => {
-    for (const [contents, line, column, message] of [
-      ['export default () => {\n  const a: = 1;\n};', 2, 12, /Unexpected/],
-      ["import { x } from './beside.js';\nexport default () => x;", 1, 19, /one file/],
-      ["\nimport pg from 'pg';\nexport default () => pg;", 2, 16, /"pg", and only Node built-ins, zod and/],
-      ["import text from '/etc/hostname';\nexport default () => text;", 1, 18, /hostname/],
-      ['export const a = 1;', 1, 1, /no default export/],
-    ] as const) {
+  verifies(
+    'connection:create:source-invalid',
+    'is refused when it does not compile, with line and column of each fault',
+    async () => {
+      for (const [contents, line, column, message] of [
+        ['export default () => {\n  const a: = 1;\n};', 2, 12, /Unexpected/],
+        ["import { x } from './beside.js';\nexport default () => x;", 1, 19, /one file/],
+        ["\nimport pg from 'pg';\nexport default () => pg;", 2, 16, /"pg", and only Node built-ins, zod and/],
+        ["import text from '/etc/hostname';\nexport default () => text;", 1, 18, /hostname/],
+        ['export const a = 1;', 1, 1, /no default export/],
+      ] as const) {
+        const path = `/connect/${namespace}/${uniqueName('conn')}`;
+        const { status, body } = await app.as(owner).put(path, { source: source(contents) });
+        expect({ status, body }).toEqual({
+          status: 400,
+          body: {
+            error: {
+              code: 'invalid_module',
+              message: 'The module server.ts cannot be compiled: one fault.',
+              diagnostics: [{ path: 'server.ts', line, column, message: expect.stringMatching(message) }],
+            },
+          },
+        });
+        expect((await app.as(owner).get(path)).status).toBe(404);
+      }
+    },
+  );
+
+  verifies(
+    'connection:create:source-invalid',
+    'is refused when it throws while it is loaded, and leaves nothing behind',
+    async () => {
       const path = `/connect/${namespace}/${uniqueName('conn')}`;
+      const contents = "throw new Error('out of ink');\nexport default () => 1;";
       const { status, body } = await app.as(owner).put(path, { source: source(contents) });
-      expect({ status, body }).toEqual({
+      expect({ status, body }).toMatchObject({
         status: 400,
         body: {
           error: {
             code: 'invalid_module',
-            message: 'The module server.ts cannot be compiled: one fault.',
-            diagnostics: [{ path: 'server.ts', line, column, message: expect.stringMatching(message) }],
+            diagnostics: [{ path: 'server.ts', message: expect.stringMatching(/out of ink/) }],
           },
         },
       });
       expect((await app.as(owner).get(path)).status).toBe(404);
-    }
-  });
-
-  verifies('connection:create:source-invalid', 'is refused when it throws while it is loaded, and leaves nothing behind', async () => {
-    const path = `/connect/${namespace}/${uniqueName('conn')}`;
-    const contents = "throw new Error('out of ink');\nexport default () => 1;";
-    const { status, body } = await app.as(owner).put(path, { source: source(contents) });
-    expect({ status, body }).toMatchObject({
-      status: 400,
-      body: { error: { code: 'invalid_module', diagnostics: [{ path: 'server.ts', message: expect.stringMatching(/out of ink/) }] } },
-    });
-    expect((await app.as(owner).get(path)).status).toBe(404);
-  });
+    },
+  );
 
   it('ends with its connection', async () => {
     const { path } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });

@@ -126,7 +126,8 @@ export const connectEndpoints = {
   },
   'connection:source:logs': {
     source: 'House',
-    behavior: 'What the module of a connection prints stands in the log of the connection, with the call that printed it.',
+    behavior:
+      'What the module of a connection prints stands in the log of the connection, with the call that printed it.',
   },
   'connection:server:no-loop': {
     source: 'House',

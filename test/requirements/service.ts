@@ -143,6 +143,10 @@ export const service = {
     behavior:
       'A hosted release, a factory of servers or a worker, runs here: its run endpoint and connections to it serve its tools.',
   },
+  'hosted:published-cli': {
+    source: 'Field',
+    behavior: 'What the published tool that builds hosted servers builds and publishes runs here as it is.',
+  },
   'hosted:scanned': {
     source: 'Spec 1, House',
     behavior:
@@ -176,7 +180,8 @@ export const service = {
   },
   'hosted:paths': {
     source: 'House',
-    behavior: 'Other paths below the slug of a hosted release go to its code, with any method, recorded, for any valid key.',
+    behavior:
+      'Other paths below the slug of a hosted release go to its code, with any method, recorded, for any valid key.',
   },
   'hosted:paths-walls': {
     source: 'House',

@@ -50,6 +50,8 @@ export class InvalidSourceError extends DomainError {
 
   /** Where in its text it failed is not known: it ran compiled. */
   static whileLoading(path: string, { message }: Error): InvalidSourceError {
-    return new InvalidSourceError(`The module ${path} cannot be loaded: ${message}`, [{ path, line: 1, column: 1, message }]);
+    return new InvalidSourceError(`The module ${path} cannot be loaded: ${message}`, [
+      { path, line: 1, column: 1, message },
+    ]);
   }
 }

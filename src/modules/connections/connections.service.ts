@@ -96,7 +96,12 @@ export class ConnectionsService {
     const found = await this.connections.findOne({ where, select: { id: true } });
     // While its row is there: with it the tokens would go before anybody could revoke them.
     if (found) await this.credentials.remove({ kind: 'connection', id: found.id });
-    const { raw } = (await this.connections.createQueryBuilder().delete().where(where).returning(['id', 'targetKind']).execute()) as {
+    const { raw } = (await this.connections
+      .createQueryBuilder()
+      .delete()
+      .where(where)
+      .returning(['id', 'targetKind'])
+      .execute()) as {
       raw: { id: string; target_kind: TargetKind }[];
     };
     const [row] = raw;
@@ -218,14 +223,18 @@ export class ConnectionsService {
         .where({ id })
         .returning(['id', 'namespaceId', 'connectionId'])
         .execute()) as { raw: { id: string; namespace_id: string; connection_id: string }[] };
-      for (const row of raw) await this.ended({ id, namespaceId: row.namespace_id, connectionId: row.connection_id }, 'source');
+      for (const row of raw)
+        await this.ended({ id, namespaceId: row.namespace_id, connectionId: row.connection_id }, 'source');
       throw InvalidSourceError.whileLoading(source.entrypoint, failure as Error);
     }
     return this.reader.byRowId(id);
   }
 
   /** A connection is gone, and with it what it held. */
-  private async ended(connection: { id: string; namespaceId: string; connectionId: string }, kind: TargetKind): Promise<void> {
+  private async ended(
+    connection: { id: string; namespaceId: string; connectionId: string },
+    kind: TargetKind,
+  ): Promise<void> {
     await this.links.deleted(connection);
     if (kind === 'source') await this.hosting.forget(connection.id);
   }

@@ -46,7 +46,12 @@ export class TargetResolver {
       case 'uplink':
         return { ...NOWHERE, targetKind: 'uplink' };
       case 'source':
-        return { ...NOWHERE, targetKind: 'source', source: given.source, ...(await this.sources.check(given.source, whose)) };
+        return {
+          ...NOWHERE,
+          targetKind: 'source',
+          source: given.source,
+          ...(await this.sources.check(given.source, whose)),
+        };
       case 'server':
       case 'url':
         break;

@@ -7,7 +7,12 @@ import {
   UpstreamTimeoutError,
   type UpstreamFailure,
 } from '../../mcp/mcp-errors.js';
-import { HostedFailure, HostingUnavailableError, LimitExceededError, ProgramBusyError } from '../../hosting/hosting.errors.js';
+import {
+  HostedFailure,
+  HostingUnavailableError,
+  LimitExceededError,
+  ProgramBusyError,
+} from '../../hosting/hosting.errors.js';
 import type { Hosting } from '../../hosting/hosting.js';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../../hosting/hosting.types.js';
 

@@ -20,9 +20,7 @@ import { failed, type StageOutcome } from './stage-outcome.js';
 const PATHS = ['/', '/mcp'];
 
 /** What the module offers and where it answers, or what ends its release. */
-export type HostedScanResult =
-  | { facts: ServerFacts; source: FactsSource; mcpPath: string }
-  | { outcome: StageOutcome };
+export type HostedScanResult = { facts: ServerFacts; source: FactsSource; mcpPath: string } | { outcome: StageOutcome };
 
 /** Starts the module of a release and asks it what it offers. What it was published with is only a claim. */
 @Injectable()

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { Channel } from '../../mcp/channel.js';
-import { FrontRefusal } from '../../mcp/front/front.errors.js';
+import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
@@ -125,7 +125,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     return this.held.close();
   }
 
-  /** What is below the address belongs to the code that runs here. @throws RunPathNotFoundError, NotRunnableError */
+  /** What is below the address belongs to the code that runs here. @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError */
   private async below(
     { serverId, name, slug, release }: Runnable,
     accountId: string,
@@ -134,7 +134,11 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     record: InvocationRecord,
   ): Promise<void> {
     if ('reason' in release) throw new NotRunnableError(release.reason);
-    if (!release.program) throw new RunPathNotFoundError(name, this.addresses.run(slug));
+    if (!release.program) {
+      if (request.method === 'POST') throw new RunPathNotFoundError(name, this.addresses.run(slug));
+      response.setHeader('allow', 'POST');
+      throw new McpMethodNotAllowedError();
+    }
     this.registry.countUse(serverId);
     await this.raw.forward(release.program, { slug, accountId }, request, response, record);
   }

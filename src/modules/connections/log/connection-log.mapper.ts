@@ -18,7 +18,9 @@ export function toInvocationDto(call: LoggedCall, lines: ConnectionLine[]): Conn
     ),
     exceptions: [
       ...(call.failureName === null ? [] : [{ timestamp, name: call.failureName, message: call.failureMessage ?? '' }]),
-      ...lines.flatMap(({ at, name, message }) => (name === null ? [] : [{ timestamp: toTimeText(at), name, message }])),
+      ...lines.flatMap(({ at, name, message }) =>
+        name === null ? [] : [{ timestamp: toTimeText(at), name, message }],
+      ),
     ],
     rpcMethod: call.rpcMethod,
     tool: call.toolName,

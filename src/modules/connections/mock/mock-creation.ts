@@ -60,7 +60,10 @@ export class MockCreation {
   }
 
   /** What the answers of tools without an output schema looked like so far. */
-  private async inferredOf(serverId: string, { tools }: ServerOffers): Promise<Record<string, Record<string, unknown>>> {
+  private async inferredOf(
+    serverId: string,
+    { tools }: ServerOffers,
+  ): Promise<Record<string, Record<string, unknown>>> {
     const names = (tools ?? []).flatMap(({ name, outputSchema }) => (isObject(outputSchema) ? [] : [String(name)]));
     const found: [string, Record<string, unknown>][] = [];
     for (const name of names.slice(0, INFERRED_MAX)) {

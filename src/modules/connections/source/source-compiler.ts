@@ -104,7 +104,13 @@ export class SourceCompiler {
     const files = await Promise.all(
       names.map(async (name) => {
         const file = join(this.folder, name);
-        return { file, at: await stat(file).then(({ mtimeMs }) => mtimeMs, () => 0) };
+        return {
+          file,
+          at: await stat(file).then(
+            ({ mtimeMs }) => mtimeMs,
+            () => 0,
+          ),
+        };
       }),
     );
     const surplus = files.toSorted((a, b) => b.at - a.at).slice(KEPT_MAX);
@@ -114,7 +120,10 @@ export class SourceCompiler {
 }
 
 /** @returns what published clients print as a list */
-function invalid({ entrypoint }: StoredSource, diagnostics: Extract<SourceCompileAnswer, { diagnostics: unknown }>['diagnostics']) {
+function invalid(
+  { entrypoint }: StoredSource,
+  diagnostics: Extract<SourceCompileAnswer, { diagnostics: unknown }>['diagnostics'],
+) {
   const count = diagnostics.length === 1 ? 'one fault' : `${diagnostics.length} faults`;
   return new InvalidSourceError(`The module ${entrypoint} cannot be compiled: ${count}.`, diagnostics);
 }
