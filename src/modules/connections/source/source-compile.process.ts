@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { build, type BuildFailure, type Message, type OnResolveResult, type Plugin } from 'esbuild';
+import { build as esbuild, type BuildFailure, type Message, type OnResolveResult, type Plugin } from 'esbuild';
 import { checkModule, InvalidModuleError } from '../../../hosting/hosted-module.js';
 import type { SourceDiagnostic } from '../connections.errors.js';
 
@@ -19,7 +19,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => un
 
 async function compile(contents: string): Promise<SourceCompileAnswer> {
   try {
-    const { outputFiles } = await build({
+    const { outputFiles } = await esbuild({
       stdin: { contents, sourcefile: name, loader: name.endsWith('x') ? 'tsx' : 'ts' },
       bundle: true,
       write: false,
@@ -49,15 +49,22 @@ async function compile(contents: string): Promise<SourceCompileAnswer> {
 /** Lets the module import what is there when it runs, and nothing else of this machine. */
 const onlyGiven: Plugin = {
   name: 'only-given',
-  setup({ onResolve, resolve }) {
-    onResolve({ filter: /.*/ }, async ({ path, importer, kind, pluginData }): Promise<OnResolveResult | undefined> => {
-      if (pluginData === onlyGiven || importer.includes('/node_modules/')) return undefined;
-      if (isBuiltin(path)) return { path, external: true };
-      if (PACKAGE.test(path)) {
-        return resolve(path, { kind, pluginData: onlyGiven, resolveDir: fileURLToPath(new URL('.', import.meta.url)) });
-      }
-      return { errors: [{ text: refusal(path) }] };
-    });
+  setup(build) {
+    build.onResolve(
+      { filter: /.*/ },
+      async ({ path, importer, kind, pluginData }): Promise<OnResolveResult | undefined> => {
+        if (pluginData === onlyGiven || importer.includes('/node_modules/')) return undefined;
+        if (isBuiltin(path)) return { path, external: true };
+        if (PACKAGE.test(path)) {
+          return build.resolve(path, {
+            kind,
+            pluginData: onlyGiven,
+            resolveDir: fileURLToPath(new URL('.', import.meta.url)),
+          });
+        }
+        return { errors: [{ text: refusal(path) }] };
+      },
+    );
   },
 };
 

@@ -87,7 +87,7 @@ export class SourceCompiler {
       if (!(error instanceof EndedApartError)) throw error;
       const most = error.reason === 'memory' ? `${LIMITS.memoryMbMax} MB of memory` : `${LIMITS.timeoutMs / 1000} s`;
       const message = `It takes more than ${most} to compile: make it smaller.`;
-      return { diagnostics: [{ path: path as string, line: 1, column: 1, message }] };
+      return { diagnostics: [{ path: path, line: 1, column: 1, message }] };
     }
   }
 
