@@ -5,6 +5,8 @@ import { slice } from '../../mcp/json-text.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
+import { redactedJson } from '../../platform/telemetry/redact-payload.js';
+import { isObject } from '../../platform/text/json-object.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationException, InvocationOutcome } from '../logs/invocation.types.js';
@@ -15,7 +17,16 @@ export interface Answered {
   status: number;
 }
 
-/** Gathers what there is to say of one request. */
+/** What is kept of arguments, and of a result, as JSON text. */
+const PAYLOAD_BYTES_MAX = 16 * 1024;
+
+/** A longer answer is not read again to be kept. */
+const RESULT_CHARS_MAX = 64 * 1024;
+
+/** The requests that carry what a payload is; the others ask what there is. */
+const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
+
+/** Gathers what there is to say of one request. Nothing of what was asked and answered is held unless `keepsPayload`. */
 export class InvocationRecord implements FrontWatch {
   readonly invocationId = uuidV7();
   private readonly at = new Date();
@@ -25,6 +36,8 @@ export class InvocationRecord implements FrontWatch {
   private failure: Error | null = null;
   /** Set when the request is not answered by the front, but by whoever catches what it threw. */
   private thrownStatus: number | null = null;
+  private params: unknown;
+  private reply: McpReply | null = null;
 
   /** The answer of the tool that was called, as JSON text; null when it failed or no tool was called. */
   output: { tool: string; result: string } | null = null;
@@ -32,10 +45,15 @@ export class InvocationRecord implements FrontWatch {
   private isBroken = false;
 
   /** @param isRaw a request of another kind than MCP */
-  constructor(private readonly isRaw = false) {}
+  constructor(
+    private readonly keepsPayload = false,
+    private readonly isRaw = false,
+  ) {}
 
-  answered({ text, result }: McpReply): void {
+  answered(reply: McpReply): void {
+    if (this.hasPayload()) this.reply = reply;
     const { toolName } = this;
+    const { text, result } = reply;
     const output = toolName !== null && result ? slice(text, result) : null;
     if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
   }
@@ -44,6 +62,7 @@ export class InvocationRecord implements FrontWatch {
     this.rpcMethod = method;
     const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
     this.toolName = typeof name === 'string' ? name : null;
+    if (this.hasPayload()) this.params = params;
   }
 
   failed(error: Error): void {
@@ -82,7 +101,14 @@ export class InvocationRecord implements FrontWatch {
       wallMs: Math.round(performance.now() - this.startedAt),
       lines: [],
       exceptions: failure ? [{ at: new Date(), ...failure }] : [],
+      ...(this.hasPayload() && {
+        payload: { arguments: argumentsOf(this.params), result: this.reply && resultOf(this.reply) },
+      }),
     };
+  }
+
+  private hasPayload(): boolean {
+    return this.keepsPayload && WITH_PAYLOAD.has(this.rpcMethod ?? '');
   }
 
   private outcome(): InvocationOutcome {
@@ -101,6 +127,22 @@ function isOutput(result: string): boolean {
   if (result.includes('"isError"') && memberText(result, 'isError') === 'true') return false;
   const type = result.includes('"resultType"') ? memberText(result, 'resultType') : undefined;
   return type === undefined || type === '"complete"';
+}
+
+/** Of a tool or prompt its arguments; otherwise all that was asked with. */
+function argumentsOf(params: unknown): string | null {
+  if (!isObject(params)) return null;
+  const { name: _name, _meta, ...rest } = params;
+  return redactedJson('name' in params ? params.arguments : rest, PAYLOAD_BYTES_MAX);
+}
+
+/** Of an error what it says, as `{"error": …}`. */
+function resultOf({ text, result, error }: McpReply): string | null {
+  if (error) return redactedJson({ error }, PAYLOAD_BYTES_MAX);
+  if (!result) return null;
+  const json = slice(text, result);
+  if (json.length > RESULT_CHARS_MAX) return JSON.stringify(`[result of ${json.length} characters]`);
+  return redactedJson(JSON.parse(json), PAYLOAD_BYTES_MAX);
 }
 
 /** The owner may know where the server runs, which its callers are not told. */

@@ -8,6 +8,7 @@ import { Programs, type ProgramOwner } from '../../hosting/programs.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
 import { SERVER_DELETED_TOPIC, type ServerChange } from '../servers/server.types.js';
+import { ServerEgressService } from '../servers/server-egress.service.js';
 import { SecretValuesService } from '../servers/secret-values.service.js';
 import { toInvocation, toPiece } from './hosted-invocations.js';
 import { ReleaseFiles } from './release-files.js';
@@ -26,6 +27,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     @InjectRepository(Release) private readonly releases: Repository<Release>,
     private readonly files: ReleaseFiles,
     private readonly secrets: SecretValuesService,
+    private readonly egress: ServerEgressService,
     private readonly invocations: InvocationsService,
     private readonly scans: ScanTraces,
     private readonly programs: Programs,
@@ -45,9 +47,10 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     if (!release) throw new ProgramStartError('The release is gone: its server was deleted.');
     const names = release.hosting?.secretNames ?? [];
     const secrets = await this.secrets.reveal(release.serverId, names.length === 0 ? null : names);
+    const egressAllow = await this.egress.allowOf(release.serverId);
     try {
       return await this.files.withFile(release.id, 'module', (file) =>
-        use({ ref, file, secrets, configSchema: release.configSchema, egressAllow: null }),
+        use({ ref, file, secrets, configSchema: release.configSchema, egressAllow }),
       );
     } catch (error) {
       if (error instanceof FileLostError) throw new ProgramStartError(error.message, error);

@@ -80,7 +80,8 @@ export class ServerRunsService {
   /** Counts and records a call that came by a connection. */
   private async watched(serverId: string, call: McpCall, work: (id: string) => Promise<McpReply>) {
     this.registry.countUse(serverId);
-    const record = new InvocationRecord();
+    const asked = await this.runnables.byId(serverId).catch(() => null);
+    const record = new InvocationRecord(asked?.logPayloads);
     record.asked(call.method, call.params === undefined ? undefined : JSON.parse(call.params));
     try {
       const reply = await work(record.invocationId);

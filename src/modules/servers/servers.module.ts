@@ -4,6 +4,8 @@ import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { ServerDetailsService } from './server-details.service.js';
 import { ServerDomainsController } from './server-domains.controller.js';
 import { ServerIconsController } from './server-icons.controller.js';
+import { ServerRuntimeController } from './server-runtime.controller.js';
+import { ServerRuntimeService } from './server-runtime.service.js';
 import { ServerSearchController } from './server-search.controller.js';
 import { ServerSearchService } from './server-search.service.js';
 import { ServerSecretsController } from './server-secrets.controller.js';
@@ -23,6 +25,7 @@ import { ServersService } from './servers.service.js';
     ServerIconsController,
     ServerSecretsController,
     ServerDomainsController,
+    ServerRuntimeController,
   ],
   providers: [
     ServersService,
@@ -30,8 +33,9 @@ import { ServersService } from './servers.service.js';
     ServerSearchService,
     ServerSettingsService,
     ServerSecretsService,
+    ServerRuntimeService,
     ServerUses,
   ],
-  exports: [ServersCoreModule, ServersService, ServerSecretsService],
+  exports: [ServersCoreModule, ServersService, ServerSecretsService, ServerRuntimeService],
 })
 export class ServersModule {}
