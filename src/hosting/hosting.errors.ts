@@ -82,3 +82,12 @@ export class ProgramCrashedError extends HostedFailure {
   readonly code = 'upstream_error';
   readonly outcome = 'exception';
 }
+
+/** What a hosted program failed of, behind whatever its caller heard; null for any other failure. */
+export function hostedFailureIn(error: unknown): HostedFailure | null {
+  for (let one = error, hops = 0; one instanceof Error && hops < 4; hops += 1) {
+    if (one instanceof HostedFailure) return one;
+    one = (one as { detail?: unknown }).detail;
+  }
+  return null;
+}

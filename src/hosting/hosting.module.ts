@@ -1,6 +1,6 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import type { Env } from '../config/env.js';
+import { Env } from '../config/env.js';
 import { DataFolder } from './cluster/data-folder.js';
 import { HopSender } from './cluster/hop-sender.js';
 import { HostChoice } from './cluster/host-choice.js';
@@ -17,10 +17,12 @@ import { ENGINES, Runtime } from './runtime/runtime.js';
 import { Sandbox } from './sandbox/sandbox.js';
 import { WorkerdEngine } from './worker/workerd-engine.js';
 
+const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new Sandbox(env) };
+
 const engines = {
   provide: ENGINES,
   inject: [Sandbox],
-  useFactory: (sandbox: Sandbox) => [new WorkerdEngine(sandbox)],
+  useFactory: (walls: Sandbox) => [new WorkerdEngine(walls)],
 };
 
 /** The way to programs from every process, and running them in those with the role `host`. */
@@ -29,7 +31,7 @@ export class HostingModule {
   static forRoot(env: Env): DynamicModule {
     const isHost = env.roles.includes('host');
     const placing = [DataFolder, HostLease, HostDirectory, Placements, HostChoice, HopSender, PlacedHosting];
-    const running = [Runtime, Sandbox, engines, { provide: LocalHosting, useExisting: Runtime }];
+    const running = [Runtime, sandbox, engines, { provide: LocalHosting, useExisting: Runtime }];
     return {
       module: HostingModule,
       global: true,

@@ -83,6 +83,11 @@ const open = new Set([
 /** Routes that are answered and not worth a line in the document. */
 const undocumented = [
   'POST /internal/hosting/{host}',
+  // Paths of hosted code, which is documented by its author.
+  'PUT /run/{slug}/{path}',
+  'PATCH /run/{slug}/{path}',
+  'HEAD /run/{slug}/{path}',
+  'OPTIONS /run/{slug}/{path}',
   'POST /internal/uplink/{connection}/{tunnel}',
   'GET /connect/{namespace}/{connectionId}/mcp',
   'DELETE /connect/{namespace}/{connectionId}/mcp',

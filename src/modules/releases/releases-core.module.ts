@@ -4,6 +4,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { ServersCoreModule } from '../servers/servers-core.module.js';
 import { ReleaseContract } from './contract/release-contract.entity.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
+import { HostedChannelsService } from './hosted-channels.service.js';
 import { ReleaseArtifact } from './release-artifact.entity.js';
 import { ReleaseFiles } from './release-files.js';
 import { ReleaseLog } from './release-log.entity.js';
@@ -17,7 +18,7 @@ import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
     BullModule.registerQueue({ name: RELEASES_QUEUE }),
     ServersCoreModule,
   ],
-  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts],
-  exports: [TypeOrmModule, ServersCoreModule, ReleasesQueue, ReleaseFiles, ReleaseContracts],
+  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, HostedChannelsService],
+  exports: [TypeOrmModule, ServersCoreModule, ReleasesQueue, ReleaseFiles, ReleaseContracts, HostedChannelsService],
 })
 export class ReleasesCoreModule {}

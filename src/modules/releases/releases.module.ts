@@ -7,6 +7,7 @@ import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
+import { RawRuns } from './raw-runs.js';
 import { RunController } from './run.controller.js';
 import { RunLinks } from './run-links.js';
 import { RunService } from './run.service.js';
@@ -39,11 +40,12 @@ import { ReleasesService } from './releases.service.js';
     ReleaseStreams,
     BundlesService,
     RunService,
+    RawRuns,
     ServerRunsService,
     Runnables,
     RunLinks,
   ],
-  exports: [ServerRunsService],
+  exports: [ReleasesCoreModule, ServerRunsService],
 })
 export class ReleasesModule implements OnModuleInit {
   constructor(
