@@ -5,6 +5,7 @@ import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { logIngestion } from './requirements/log-ingestion.js';
+import { hostedEgress } from './requirements/hosted-egress.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
 import { runtimeLogs } from './requirements/runtime-logs.js';
@@ -47,6 +48,7 @@ export const requirementChapters = [
   servers,
   service,
   uplinks,
+  hostedEgress,
 ] as const;
 
 /**
@@ -68,6 +70,7 @@ export const requirements = {
   ...servers,
   ...service,
   ...uplinks,
+  ...hostedEgress,
 } as const satisfies Record<string, Requirement>;
 
 /** The id of a requirement. A test that cites any other does not compile. */
