@@ -198,7 +198,7 @@ async function benchIngest() {
   const columns = /\(([^)]+), jobs\)/.exec(INSERT_INVOCATIONS)[1].split(', ');
   const insert = (batch) => client.query(INSERT_INVOCATIONS, insertValues(batch, 1));
   const worker = await startWorker();
-  const few = Math.min(rows, 5_000);
+  const few = Math.min(rows, 1_000);
   const here = (label, count, work) => async () => {
     const all = makeRows(count, uuidV7);
     return timed(label, process.pid, count, () => work(all));

@@ -10,7 +10,7 @@ export const DAY_GRACE_MS = HOUR_MS;
 /** A row may come so late and still be there when the index of its part is built; later ones are added to it. */
 const PART_GRACE_MS = 60_000;
 
-/** An open day gets an index for the next part when so many rows have none: reading through so many takes about 50 ms. */
+/** An open day gets an index for the next part when so many rows have none and must be read through. */
 const PART_ROWS = 50_000;
 
 /** And not for less than this share of the day, so that the parts of a busy day stay some dozens. */
