@@ -18,6 +18,7 @@ let server: BundleServer | undefined;
 let agent: Agent | undefined;
 let places: number;
 let told: string[];
+const clients: Client[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'slipway-sessions-'));
@@ -34,6 +35,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
   await server?.close(true);
   await agent?.destroy();
 });
@@ -65,6 +67,7 @@ const send = ((url: string | URL, init?: RequestInit) =>
 
 async function connect(): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' });
+  clients.push(client);
   await client.connect(new StreamableHTTPClientTransport(new URL('http://bundle/mcp'), { fetch: send }));
   return client;
 }
