@@ -65,6 +65,18 @@ describe('a session of a bundle', () => {
     await until(() => bundle.places() === 0, 'its place is free');
   });
 
+  it('ends when nobody uses it, although a call nobody waits for was never answered', async () => {
+    await restart({ idleMs: 300 });
+    const client = await bundle.connect();
+    const pid = await pidOf(client);
+    const leaving = new AbortController();
+    const call = expect(client.callTool({ name: 'hold' }, undefined, { signal: leaving.signal })).rejects.toThrow();
+    await until(() => bundle.told.includes('called hold'), 'it is called');
+    leaving.abort();
+    await call;
+    await until(() => !isAlive(pid), 'it is ended');
+  });
+
   it('is refused where there is no place, and nothing is started', async () => {
     await restart({ placesMax: 1 });
     await bundle.connect();

@@ -84,7 +84,16 @@ export class BundleSession {
   /** Answers one request of the session. @param body parsed, for a POST */
   async serve(request: IncomingMessage, response: ServerResponse, body?: unknown): Promise<void> {
     this.lastUsed = Date.now();
+    const id = (body as { id?: RequestId } | undefined)?.id;
+    if (id !== undefined) response.once('close', () => this.abandon(id));
     await this.transport.handleRequest(request, response, body);
+  }
+
+  /** Whoever asked is gone: a call nobody waits for keeps no session alive. */
+  private abandon(requestId: RequestId): void {
+    if (!this.asked.delete(requestId)) return;
+    const params = { requestId, reason: 'The client left.' };
+    this.toChild({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
   }
 
   /** Ends it in order, by force a second later. Safe to call twice. */
@@ -158,6 +167,10 @@ export class BundleSession {
         progressToken: meta?.progressToken,
         cpuAtStart: cpuMsOf(this.child.pid) ?? 0,
       });
+    }
+    // Servers need not answer what was cancelled, and many do not.
+    if ('method' in message && message.method === 'notifications/cancelled') {
+      this.asked.delete((message.params as { requestId: RequestId }).requestId);
     }
     const { stdin } = this.child;
     if (!stdin?.writable) return;
