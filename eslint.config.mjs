@@ -147,6 +147,8 @@ export default tseslint.config(
     },
   },
   { files: ['bench/**/*.ts'], rules: { 'no-console': 'off' } },
+  // Runs inside hosted programs, where the console is the program's log.
+  { files: ['src/hosting/worker/bootstrap/**/*.ts'], rules: { 'no-console': 'off' } },
 
   // Plain JavaScript: scripts and configuration, without types.
   {

@@ -26,7 +26,6 @@ const platform = [
   QueueModule,
   VaultModule,
   EgressModule,
-  HostingModule,
   McpModule,
   BlobsModule,
   HttpModule,
@@ -56,6 +55,7 @@ export class AppModule {
       module: AppModule,
       imports: [
         ConfigModule.forRoot(env),
+        HostingModule.forRoot(env),
         ...platform,
         ...(env.roles.includes('api') ? api : []),
         ...(env.roles.includes('worker') ? worker : []),

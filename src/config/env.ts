@@ -100,6 +100,9 @@ const issuerPattern: Parse<string> = (value) => {
 };
 
 export type Role = 'api' | 'worker' | 'host';
+/** What may stand between hosted code and this host; `src/hosting/sandbox` builds them. */
+export const WALLS = ['own-user', 'own-network', 'memory-limit', 'dies-with-service'] as const;
+export type Wall = (typeof WALLS)[number];
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
 /** Every setting of a process, read once at start by {@link loadEnv}. All are optional. */
@@ -358,6 +361,15 @@ export class Env {
     'Sessions of bundles in one process, each of them a process of its own; one bundle may hold a quarter.',
   )
   readonly runtimeBundleSessionsMax: number;
+
+  @Setting(
+    'RUNTIME_WITHOUT',
+    listOf(oneOf<Wall>(...WALLS)),
+    null,
+    `Walls around hosted code this host cannot build and you do without, comma-separated: ${WALLS.join(', ')}. ` +
+      'While one is missing and not named here, uploads of code are refused.',
+  )
+  readonly runtimeWithout: Wall[] | null;
 
   @Setting(
     'LOG_LEVEL',

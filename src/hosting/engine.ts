@@ -46,4 +46,9 @@ export abstract class Engine {
    * @throws ProgramStartError with what it said
    */
   abstract start(program: Program, context: EngineContext): Promise<Instance>;
+
+  /** Null: it may run programs on this machine. Otherwise a sentence: why not, and what the operator can do. */
+  whyNot(): Promise<string | null> {
+    return Promise.resolve(null);
+  }
 }

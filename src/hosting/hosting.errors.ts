@@ -24,6 +24,21 @@ export class ProgramStartError extends HostedFailure {
   override readonly mayHaveRun = false;
 }
 
+/** The program crashed again and again, and is not started before a moment has passed; the message holds what it said. */
+export class ProgramRestingError extends HostedFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'upstream_error';
+  readonly outcome = 'exception';
+  override readonly mayHaveRun = false;
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+  ) {
+    super(message);
+  }
+}
+
 /** The program answers as many requests as it may; a moment later there is room. */
 export class ProgramBusyError extends HostedFailure {
   readonly kind = 'rate_limited';

@@ -33,7 +33,7 @@ export async function startBundle({ idleMs = 60_000, cpuMs = 2_000, placesMax = 
   const clients: Client[] = [];
   let places = 0;
   const server = new BundleServer({
-    command: () => ({ file: process.execPath, args: [script], options: { cwd: folder, env: {} } }),
+    command: () => Promise.resolve({ file: process.execPath, args: [script], options: { cwd: folder, env: {} } }),
     limits: { cpuMs },
     idleMs,
     place: () => {

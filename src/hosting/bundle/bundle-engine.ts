@@ -1,17 +1,18 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { Injectable } from '@nestjs/common';
 import { Pool } from 'undici';
 import { Env } from '../../config/env.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { Engine, type EngineContext, type Instance, type InstanceExit } from '../engine.js';
 import { HostingUnavailableError, ProgramBusyError, ProgramStartError } from '../hosting.errors.js';
 import type { Program, Trace } from '../hosting.types.js';
-import { Sandbox } from '../sandbox/sandbox.js';
+import { Sandbox, type Launch } from '../sandbox/sandbox.js';
 import { commandFor } from './bundle-command.js';
-import type { StartedCommand } from './bundle-session.js';
 import { unpackBundle, type BundleManifest } from './bundle-files.js';
 import { BundleServer } from './bundle-server.js';
+
+/** What Node itself takes as data: with so much beside its heap of 128 it ran code that kept 110 (measured). */
+const NODE_RESERVED_MB = 64;
 
 /** One program may hold a quarter of all places, so that its callers cannot shut out everybody else's. */
 const SHARE = 4;
@@ -20,7 +21,6 @@ const SHARE = 4;
  * Runs MCPB bundles, which were made for one person's machine: one child process for each session, in the strongest
  * sandbox there is. Off unless `RUNTIME_BUNDLES` says otherwise.
  */
-@Injectable()
 export class BundleEngine extends Engine {
   readonly name = 'bundle';
   private taken = 0;
@@ -33,9 +33,8 @@ export class BundleEngine extends Engine {
   }
 
   async start(program: Program, context: EngineContext): Promise<Instance> {
-    if (this.env.runtimeBundles === 'off') {
-      throw new HostingUnavailableError('This service runs no bundles: its operator sets RUNTIME_BUNDLES.');
-    }
+    const why = await this.whyNot();
+    if (why !== null) throw new HostingUnavailableError(why);
     const folder = join(context.runDir, 'bundle');
     await mkdir(folder);
     const manifest = await unpacked(program.file, folder);
@@ -43,7 +42,7 @@ export class BundleEngine extends Engine {
       context.onTrace({ ref: program.ref, ...trace });
     let own = 0;
     const server = new BundleServer({
-      command: (query) => this.command(manifest, folder, query, program.secrets, context),
+      command: (query) => this.command(program, manifest, folder, query, context),
       limits: context.limits,
       idleMs: this.env.runtimeIdleMs,
       place: () => {
@@ -68,23 +67,31 @@ export class BundleEngine extends Engine {
     return new BundleInstance(server, socket);
   }
 
-  private command(
+  override async whyNot(): Promise<string | null> {
+    if (this.env.runtimeBundles === 'off') {
+      return 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
+    }
+    return this.sandbox.whyNot();
+  }
+
+  private async command(
+    program: Program,
     manifest: BundleManifest,
     folder: string,
     query: URLSearchParams,
-    secrets: Record<string, string>,
     { limits, runDir }: EngineContext,
-  ): StartedCommand {
-    const { command, args, env } = commandFor(manifest, folder, query, secrets);
+  ): Promise<Launch> {
+    const { command, args, env } = commandFor(manifest, folder, query, program.secrets);
     const isNode = basename(command) === 'node';
     const file = isNode ? process.execPath : command;
     const flags = isNode ? [`--max-old-space-size=${limits.memoryMb}`] : [];
     return this.sandbox.command(file, [...flags, ...args], {
+      ownerId: program.ref.ownerId,
       runDir,
-      readable: [folder],
       workDir: folder,
-      env,
+      env: { HOME: folder, TMPDIR: folder, ...env },
       memoryMb: limits.memoryMb,
+      reservedMb: NODE_RESERVED_MB,
       withNetwork: this.env.runtimeBundles === 'network',
     });
   }

@@ -3,7 +3,8 @@ import { buffer } from 'node:stream/consumers';
 import { Logger } from '@nestjs/common';
 import { isObject } from '../../platform/text/json-object.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
-import { BundleSession, type SessionEars, type StartedCommand } from './bundle-session.js';
+import type { Launch } from '../sandbox/sandbox.js';
+import { BundleSession, type SessionEars } from './bundle-session.js';
 
 /** As large as the largest tool call that is taken. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
@@ -14,7 +15,7 @@ const SWEEP_MS_MAX = 5_000;
 /** What the server of a bundle needs. */
 export interface BundleServerOptions {
   /** What to start for a session whose caller sent this query. @throws HostedFailure */
-  command(query: URLSearchParams): StartedCommand;
+  command(query: URLSearchParams): Promise<Launch>;
   limits: { cpuMs: number };
   /** A session nobody uses for so long ends. */
   idleMs: number;
@@ -84,18 +85,25 @@ export class BundleServer {
       const body = await readBody(request);
       if (session) return await session.serve(request, response, body);
       if (!isInitialize(body)) return refuse(response, 400, -32000, 'No session: initialize first.');
-      await this.open(request).serve(request, response, body);
+      await (await this.open(request)).serve(request, response, body);
     } catch (error) {
       this.failed(error, response);
     }
   }
 
-  private open(request: IncomingMessage): BundleSession {
-    if (this.isClosed) throw new ProgramBusyError('The server is being replaced by a newer version: try again.');
+  private async open(request: IncomingMessage): Promise<BundleSession> {
+    if (this.isClosed) throw replaced();
     const query = new URL(request.url ?? '/', 'http://bundle').searchParams;
-    const command = this.options.command(query);
     const leave = this.options.place();
-    const session: BundleSession = new BundleSession(command, this.options.limits, {
+    const launch = await this.options.command(query).catch((error: unknown) => {
+      leave();
+      throw error;
+    });
+    if (this.isClosed) {
+      leave();
+      throw replaced();
+    }
+    const session: BundleSession = new BundleSession(launch, this.options.limits, {
       ...this.options.ears,
       onEnd: () => {
         this.sessions.delete(session.id);
@@ -125,6 +133,10 @@ export class BundleServer {
     this.logger.error({ msg: 'a request to a bundle failed', err: error });
     refuse(response, 500, -32603, 'The server could not be asked.');
   }
+}
+
+function replaced(): ProgramBusyError {
+  return new ProgramBusyError('The server is being replaced by a newer version: try again.');
 }
 
 class BodyError extends Error {

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { JSONRPCMessage, MessageExtraInfo, RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { Logger } from '@nestjs/common';
 import { LineReader } from '../../platform/text/line-reader.js';
 import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
+import type { Launch } from '../sandbox/sandbox.js';
+import { LineReader as ConsoleReader } from '../worker/line-reader.js';
 import { cpuMsOf } from './process-cpu.js';
 
 /** The largest message of a server: as large as the largest answer that is taken from any. */
@@ -22,13 +24,6 @@ const GRACE_MS = 1_000;
 
 /** How often the CPU time of a working server is looked at. */
 const CPU_LOOK_MS = 250;
-
-/** A program in its sandbox, ready to be spawned. */
-export interface StartedCommand {
-  file: string;
-  args: string[];
-  options: Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid'>;
-}
 
 /** What a session tells of itself. */
 export interface SessionEars {
@@ -63,7 +58,7 @@ export class BundleSession {
   private isEnding = false;
 
   constructor(
-    { file, args, options }: StartedCommand,
+    { file, args, options }: Launch,
     private readonly limits: { cpuMs: number },
     private readonly ears: SessionEars,
   ) {
@@ -120,18 +115,14 @@ export class BundleSession {
   private listen(): Promise<void> {
     const { child } = this;
     const said = new LineReader(MESSAGE_CHARS_MAX, (line) => this.fromChild(line));
-    const logged = new LineReader(LINE_CHARS_MAX, (line) => this.logLine(line.replace(/\r$/, '')));
+    const logged = new ConsoleReader((line) => this.logLine(line.replace(/\r$/, '')));
     child.stdin?.on('error', (error) => this.logger.debug({ msg: 'a bundle reads no more', err: error }));
     child.stdout
       ?.on('error', () => this.kill())
       .on('data', (chunk: Buffer) => {
         this.guarded(() => said.push(chunk), `It wrote a message of more than ${MESSAGE_CHARS_MAX} characters.`);
       });
-    child.stderr
-      ?.on('error', () => this.kill())
-      .on('data', (chunk: Buffer) => {
-        this.guarded(() => logged.push(chunk), `It wrote a console line of more than ${LINE_CHARS_MAX} characters.`);
-      });
+    child.stderr?.on('error', () => this.kill()).on('data', (chunk: Buffer) => logged.write(chunk));
     return new Promise((resolve) => {
       let isOver = false;
       const over = (how: string) => {

@@ -107,7 +107,7 @@ export class AddressPolicy {
     return this.allow.some(
       (rule) =>
         rule.kind === 'host' &&
-        names(rule, host) &&
+        namesHost(rule, host) &&
         (HOST_RULE_KINDS.has(kind) || (kind === 'loopback' && !rule.isWildcard)),
     );
   }
@@ -152,14 +152,18 @@ function parseRange(entry: string): RangeRule {
 }
 
 function parseHost(entry: string): HostRule {
+  const rule = readHostRule(entry);
+  if (rule) return rule;
+  throw badEntry(entry, 'is neither a CIDR, an address, a host name, a name like *.corp.example, nor loopback');
+}
+
+/** Reads `git.corp.example` or `*.corp.example`; null when it is neither. */
+export function readHostRule(entry: string): HostRule | null {
   const isWildcard = entry.startsWith('*.');
   const name = bareHost(domainToASCII(isWildcard ? entry.slice(2) : entry));
   const labels = name.split('.');
   const isName = name.length <= 253 && labels.every((label) => HOST_LABEL.test(label));
-  if (!isName || NUMERIC_LABEL.test(labels.at(-1) ?? '')) {
-    throw badEntry(entry, 'is neither a CIDR, an address, a host name, a name like *.corp.example, nor loopback');
-  }
-  return { kind: 'host', name, isWildcard };
+  return isName && !NUMERIC_LABEL.test(labels.at(-1) ?? '') ? { kind: 'host', name, isWildcard } : null;
 }
 
 function badEntry(entry: string, fault: string): Error {
@@ -203,7 +207,9 @@ function covers(rule: RangeRule, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
   return rule.network.kind() === address.kind() && address.match(rule.network, rule.prefixBits);
 }
 
-function names(rule: HostRule, host: string): boolean {
+/** Whether the rule stands for `hostname`, compared without case and trailing dot. */
+export function namesHost(rule: HostRule, hostname: string): boolean {
+  const host = bareHost(hostname);
   return rule.isWildcard ? host.endsWith(`.${rule.name}`) : host === rule.name;
 }
 

@@ -9,10 +9,21 @@ export class EgressRefusedError extends DomainError {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
 
+  /** `addressKind` is what the address is; undefined when the URL itself was refused. */
+  constructor(
+    message: string,
+    detail?: unknown,
+    readonly addressKind?: AddressKind,
+  ) {
+    super(message, detail);
+  }
+
   /** The host is an address, or a name that always means this machine, that no rule opens. `origin` has no userinfo. */
   static ofAddress(origin: string, address: string, kind: AddressKind): EgressRefusedError {
     return new EgressRefusedError(
       `The address of "${origin}" is ${kind} (${address}): Slipway does not dial ${kind} addresses. ${remedy(kind, address)}`,
+      undefined,
+      kind,
     );
   }
 
@@ -25,6 +36,7 @@ export class EgressRefusedError extends DomainError {
       `The host "${hostname}" resolves to a ${kind} address: Slipway does not dial ${kind} addresses. ` +
         remedy(kind, HOST_RULE_KINDS.has(kind) || kind === 'loopback' ? hostname : undefined),
       { hostname, addresses },
+      kind,
     );
   }
 }

@@ -1,5 +1,6 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
-import { isIP, type LookupFunction } from 'node:net';
+import type { EventEmitter } from 'node:events';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
@@ -25,10 +26,12 @@ export interface EgressRequestOptions {
   /** Header names in any case. `Host` is refused: it would choose another site, and the TLS name, at a checked address. */
   headers: Record<string, string | string[]>;
   body?: Dispatcher.DispatchOptions['body'];
-  /** Aborting closes the socket at once, also while the body is being read. */
-  signal?: AbortSignal;
+  /** Aborting, or emitting `abort`, closes the socket at once, also while the body is being read. */
+  signal?: AbortSignal | EventEmitter;
   /** `stream` for what stays open (SSE listeners), so that it never holds a socket that calls wait for. Default `call`. */
   dispatcherKind?: 'call' | 'stream';
+  /** The socket is closed after the answer instead of being kept. */
+  isSocketClosed?: boolean;
 }
 
 /** A socket that was opened to be looked at. Both are null without TLS. */
@@ -88,6 +91,7 @@ export class Egress {
   private readonly calls: Agent;
   private readonly streams: Agent;
   private readonly connects = new LRUCache<string, LastConnect>({ max: LAST_CONNECTS_MAX });
+  private socketCount = 0;
   /** How long the last answer for a name took. */
   private readonly lookups = new LRUCache<string, number>({ max: LAST_CONNECTS_MAX });
 
@@ -126,7 +130,7 @@ export class Egress {
    * and with the error of undici or the socket otherwise.
    */
   request(url: URL, options: EgressRequestOptions): Promise<Dispatcher.ResponseData> {
-    const { method, headers, body, signal } = options;
+    const { method, headers, body, signal, isSocketClosed: reset } = options;
     try {
       requireHttp(url);
       refuseHostHeader(headers);
@@ -134,7 +138,7 @@ export class Egress {
       return Promise.reject(error);
     }
     const agent = options.dispatcherKind === 'stream' ? this.streams : this.calls;
-    return agent.request({ origin: url.origin, path: url.pathname + url.search, method, headers, body, signal });
+    return agent.request({ origin: url.origin, path: url.pathname + url.search, method, headers, body, signal, reset });
   }
 
   /**
@@ -143,12 +147,17 @@ export class Egress {
    */
   dispatch(
     url: URL,
-    { method, headers, body, dispatcherKind }: Omit<EgressRequestOptions, 'signal'>,
+    { method, headers, body, dispatcherKind }: Omit<EgressRequestOptions, 'signal' | 'isSocketClosed'>,
     handler: Dispatcher.DispatchHandler,
   ): void {
     requireHttp(url);
     const agent = dispatcherKind === 'stream' ? this.streams : this.calls;
     agent.dispatch({ origin: url.origin, path: url.pathname + url.search, method, headers, body }, handler);
+  }
+
+  /** Sockets that are open now, at work or kept. */
+  get openSockets(): number {
+    return this.socketCount;
   }
 
   /** How the last socket to this origin was opened; undefined when that is long ago. */
@@ -175,13 +184,23 @@ export class Egress {
   }
 
   /** Opens one socket as a request would, TLS included, says what it is and closes it. @throws as {@link request} */
-  dial({ hostname, host, protocol, port }: URL): Promise<DialledSocket> {
+  async dial(url: URL): Promise<DialledSocket> {
+    const socket = await this.open(url);
+    const tls = socket instanceof TLSSocket ? socket : null;
+    const seen = { tlsVersion: tls && tls.getProtocol(), certificateUntil: tls && tls.getPeerCertificate().valid_to };
+    socket.destroy();
+    return seen;
+  }
+
+  /**
+   * Opens one socket as a request would, TLS included, and hands it over: closing it, and hearing its errors beyond the
+   * first, is the caller's, {@link close} does not end it. `https:` means TLS, anything else none. @throws as {@link request}
+   */
+  open({ hostname, host, protocol, port }: URL): Promise<Socket> {
     return new Promise((resolve, reject) => {
       this.connect({ hostname, host, protocol, port }, (error, socket) => {
-        if (!socket) return reject(error ?? new Error('no socket'));
-        const tls = socket instanceof TLSSocket ? socket : null;
-        resolve({ tlsVersion: tls && tls.getProtocol(), certificateUntil: tls && tls.getPeerCertificate().valid_to });
-        socket.on('error', () => undefined).destroy();
+        if (socket) resolve(socket.on('error', () => undefined));
+        else reject(error ?? new Error('no socket'));
       });
     });
   }
@@ -232,9 +251,16 @@ export class Egress {
         const at = performance.now();
         const guardMs = Math.min(this.lookups.get(options.hostname) ?? 0, at - from);
         this.connects.set(originOf(options), { guardMs, connectMs: at - from - guardMs, at });
+        this.count(outcome[1]);
         callback(...outcome);
       });
     };
+  }
+
+  private count(socket: Socket | null): void {
+    if (!socket || socket.destroyed) return;
+    this.socketCount++;
+    socket.once('close', () => this.socketCount--);
   }
 
   /** Throws if the host is an address, or a localhost name (RFC 6761), that is closed. Other names pass. */

@@ -1,0 +1,54 @@
+import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
+
+/** Why hosted code gets an answer of ours instead of the one it asked for. The message goes to the code. */
+export class OutboundError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** A rule forbids it: its author hears of it too. */
+export class OutboundDeniedError extends OutboundError {
+  constructor(message: string, status = 403) {
+    super(status, message);
+  }
+}
+
+const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT', 'ETIMEOUT']);
+const NO_NAME = new Set(['ENOTFOUND', 'ENODATA', 'ESERVFAIL', 'EAI_AGAIN']);
+const TLS_CODES = /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|EPROTO$)/;
+
+/** Says what became of a request to `host` in words for the code that made it. */
+export function outboundErrorOf(error: unknown, host: string): OutboundError {
+  if (error instanceof OutboundError) return error;
+  if (error instanceof EgressRefusedError) return new OutboundDeniedError(refusal(error, host));
+  const { code = '' } = error as { code?: string };
+  if (TIMED_OUT.has(code)) {
+    return new OutboundError(504, `The host "${host}" did not answer in time (${code}): try again later.`);
+  }
+  if (NO_NAME.has(code)) {
+    return new OutboundError(502, `The host "${host}" has no address (${code}): check its name.`);
+  }
+  if (TLS_CODES.test(code)) {
+    return new OutboundError(
+      502,
+      `The TLS connection to "${host}" failed (${code}): its certificate must be valid for this host.`,
+    );
+  }
+  const reason = code === '' ? 'the connection broke' : code;
+  return new OutboundError(
+    502,
+    `The request to "${host}" failed (${reason}): check that the host takes it, and try again.`,
+  );
+}
+
+function refusal({ addressKind, message }: EgressRefusedError, host: string): string {
+  if (addressKind === undefined) return message;
+  return (
+    `The host "${host}" has a ${addressKind} address: hosted code reaches public addresses only, and no setting opens ` +
+    'others to it. Give the service a public address.'
+  );
+}

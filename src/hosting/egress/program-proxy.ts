@@ -1,0 +1,248 @@
+import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Egress } from '../../platform/egress/egress.js';
+import { sendOut } from './http-exchange.js';
+import { OutboundRules, type OutboundKind } from './outbound-rules.js';
+import { OutboundDeniedError, OutboundError, outboundErrorOf } from './outbound.errors.js';
+import { Places } from './places.js';
+import type { ProxyLimits } from './proxy-limits.js';
+import { RefusalLines, type RefusalLine } from './refusal-lines.js';
+import { tunnel } from './tunnel.js';
+import { requireWebSocket, upgradeOut } from './upgrade.js';
+
+/** What a program's way out is given. */
+export interface ProgramProxyOptions {
+  /** Hosts it may ask for, such as `api.example.com`, `*.example.com` or `db.example.com:5432`; null: every one. */
+  allow: string[] | null;
+  /** Hears what was refused, at most 20 lines a minute. Must not throw. */
+  told: (line: RefusalLine) => void;
+}
+
+/** How often sockets are looked at that send no request to its end. */
+const CHECK_MS = 5_000;
+
+/** Longer than the 5 s that workerd keeps a socket, so that it is the side that closes and loses no request. */
+const KEEP_MS = 30_000;
+
+const ABSOLUTE = /^https?:\/\//i;
+const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:/?#@[\]\\\s]+):([1-9]\d{0,4})$/i;
+
+/** Starts a proxy; `egress` is its own from now on, and is closed with it. */
+export async function openProgramProxy(
+  path: string,
+  options: ProgramProxyOptions,
+  egress: Egress,
+  limits: ProxyLimits,
+): Promise<ProgramProxy> {
+  const proxy = new ProgramProxy(options, egress, limits);
+  await proxy.listen(path);
+  return proxy;
+}
+
+/**
+ * The way out of one program. What comes in was written by a tenant, whatever it claims to be: no request, and no answer
+ * it arranged for itself, may end the process, hold more than {@link ProxyLimits} or reach what is not public.
+ */
+export class ProgramProxy {
+  private readonly server: Server;
+  private readonly rules: OutboundRules;
+  private readonly places: Places;
+  private readonly lines: RefusalLines;
+  /** All sockets of the program, and the far ends of its tunnels. */
+  private readonly sockets = new Set<Duplex>();
+  /** Sockets with a request that is not answered yet. */
+  private readonly busy = new WeakSet<Duplex>();
+  private isClosed = false;
+
+  constructor(
+    { allow, told }: ProgramProxyOptions,
+    private readonly egress: Egress,
+    private readonly limits: ProxyLimits,
+  ) {
+    this.rules = new OutboundRules(allow);
+    this.places = new Places(limits.atOnceMax, limits.waitingMax, limits.waitMs);
+    this.lines = new RefusalLines(limits.linesPerMinute, told);
+    this.server = this.createServer();
+  }
+
+  /** @throws what the system says of the path */
+  listen(path: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen(path, () => {
+        this.server.off('error', reject).on('error', () => undefined);
+        resolve();
+      });
+    });
+  }
+
+  /** Ends every socket now, and the proxy. Never rejects. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    for (const socket of this.sockets) socket.destroy();
+    await Promise.allSettled([closed, this.egress.close()]);
+  }
+
+  /** workerd sends no `Host` with a URL in absolute form, which is otherwise a fault. */
+  private createServer(): Server {
+    const { headerBytes, headersMs, totalMs, socketsMax } = this.limits;
+    const server = createServer({
+      requireHostHeader: false,
+      insecureHTTPParser: false,
+      maxHeaderSize: headerBytes,
+      headersTimeout: headersMs,
+      requestTimeout: totalMs,
+      connectionsCheckingInterval: CHECK_MS,
+      keepAliveTimeout: KEEP_MS,
+    });
+    server.maxConnections = socketsMax;
+    server.on('connection', (socket) => this.keep(socket));
+    server.on('drop', () => this.lines.add(`this program has ${socketsMax} connections open, as many as may be.`));
+    server.on('clientError', (error, socket) => this.refuseBytes(error, socket));
+    server.on('request', (req, res) => void this.request(req, res));
+    server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => void this.upgrade(req, socket, head));
+    server.on('connect', (req: IncomingMessage, socket: Socket, head: Buffer) => void this.connect(req, socket, head));
+    return server;
+  }
+
+  private keep<T extends Duplex>(socket: T): T {
+    this.sockets.add(socket);
+    if (this.isClosed) socket.destroy();
+    return socket.on('error', () => undefined).once('close', () => this.sockets.delete(socket));
+  }
+
+  /** workerd sends a socket's next request after the answer to the last; a pile of them on one socket would have no bound. */
+  private isPiledUp(socket: Duplex, until: ServerResponse): boolean {
+    if (this.busy.has(socket)) {
+      socket.destroy();
+      return true;
+    }
+    this.busy.add(socket);
+    until.once('close', () => this.busy.delete(socket));
+    return socket.destroyed;
+  }
+
+  private async request(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    res.on('error', () => undefined);
+    req.on('error', () => undefined);
+    if (this.isPiledUp(req.socket, res)) return;
+    await this.answer(req, res, async () => {
+      const url = this.target(req, 'http');
+      await this.inPlace(() => sendOut(url, req, res, this.egress, this.limits), url.hostname);
+    });
+  }
+
+  private async upgrade(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
+    const res = detached(req, near);
+    await this.answer(req, res, async () => {
+      const url = this.target(req, 'http');
+      requireWebSocket(req);
+      await this.inPlace(async () => {
+        const far = this.keep(await this.egress.open(url));
+        const isAgreed = await upgradeOut({ url, req, res, near, far }, this.limits);
+        if (isAgreed) await this.join(res, near, far, head);
+      }, url.hostname);
+    });
+  }
+
+  private async connect(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
+    const res = detached(req, near);
+    await this.answer(req, res, async () => {
+      const url = this.target(req, 'tcp');
+      await this.inPlace(async () => {
+        const far = this.keep(await this.egress.open(url));
+        near.write('HTTP/1.1 200 Connection Established\r\n\r\n');
+        await this.join(res, near, far, head);
+      }, url.hostname);
+    });
+  }
+
+  private join(res: ServerResponse, near: Socket, far: Socket, head: Buffer): Promise<void> {
+    res.detachSocket(near);
+    far.write(head);
+    return tunnel(near, far, { idleMs: this.limits.tunnelIdleMs, totalMs: this.limits.tunnelTotalMs });
+  }
+
+  /** The URL a request is for, when it may go there as far as can be told from its name. */
+  private target({ url = '' }: IncomingMessage, kind: OutboundKind): URL {
+    if (!(kind === 'http' ? ABSOLUTE : AUTHORITY).test(url)) {
+      throw new OutboundError(400, 'This is a proxy: ask for https://host/path, or CONNECT host:port.');
+    }
+    const target = this.checked(kind === 'http' ? url : `http://${url}/`);
+    this.rules.judge(target, kind);
+    return target;
+  }
+
+  private checked(url: string): URL {
+    try {
+      return this.egress.check(url);
+    } catch (error) {
+      throw outboundErrorOf(error, hostOf(url));
+    }
+  }
+
+  private async inPlace(work: () => Promise<void>, host: string): Promise<void> {
+    const release = await this.places.take();
+    try {
+      await work();
+    } catch (error) {
+      throw outboundErrorOf(error, host);
+    } finally {
+      release();
+    }
+  }
+
+  /** Whatever `work` throws becomes an answer, or the end of one that has begun. Never rejects. */
+  private async answer(req: IncomingMessage, res: ServerResponse, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      const { status, message } = outboundErrorOf(error, hostOf(req.url ?? ''));
+      if (error instanceof OutboundDeniedError) this.lines.add(message);
+      if (res.headersSent || res.destroyed || !res.socket) req.socket.destroy();
+      else res.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${message}\n`);
+    }
+  }
+
+  /** What is no request gets an answer only when no other one is being written on its socket. */
+  private refuseBytes(error: NodeJS.ErrnoException, socket: Duplex): void {
+    const [status, message] = this.faultOf(error.code ?? '');
+    if (status === 431) this.lines.add(message);
+    if (socket.writable && !this.busy.has(socket)) {
+      const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: text/plain`;
+      socket.write(`${head}\r\ncontent-length: ${message.length + 1}\r\n\r\n${message}\n`);
+    }
+    socket.destroy();
+  }
+
+  private faultOf(code: string): [status: number, message: string] {
+    if (code === 'HPE_HEADER_OVERFLOW') {
+      return [
+        431,
+        `The request has more than ${this.limits.headerBytes} bytes of headers: send what is long in the body.`,
+      ];
+    }
+    if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'The request did not end in time.'];
+    return [400, 'The request is not sound HTTP.'];
+  }
+}
+
+/** An answer on a socket that the server has let go of, which closes after it. */
+function detached(req: IncomingMessage, socket: Socket): ServerResponse {
+  const res = new ServerResponse(req);
+  res.shouldKeepAlive = false;
+  res.on('error', () => undefined);
+  res.on('finish', () => socket.destroySoon());
+  res.assignSocket(socket);
+  return res;
+}
+
+function hostOf(url: string): string {
+  try {
+    return new URL(url).hostname;
+  } catch {
+    return '';
+  }
+}

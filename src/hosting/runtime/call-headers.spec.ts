@@ -1,0 +1,24 @@
+import { describe, expect, it } from '@jest/globals';
+import { endToEnd } from './call-headers.js';
+
+describe('headers on their way to a program and back', () => {
+  it('lose those of one connection, those it names, and ours', () => {
+    const headers = {
+      host: 'program',
+      connection: 'close, X-Private',
+      'x-private': '1',
+      'keep-alive': 'timeout=5',
+      'proxy-authorization': 'Basic x',
+      te: 'trailers',
+      trailer: 'x',
+      'transfer-encoding': 'chunked',
+      upgrade: 'h2c',
+      expect: '100-continue',
+      'x-slipway-invocation': 'forged',
+      'x-slipway-internal': 'forged',
+      'mcp-session-id': 's1',
+      'set-cookie': ['a=1', 'b=2'],
+    };
+    expect(endToEnd(headers)).toEqual({ host: 'program', 'mcp-session-id': 's1', 'set-cookie': ['a=1', 'b=2'] });
+  });
+});

@@ -1,0 +1,121 @@
+import {
+  HostingUnavailableError,
+  LimitExceededError,
+  ProgramBusyError,
+  ProgramCrashedError,
+  ProgramRestingError,
+  type HostedFailure,
+} from '../hosting.errors.js';
+import type { InstanceExit } from '../engine.js';
+import type { ProgramLimits } from '../hosting.types.js';
+
+/** Why the runtime ended a program by force. */
+export type KillReason = 'cpu' | 'stall' | 'memory';
+
+/** What a program said last is quoted up to here. */
+const WORDS_MAX = 500;
+
+/** Crashes in a row from which on the error quotes the program. */
+const QUOTED_FROM = 5;
+
+/** What the request hears that its program was ended for. */
+export function culprit(reason: KillReason, { cpuMs, memoryMb }: ProgramLimits, stallMs: number): LimitExceededError {
+  if (reason === 'memory') return overMemory(memoryMb);
+  const used = reason === 'cpu' ? `used more than ${cpuMs} ms of CPU time` : `let nothing else run for ${stallMs} ms`;
+  return new LimitExceededError(
+    'exceededCpu',
+    `The request ${used} and was ended: look for a loop that does not end, or do less in one call.`,
+  );
+}
+
+/** What those hear that were in flight beside it. */
+export function bystander(): ProgramCrashedError {
+  return new ProgramCrashedError(
+    'The program was ended because another request to it took more than it may. This one may have run in part: try again.',
+  );
+}
+
+/** What every request in flight hears when memory ran out: it is the program that takes it, all requests together. */
+export function overMemory(memoryMb: number): LimitExceededError {
+  return new LimitExceededError(
+    'exceededMemory',
+    `The program took more than the ${memoryMb} MB of memory it may, and was ended with all requests it worked on: keep less in memory at once.`,
+  );
+}
+
+export function overWall(wallMs: number): LimitExceededError {
+  return new LimitExceededError(
+    'exceededWall',
+    `The request was not answered in full within ${wallMs} ms and was ended: look for a promise that never settles, or answer in parts.`,
+  );
+}
+
+export function overResponse(bytes: number): LimitExceededError {
+  return new LimitExceededError(
+    'exceededResponse',
+    `The answer is larger than ${bytes / 1_048_576} MB and was cut: answer in pages, or with a link.`,
+  );
+}
+
+/** How requests end whose program is gone. */
+export function whenGone({ reason, detail }: InstanceExit, { memoryMb }: ProgramLimits): HostedFailure {
+  if (reason === 'memory') return overMemory(memoryMb);
+  if (reason === 'stopped') {
+    return new ProgramCrashedError(
+      'The program was stopped while it worked on the request, which may have run: try again.',
+    );
+  }
+  const words = quoted(detail);
+  return new ProgramCrashedError(
+    `The program crashed while it worked on the request, which may have run.${words ? ` It said: ${words}` : ''}`,
+  );
+}
+
+/** Neither an answer nor an end of the program: it closed the connection. */
+export function noAnswer(): ProgramCrashedError {
+  return new ProgramCrashedError(
+    'The program closed the connection without an answer. The request may have run: try again.',
+  );
+}
+
+export function resting(crashes: number, restMs: number, lastWords: string): ProgramRestingError {
+  const seconds = Math.ceil(restMs / 1_000);
+  const words = crashes >= QUOTED_FROM ? quoted(lastWords) : '';
+  return new ProgramRestingError(
+    `The program crashed ${crashes} times in a row and is started again in ${seconds} s.${words ? ` It said: ${words}` : ''}`,
+    seconds,
+  );
+}
+
+export function busy(concurrency: number): ProgramBusyError {
+  return new ProgramBusyError(
+    `The program answers ${concurrency} requests already, as many as it may: try again in a moment.`,
+  );
+}
+
+export function tooManyStreams(max: number): ProgramBusyError {
+  return new ProgramBusyError(`${max} event streams of the program are open, as many as may be: close one first.`);
+}
+
+export function noRoom(): HostingUnavailableError {
+  return new HostingUnavailableError(
+    'All programs that may run here at once are at work: try again in a moment. The operator can allow more (RUNTIME_LIVE_MAX).',
+  );
+}
+
+export function stopping(): HostingUnavailableError {
+  return new HostingUnavailableError('The service is being stopped: try again in a moment.');
+}
+
+/** The program could not be read, or its engine failed in a way it should not: the log says how. */
+export function notLoaded(): HostingUnavailableError {
+  return new HostingUnavailableError(
+    'The program could not be loaded: try again. If this lasts, ask the operator to look into the log.',
+  );
+}
+
+/** One line, of bounded length. */
+function quoted(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > WORDS_MAX ? `…${line.slice(-WORDS_MAX)}` : line;
+}

@@ -1,0 +1,240 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
+import { Logger } from '@nestjs/common';
+import type { Dispatcher } from 'undici';
+import { uuidV7 } from '../../platform/database/uuid-v7.js';
+import { statusOf } from '../../platform/errors/domain-error.js';
+import type { Instance } from '../engine.js';
+import { HostedFailure } from '../hosting.errors.js';
+import {
+  INVOCATION_HEADER,
+  RPC_METHOD_HEADER,
+  type HostedRequest,
+  type ProgramLimits,
+  type RuntimeOutcome,
+  type Trace,
+} from '../hosting.types.js';
+import { endToEnd } from './call-headers.js';
+import { noAnswer, overResponse, overWall } from './endings.js';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** How long a broken answer waits to hear whether the program died of it. */
+const EXIT_NEWS_MS = 500;
+
+/** Who works on a call. */
+export interface CallHost {
+  /** It ended, before anybody hears of it. @returns its CPU time in ms */
+  left(call: HostedCall, isWhole: boolean): number;
+  /** What is to be told about it. */
+  ended(trace: Omit<Trace, 'ref'>): void;
+}
+
+/** How a call ended. `outcome` undefined: the program's own view counts. */
+interface Ending {
+  error: Error | null;
+  outcome?: RuntimeOutcome;
+}
+
+/**
+ * One request on its way to a program and its answer on the way back, chunk by chunk, held to the limits of time and size.
+ * Ends once, whatever comes first: the answer, the caller, a limit, or the program.
+ */
+export class HostedCall implements Dispatcher.DispatchHandler {
+  private static readonly logger = new Logger('hosting');
+  readonly invocationId: string;
+  readonly at = new Date();
+  readonly startedAt = performance.now();
+  private readonly controller: CallerController;
+  private readonly hasRecord: boolean;
+  private readonly timer: NodeJS.Timeout | undefined;
+  private newsTimer: NodeJS.Timeout | undefined;
+  private inner: Dispatcher.DispatchController | null = null;
+  private handedAt = 0;
+  private status = 0;
+  private bytes = 0;
+  private isDone = false;
+
+  constructor(
+    readonly request: HostedRequest,
+    private readonly handler: Dispatcher.DispatchHandler,
+    private readonly limits: ProgramLimits,
+    private readonly host: CallHost,
+  ) {
+    const given = request.headers[INVOCATION_HEADER];
+    this.hasRecord = typeof given === 'string' && UUID.test(given);
+    this.invocationId = this.hasRecord ? (given as string) : uuidV7(this.at.getTime());
+    this.controller = new CallerController((reason) => this.callerLeft(reason));
+    if (!request.isStream) this.timer = setTimeout(() => this.fail(overWall(limits.wallMs)), limits.wallMs);
+    // A body that breaks while nobody reads it yet must not end the process.
+    if (request.body instanceof Readable) request.body.on('error', (error) => this.callerLeft(error));
+  }
+
+  get isEnded(): boolean {
+    return this.isDone;
+  }
+
+  /** When the program was handed it, by `performance.now()`; 0 before. */
+  get sentAt(): number {
+    return this.handedAt;
+  }
+
+  /** Hands it to the program. */
+  send({ dispatcher }: Instance): void {
+    if (this.isDone) return;
+    this.handedAt = performance.now();
+    const { method, path, body } = this.request;
+    const headers = endToEnd(this.request.headers);
+    headers[INVOCATION_HEADER] = this.invocationId;
+    // undici counts the bytes of a text by itself, and refuses a request whose own count differs.
+    if (!(body instanceof Readable)) delete headers['content-length'];
+    try {
+      const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
+      dispatcher.dispatch({ origin: 'http://program', method, path, headers, body, ...timeouts }, this);
+    } catch (error) {
+      this.broke(error as Error);
+    }
+  }
+
+  /** Ends it; the caller hears why. After the head went out, its answer is cut. */
+  fail(error: HostedFailure): void {
+    this.end({ error, outcome: error.outcome });
+  }
+
+  /** Its program is being stopped in order: an event stream that stayed open ends there, as it may at any time. */
+  close(): void {
+    if (this.status !== 0) this.end({ error: null });
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
+    if (this.isDone) return controller.abort(new Error('The request ended before it was sent'));
+    this.inner = controller;
+    this.controller.inner = controller;
+    this.handler.onRequestStart?.(this.controller, context);
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    statusMessage?: string,
+  ): void {
+    if (this.isDone || status < 200) return;
+    const { responseBytes } = this.limits;
+    if (!this.request.isStream && Number(headers['content-length'] ?? 0) > responseBytes) {
+      return this.fail(overResponse(responseBytes));
+    }
+    this.status = status;
+    this.handler.onResponseStart?.(this.controller, status, endToEnd(headers), statusMessage);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.isDone) return;
+    this.bytes += chunk.length;
+    const { responseBytes } = this.limits;
+    if (this.bytes > responseBytes && !this.request.isStream) return this.fail(overResponse(responseBytes));
+    this.handler.onResponseData?.(this.controller, chunk);
+  }
+
+  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    this.end({ error: null }, trailers);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    this.broke(error);
+  }
+
+  /** The connection broke: by the end of the program, of which its host hears in a moment, or by itself. */
+  private broke(error: Error): void {
+    if (this.isDone) return;
+    this.inner = null;
+    this.newsTimer = setTimeout(() => {
+      if (this.status !== 0) this.end({ error, outcome: 'responseStreamDisconnected' });
+      else this.fail(noAnswer());
+    }, EXIT_NEWS_MS);
+  }
+
+  private callerLeft(reason: Error): void {
+    this.end({ error: reason, outcome: 'canceled' });
+  }
+
+  private end(ending: Ending, trailers: IncomingHttpHeaders = {}): void {
+    if (this.isDone) return;
+    this.isDone = true;
+    clearTimeout(this.timer);
+    clearTimeout(this.newsTimer);
+    const { error, outcome } = ending;
+    const cpuMs = this.host.left(this, error === null);
+    this.host.ended(this.traceOf(error, outcome, cpuMs));
+    // Closes the socket of an answer that was not read to its end; of a whole one it does nothing.
+    this.inner?.abort(error ?? new Error('The stream was closed'));
+    this.deliver(error, trailers);
+  }
+
+  /** Called from timers and exits too, where nobody would catch what the caller's handler throws. */
+  private deliver(error: Error | null, trailers: IncomingHttpHeaders): void {
+    try {
+      if (error === null) this.handler.onResponseEnd?.(this.controller, trailers);
+      else this.handler.onResponseError?.(this.controller, error);
+    } catch (thrown) {
+      HostedCall.logger.error({ msg: 'the end of a hosted request could not be handed on', err: thrown });
+    }
+  }
+
+  private traceOf(error: Error | null, outcome: RuntimeOutcome | undefined, cpuMs: number): Omit<Trace, 'ref'> {
+    const { method, path, headers } = this.request;
+    const rpcMethod = headers[RPC_METHOD_HEADER];
+    const status = this.status || (error instanceof HostedFailure ? statusOf[error.kind] : 0);
+    const request = {
+      at: this.at,
+      method,
+      path: path.split('?', 1)[0] ?? '/',
+      status,
+      rpcMethod: typeof rpcMethod === 'string' ? rpcMethod : null,
+    };
+    const isOurs = error instanceof HostedFailure;
+    return {
+      invocationId: this.invocationId,
+      ...(!this.hasRecord && { request }),
+      ...(outcome && { outcome }),
+      cpuMs,
+      wallMs: performance.now() - this.startedAt,
+      lines: [],
+      exceptions: isOurs ? [{ at: new Date(), name: error.name, message: error.message }] : [],
+    };
+  }
+}
+
+/** What the caller of a {@link HostedCall} steers it with. The raw headers stay hidden: they hold those of one connection. */
+class CallerController implements Dispatcher.DispatchController {
+  inner: Dispatcher.DispatchController | null = null;
+  private left: Error | null = null;
+
+  constructor(private readonly onAbort: (reason: Error) => void) {}
+
+  get aborted(): boolean {
+    return this.left !== null || (this.inner?.aborted ?? false);
+  }
+
+  get paused(): boolean {
+    return this.inner?.paused ?? false;
+  }
+
+  get reason(): Error | null {
+    return this.left ?? this.inner?.reason ?? null;
+  }
+
+  abort(reason: Error): void {
+    if (this.left !== null) return;
+    this.left = reason;
+    this.onAbort(reason);
+  }
+
+  pause(): void {
+    this.inner?.pause();
+  }
+
+  resume(): void {
+    this.inner?.resume();
+  }
+}

@@ -1,0 +1,145 @@
+import { join } from 'node:path';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { Dispatcher } from 'undici';
+import { Env } from '../../config/env.js';
+import { Engine } from '../engine.js';
+import { Hosting } from '../hosting.js';
+import { HostedFailure } from '../hosting.errors.js';
+import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
+import { Programs } from '../programs.js';
+import { notLoaded } from './endings.js';
+import { Fleet } from './fleet.js';
+import { HostedCall, type CallHost } from './hosted-call.js';
+import type { LiveProgram, RuntimeCounts } from './live-program.js';
+import { ProgramTraces } from './program-traces.js';
+import { RunDirs } from './run-dirs.js';
+
+/** Provides the engines of this process: a list of {@link Engine}. */
+export const ENGINES = Symbol('engines');
+
+/** What runs in this process at the moment, and what did since it began. */
+export interface RuntimeStats extends RuntimeCounts {
+  /** Programs that run. */
+  live: number;
+  /** Programs that start. */
+  starting: number;
+  /** Requests they work on, open event streams among them. */
+  inFlight: number;
+}
+
+/** Runs programs in this process. */
+@Injectable()
+export class Runtime extends Hosting implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger('hosting');
+  private readonly limits: ProgramLimits;
+  private readonly runDirs = new RunDirs();
+  private readonly fleet: Fleet;
+
+  constructor(
+    env: Env,
+    private readonly programs: Programs,
+    @Inject(ENGINES) private readonly engines: readonly Engine[],
+  ) {
+    super();
+    this.limits = limitsOf(env);
+    this.fleet = new Fleet({
+      limits: this.limits,
+      stallMs: env.runtimeStallMs,
+      liveMax: env.runtimeLiveMax,
+      idleMs: env.runtimeIdleMs,
+      programs,
+      engineOf: (name) => this.engineOf(name),
+      runDirs: this.runDirs,
+      stateRoot: join(env.dataDir, 'hosting', 'state'),
+    });
+  }
+
+  onApplicationBootstrap(): void {
+    void this.runDirs.removeStale();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.fleet.close();
+  }
+
+  dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void {
+    const host = new Host(this.programs, ref);
+    const call = new HostedCall(request, handler, this.limits, host);
+    try {
+      const program = this.fleet.programFor(ref);
+      host.program = program;
+      program.take(call);
+    } catch (error) {
+      call.fail(this.failureOf(error));
+    }
+  }
+
+  async whyNot(engine: EngineName): Promise<string | null> {
+    const found = this.engines.find(({ name }) => name === engine);
+    return found ? found.whyNot() : `This service has no engine for programs of the kind "${engine}".`;
+  }
+
+  async forget(ownerId: string): Promise<void> {
+    await this.fleet
+      .forget(ownerId)
+      .catch((error: unknown) => this.logger.error({ msg: `what ${ownerId} stored could not be removed`, err: error }));
+  }
+
+  async current(ref: ProgramRef): Promise<void> {
+    try {
+      await this.fleet.swap(ref);
+    } catch (error) {
+      this.failureOf(error);
+    }
+  }
+
+  stats(): RuntimeStats {
+    const { live, counts } = this.fleet;
+    const starting = live.filter(({ isStarting }) => isStarting).length;
+    const inFlight = live.reduce((sum, program) => sum + program.inFlight, 0);
+    return { live: live.length - starting, starting, inFlight, ...counts, kills: { ...counts.kills } };
+  }
+
+  private engineOf(name: EngineName): Engine {
+    const engine = this.engines.find((one) => one.name === name);
+    if (!engine) throw new Error(`This process has no engine ${name}`);
+    return engine;
+  }
+
+  /** What is no failure of a kind callers know is a fault of ours: they hear that, the log what. */
+  private failureOf(error: unknown): HostedFailure {
+    if (error instanceof HostedFailure) return error;
+    this.logger.error({ msg: 'a program could not be started', err: error });
+    return notLoaded();
+  }
+}
+
+/** Between a call and its program, which it may never get. */
+class Host implements CallHost {
+  program: LiveProgram | null = null;
+
+  constructor(
+    private readonly programs: Programs,
+    private readonly ref: ProgramRef,
+  ) {}
+
+  left(call: HostedCall, isWhole: boolean): number {
+    return this.program?.left(call, isWhole) ?? 0;
+  }
+
+  ended(trace: Parameters<CallHost['ended']>[0]): void {
+    if (this.program) this.program.ended(trace);
+    else new ProgramTraces(this.programs, this.ref, () => []).ended(trace);
+  }
+}
+
+function limitsOf(env: Env): ProgramLimits {
+  return {
+    cpuMs: env.runtimeCpuMs,
+    wallMs: env.runtimeWallMs,
+    memoryMb: env.runtimeMemoryMb,
+    responseBytes: env.runtimeResponseMb * 1_048_576,
+    logBytes: env.runtimeLogKb * 1_024,
+    concurrency: env.runtimeConcurrency,
+  };
+}

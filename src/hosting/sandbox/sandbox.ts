@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { lchown, lstat, open, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { Injectable, Logger } from '@nestjs/common';
+import { Env, WALLS, type Wall } from '../../config/env.js';
+import { FIRST_USER, NOBODY, probeWalls, TOOLS_PATH, wrappers, type Level, type Walls } from './walls.js';
+
+/** What a program may take of the host. */
+export interface Confinement {
+  /** What its code may allocate, in MiB. */
+  memoryMb: number;
+  /** Whose program it is: each owner's run under an account of their own, where there are enough. */
+  ownerId: string;
+  /** Its own folder: where it starts. Given to its account, with all that is in it. */
+  runDir: string;
+  /** More folders that are given to its account, with all that is in them. */
+  folders?: string[];
+  /** Where it starts, in place of the run folder. */
+  workDir?: string;
+  /** Its whole environment, but for PATH; nothing of ours goes with it. */
+  env?: Record<string, string>;
+  /** It shares this host's network. */
+  withNetwork?: boolean;
+  /** What the runtime that runs the code reserves as data, in MiB, before any code runs. Default: workerd's. */
+  reservedMb?: number;
+}
+
+/** How to spawn a confined program. */
+export interface Launch {
+  file: string;
+  args: string[];
+  options: { cwd: string; env: Record<string, string> };
+}
+
+/** What an operator is told of the walls. */
+export interface WallsReport {
+  level: Level;
+  /** By wall: `stands`, or why it does not. */
+  walls: Record<Wall, string>;
+}
+
+/**
+ * V8 in workerd reserves 512 MiB that count as data, and a module of ordinary size with its buffers takes up to another
+ * 128 beside its heap (measured: below 608 in all an MCP bundle does not start).
+ */
+const WORKERD_RESERVED_MB = 640;
+
+/** What stands between hosted code and this host. Found out once, at start or at the first use. */
+@Injectable()
+export class Sandbox {
+  private readonly logger = new Logger('hosting');
+  private found: Promise<Walls> | undefined;
+
+  constructor(
+    private readonly env: Env,
+    private readonly probe: () => Promise<Walls> = probeWalls,
+  ) {}
+
+  /** Says once what stands and what does not. */
+  async onModuleInit(): Promise<void> {
+    if (!this.env.roles.includes('host')) return;
+    const { level, walls } = await this.describeWalls();
+    const said = { msg: `hosted code runs behind ${WORDS[level]}`, level, ...walls };
+    if ((await this.whyNot()) === null) this.logger.log(said);
+    else this.logger.warn(said);
+  }
+
+  async describeWalls(): Promise<WallsReport> {
+    const { level, missing } = await this.walls();
+    const walls = Object.fromEntries(WALLS.map((wall) => [wall, missing[wall] ?? 'stands']));
+    return { level, walls: walls as Record<Wall, string> };
+  }
+
+  /** Null when hosted code may run here; otherwise a sentence: which walls are missing, why, and what to do. */
+  async whyNot(): Promise<string | null> {
+    const { missing } = await this.walls();
+    const without = this.env.runtimeWithout ?? [];
+    const lacking = WALLS.filter((wall) => missing[wall] !== null && !without.includes(wall));
+    if (lacking.length === 0) return null;
+    const reasons = lacking.map((wall) => `${wall} (${missing[wall]})`).join(', ');
+    const all = WALLS.filter((wall) => missing[wall] !== null).join(',');
+    return (
+      `Hosted code would not be isolated on this host: it cannot build ${reasons}. ` +
+      `Let the service do that, or set RUNTIME_WITHOUT=${all} if you trust whoever uploads code.`
+    );
+  }
+
+  /**
+   * How to spawn `program` behind every wall that stands. Gives the folders to the account it runs under, so write all
+   * files before. The process keeps one id through all wrappers.
+   *
+   * @throws the error of the file system when a folder cannot be given away
+   */
+  async command(program: string, args: string[], confinement: Confinement): Promise<Launch> {
+    const walls = await this.walls();
+    const { runDir, folders = [], memoryMb, reservedMb = WORKERD_RESERVED_MB } = confinement;
+    const user = userOf(confinement.ownerId, walls);
+    if (walls.isRoot && walls.missing['own-user'] === null) {
+      for (const folder of [runDir, ...folders]) await giveTo(user, folder);
+    }
+    const dataBytes = (reservedMb + memoryMb) * 1_048_576;
+    const [file, ...more] = [
+      ...wrappers(walls, { user, dataBytes, withNetwork: confinement.withNetwork ?? false }),
+      program,
+      ...args,
+    ];
+    const env = { PATH: TOOLS_PATH, ...confinement.env };
+    return { file, args: more, options: { cwd: confinement.workDir ?? runDir, env } };
+  }
+
+  private walls(): Promise<Walls> {
+    return (this.found ??= this.probe());
+  }
+}
+
+const WORDS: Record<Level, string> = { strong: 'every wall', limited: 'some walls', none: 'no wall' };
+
+/** The same one for all versions of a program: its state on disk belongs to it. */
+function userOf(ownerId: string, { hasManyUsers }: Walls): number {
+  if (!hasManyUsers) return NOBODY;
+  return FIRST_USER + createHash('sha256').update(ownerId).digest().readUInt16BE(0);
+}
+
+/** Gives a folder away with what is in it, unless it was before. Follows no link: what is in it may be a tenant's making. */
+async function giveTo(user: number, folder: string): Promise<void> {
+  const before = await lstat(folder);
+  if (before.uid === user) return;
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const inside = path.join(folder, entry.name);
+    if (entry.isDirectory()) await giveTo(user, inside);
+    else await lchown(inside, user, user);
+  }
+  await lchown(folder, user, user);
+}
+
+/** Files and folders that a program finds although its account may not pass through the folders above them. */
+export class HeldFiles {
+  private readonly open: { fd: number; close(): Promise<void> }[] = [];
+
+  /** @param first the number of the first one in the program: what stands in its `stdio` from there */
+  constructor(private readonly first: number) {}
+
+  get fds(): number[] {
+    return this.open.map(({ fd }) => fd);
+  }
+
+  /** The path by which the program reaches it. Elsewhere than on Linux: the path itself. */
+  async hold(file: string): Promise<string> {
+    if (process.platform !== 'linux') return file;
+    this.open.push(await open(file, constants.O_RDONLY));
+    return `/proc/self/fd/${this.first + this.open.length - 1}`;
+  }
+
+  /** To be called once the program was spawned, or was not. Never rejects. */
+  async release(): Promise<void> {
+    for (const file of this.open.splice(0)) await file.close().catch(() => undefined);
+  }
+}

@@ -1,0 +1,47 @@
+import type { AuthAdapter, UserModule } from './user-module.js';
+
+/** Where the platform drives a module's authorization of users. */
+export const AUTH_PATH = '/__smithery/auth';
+
+const ACTIONS = ['getAuthorizationUrl', 'exchangeCode', 'refreshToken'] as const;
+
+/** Answers `{action, payload}` with `{ok: true, value}`, or `{ok: false, error, message}`. */
+export async function answerAuth(
+  request: Request,
+  create: NonNullable<UserModule['createAuthAdapter']>,
+  env: Record<string, string>,
+): Promise<Response> {
+  if (request.method !== 'POST') return refused(405, 'method_not_allowed', 'Use POST.');
+  const { action, payload } = await bodyOf(request);
+  const known = ACTIONS.find((name) => name === action);
+  if (!known) return refused(400, 'unknown_action', `action must be one of ${ACTIONS.join(', ')}.`);
+  let adapter: AuthAdapter;
+  try {
+    adapter = await create({ env });
+  } catch (error) {
+    console.error(error);
+    return refused(500, 'adapter_init_failed', messageOf(error));
+  }
+  try {
+    return Response.json({ ok: true, value: await adapter[known](payload) });
+  } catch (error) {
+    console.error(error);
+    return refused(500, 'adapter_error', messageOf(error));
+  }
+}
+
+async function bodyOf(request: Request): Promise<{ action?: unknown; payload?: unknown }> {
+  try {
+    return ((await request.json()) as { action?: unknown; payload?: unknown } | null) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function refused(status: number, error: string, message: string): Response {
+  return Response.json({ ok: false, error, message }, { status });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

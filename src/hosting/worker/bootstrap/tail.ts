@@ -1,0 +1,46 @@
+import { INVOCATION_HEADER } from '../../hosting.types.js';
+import type { TailItem } from '../tail-item.js';
+
+/** A trace item, as far as it is read here. */
+interface TraceItem {
+  truncated?: boolean;
+  outcome: string;
+  logs: { timestamp: number; level: string; message: unknown }[];
+  exceptions: { timestamp: number; name: string; message: string; stack?: string }[];
+  event?: { request?: { headers: Record<string, string> } } | null;
+}
+
+/** Tells the supervisor what the code said and threw. Runs beside the program, out of its reach. */
+export default {
+  async tail(items: TraceItem[], env: { SINK: { fetch(url: string, init: RequestInit): Promise<Response> } }) {
+    const told = items.map(toItem).filter(isWorthTelling);
+    if (told.length === 0) return;
+    const answer = await env.SINK.fetch('http://sink/', { method: 'POST', body: JSON.stringify(told) });
+    await answer.body?.cancel();
+  },
+};
+
+function toItem(item: TraceItem): TailItem {
+  return {
+    id: item.event?.request?.headers[INVOCATION_HEADER] ?? '',
+    hasThrown: item.outcome === 'exception',
+    isTruncated: item.truncated === true,
+    lines: item.logs.map(({ timestamp, level, message }) => [timestamp, level, textOf(message)]),
+    exceptions: item.exceptions.map(({ timestamp, name, message, stack }) => ({
+      at: timestamp,
+      name,
+      message,
+      ...(stack === undefined ? {} : { stack }),
+    })),
+  };
+}
+
+function isWorthTelling(item: TailItem): boolean {
+  return item.hasThrown || item.isTruncated || item.lines.length > 0 || item.exceptions.length > 0;
+}
+
+/** The console of a program makes one text of each line; one that was replaced by the code may not. */
+function textOf(message: unknown): string {
+  const parts = Array.isArray(message) ? message : [message];
+  return parts.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(' ');
+}

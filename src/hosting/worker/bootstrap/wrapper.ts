@@ -1,0 +1,165 @@
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import { rpcError, unknownSession } from './answers.js';
+import { answerAuth, AUTH_PATH } from './auth-adapter.js';
+import { readConfig } from './config.js';
+import type { Schema } from './json-schema.js';
+import { bearerOf, clean, CONFIG_HEADER, invocationOf, renewed, secretsIn, SEND_HEADER } from './requests.js';
+import type { Bindings, ExecutionContext, ObjectNamespace, ObjectState } from './runtime.js';
+import { McpSessionObject, noSessions } from './session-object.js';
+import { formOf, type ServerFactory, type UserModule } from './user-module.js';
+
+/** What the main module of a program exports. */
+interface Opened {
+  worker: { fetch(request: Request, env: Bindings, context: ExecutionContext): Promise<Response> };
+  McpSession: unknown;
+}
+
+/**
+ * Makes a worker of the module somebody uploaded, whichever of the two forms it has.
+ *
+ * @param schema of the configuration; null when anything goes
+ * @throws TypeError when it has neither form, with a sentence for its author
+ */
+export function open(module: UserModule, schema: Schema | null): Opened {
+  const form = formOf(module);
+  if (form.kind === 'worker') {
+    return {
+      worker: { fetch: async (request, env, context) => form.fetch(clean(request), env, context) },
+      McpSession: module.McpSession ?? class {},
+    };
+  }
+  const { factory } = form;
+  const server = new FactoryWorker(module, factory, schema);
+  return {
+    worker: { fetch: (request, env, context) => server.fetch(request, env, context) },
+    McpSession: class {
+      private readonly session: McpSessionObject;
+      constructor(
+        private readonly state: ObjectState,
+        env: Bindings,
+      ) {
+        this.session = new McpSessionObject(state, env, factory);
+      }
+      fetch(request: Request) {
+        return guarded(this.state, () => this.session.fetch(request));
+      }
+      alarm() {
+        return this.session.alarm();
+      }
+    },
+  };
+}
+
+/** What the code throws is its author's to read, in the log, and not its callers'. */
+async function guarded(
+  context: { waitUntil(promise: Promise<unknown>): void },
+  answer: () => Promise<Response>,
+): Promise<Response> {
+  try {
+    return await answer();
+  } catch (error) {
+    // A rejection that is waited for is reported as an exception of the request.
+    context.waitUntil(Promise.reject(error));
+    return rpcError(500, -32603, 'Internal error');
+  }
+}
+
+class FactoryWorker {
+  constructor(
+    private readonly module: UserModule,
+    private readonly factory: ServerFactory,
+    private readonly schema: Schema | null,
+  ) {}
+
+  fetch(request: Request, env: Bindings, context: ExecutionContext): Promise<Response> {
+    return guarded(context, () => this.answer(request, env));
+  }
+
+  private async answer(request: Request, env: Bindings): Promise<Response> {
+    const url = new URL(request.url);
+    const { createAuthAdapter, handleHttp } = this.module;
+    if (createAuthAdapter && url.pathname === AUTH_PATH) {
+      return answerAuth(clean(request), createAuthAdapter, secretsIn(env));
+    }
+    if (handleHttp && url.pathname !== '/') {
+      return handleHttp(clean(request), { env: secretsIn(env), ...this.sessions(request, env) });
+    }
+    return this.module.stateful === true ? this.stateful(request, url, env) : this.stateless(request, url, env);
+  }
+
+  private async stateless(request: Request, url: URL, env: Bindings): Promise<Response> {
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      const headers = { allow: 'POST, DELETE' };
+      return rpcError(405, -32000, 'Method not allowed: this server is stateless and has no event stream', { headers });
+    }
+    const config = await this.config(url);
+    if (config instanceof Response) return config;
+    const token = this.tokenOf(request);
+    const server = await this.factory({
+      config: config.value,
+      env: secretsIn(env),
+      ...(token === undefined ? {} : { accessToken: token }),
+    });
+    const transport = new WebStandardStreamableHTTPServerTransport({});
+    await server.connect(transport);
+    return transport.handleRequest(clean(request));
+  }
+
+  private async stateful(request: Request, url: URL, env: Bindings): Promise<Response> {
+    const namespace = env.MCP_SESSION;
+    if (!namespace) return noSessions();
+    const headers = new Headers(request.headers);
+    headers.delete(SEND_HEADER);
+    headers.delete(CONFIG_HEADER);
+    if (this.tokenOf(request) === undefined) headers.delete('authorization');
+    const given = request.headers.get('mcp-session-id');
+    if (given !== null) {
+      const stub = stubOf(namespace, given);
+      return stub ? stub.fetch(renewed(request, headers)) : unknownSession();
+    }
+    if (request.method !== 'POST') {
+      return rpcError(400, -32000, 'Bad Request: Mcp-Session-Id header is required');
+    }
+    const config = await this.config(url);
+    if (config instanceof Response) return config;
+    headers.set(CONFIG_HEADER, encodeURIComponent(JSON.stringify(config.value ?? null)));
+    return namespace.get(namespace.newUniqueId()).fetch(renewed(request, headers));
+  }
+
+  private async config(url: URL): Promise<{ value: unknown } | Response> {
+    const read = await readConfig(url.searchParams, this.schema, this.module.configSchema);
+    if ('config' in read) return { value: read.config };
+    const said = read.faults.map(({ path, message }) => `${path || 'configuration'}: ${message}`).join('; ');
+    return rpcError(400, -32602, `Invalid configuration: ${said}`, { data: { errors: read.faults } });
+  }
+
+  /** The token its users were authorized with; only a server with an auth adapter has any. */
+  private tokenOf(request: Request): string | undefined {
+    return this.module.createAuthAdapter ? bearerOf(request) : undefined;
+  }
+
+  private sessions(request: Request, env: Bindings) {
+    const namespace = env.MCP_SESSION;
+    if (this.module.stateful !== true || !namespace) return {};
+    const send = async (sessionId: string, message: unknown): Promise<unknown> => {
+      const headers = { ...invocationOf(request), [SEND_HEADER]: '1' };
+      const body = JSON.stringify({ message });
+      const stub = stubOf(namespace, sessionId);
+      const answer = await stub?.fetch(new Request('http://session/', { method: 'POST', headers, body }));
+      if (!answer || answer.status === 404) throw new Error('Session not found');
+      if (!answer.ok) throw new Error('The session failed to handle the message');
+      return ((await answer.json()) as { answer?: unknown }).answer;
+    };
+    return { sessions: { send } };
+  }
+}
+
+/** Null for what is no id of a session of this server. */
+function stubOf(namespace: ObjectNamespace, id: string) {
+  if (!/^[0-9a-f]{64}$/.test(id)) return null;
+  try {
+    return namespace.get(namespace.idFromString(id));
+  } catch {
+    return null;
+  }
+}

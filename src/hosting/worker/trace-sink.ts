@@ -1,0 +1,96 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { TailItem } from './tail-item.js';
+
+/** Bytes of one report: workerd keeps 256 KB of an event, which escaping may multiply. */
+const REPORT_BYTES_MAX = 2_097_152;
+
+/** Reports that are read at once. */
+const CONNECTIONS_MAX = 64;
+
+/** How long the sending of a report may take. */
+const REPORT_MS_MAX = 10_000;
+
+/** Where the tail of one program reports to. */
+export interface TraceSink {
+  /** Ends it and its connections. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * Listens on a unix socket for what the tail of one program tells. Only workerd of that program reaches the socket, so
+ * what arrives is of that program whatever it says; what is no report is refused.
+ *
+ * @throws the error of `listen`
+ */
+export async function openTraceSink(path: string, told: (items: TailItem[]) => void): Promise<TraceSink> {
+  const sockets = new Set<Socket>();
+  const server = createServer({ requestTimeout: REPORT_MS_MAX, headersTimeout: REPORT_MS_MAX }, (request, response) =>
+    receive(request, response, told),
+  );
+  server.maxConnections = CONNECTIONS_MAX;
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.on('clientError', (_error, socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, () => {
+      server.off('error', reject);
+      server.on('error', () => undefined);
+      resolve();
+    });
+  });
+  return {
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+function receive(request: IncomingMessage, response: ServerResponse, told: (items: TailItem[]) => void): void {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  request.on('error', () => response.destroy());
+  response.on('error', () => request.destroy());
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > REPORT_BYTES_MAX) return request.destroy();
+    chunks.push(chunk);
+  });
+  request.on('end', () => {
+    const items = itemsIn(Buffer.concat(chunks).toString());
+    response.writeHead(items ? 204 : 400).end();
+    if (items) told(items);
+  });
+}
+
+/** Null for what no tail of ours sends. */
+function itemsIn(text: string): TailItem[] | null {
+  try {
+    const items = JSON.parse(text) as unknown;
+    return Array.isArray(items) && items.every(isItem) ? items : null;
+  } catch {
+    return null;
+  }
+}
+
+function isItem(item: unknown): item is TailItem {
+  const { id, lines, exceptions } = (item ?? {}) as Partial<TailItem>;
+  return (
+    typeof id === 'string' &&
+    Array.isArray(lines) &&
+    lines.every((line) => Array.isArray(line) && isTime(line[0]) && typeof line[2] === 'string') &&
+    Array.isArray(exceptions) &&
+    exceptions.every((thrown) => thrown && isTime(thrown.at) && typeof thrown.message === 'string')
+  );
+}
+
+/** What a Date holds. */
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) <= 8.64e15;
+}

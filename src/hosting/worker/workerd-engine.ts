@@ -1,0 +1,112 @@
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { Injectable } from '@nestjs/common';
+import { Engine, type EngineContext, type Instance } from '../engine.js';
+import { openEgress } from '../egress/egress-proxy.js';
+import { ProgramStartError } from '../hosting.errors.js';
+import type { Program } from '../hosting.types.js';
+import { HeldFiles, Sandbox } from '../sandbox/sandbox.js';
+import { InFlight } from './in-flight.js';
+import { ProgramLog } from './program-log.js';
+import { makeSessionsDir, removeRunFiles, writeRunFiles } from './run-files.js';
+import { socketFolder, type SocketFolder } from './socket-folder.js';
+import { openTraceSink } from './trace-sink.js';
+import { FILES, SOCKETS } from './workerd-config.js';
+import { WorkerdInstance } from './workerd-instance.js';
+import { WorkerdProcess, type ProcessEnd } from './workerd-process.js';
+
+/** A module that loads longer than this does not start; an ordinary one takes a tenth of a second. */
+const START_MS_MAX = 10_000;
+
+/** Standard streams and the channel on which workerd tells that it listens come first. */
+const FIRST_HELD = 4;
+
+/** Runs ES modules, each in its own process of workerd, in the sandbox, with unix sockets as its only ways in and out. */
+@Injectable()
+export class WorkerdEngine extends Engine {
+  readonly name = 'worker';
+
+  constructor(private readonly sandbox: Sandbox) {
+    super();
+  }
+
+  async start(program: Program, context: EngineContext): Promise<Instance> {
+    const inFlight = new InFlight();
+    const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => context.onTrace(trace));
+    const opened: (() => Promise<void>)[] = [async () => log.close()];
+    const cleanUp = async () => {
+      for (const close of opened.splice(0).reverse()) await close();
+    };
+    try {
+      const sockets = await socketFolder(context.runDir);
+      opened.push(() => sockets.remove());
+      const sink = await openTraceSink(path.join(sockets.path, SOCKETS.sink), (items) => log.tell(items));
+      opened.push(() => sink.close());
+      const egress = await openEgress(path.join(sockets.path, SOCKETS.egress), {
+        allow: program.egressAllow,
+        told: (line) => log.add(line),
+      });
+      opened.push(() => egress.close());
+      const process = await this.launch(program, context, sockets, log);
+      return new WorkerdInstance(process, inFlight, sockets.path, cleanUp);
+    } catch (error) {
+      await cleanUp();
+      throw error;
+    }
+  }
+
+  private async launch(
+    program: Program,
+    context: EngineContext,
+    sockets: SocketFolder,
+    log: ProgramLog,
+  ): Promise<WorkerdProcess> {
+    const { runDir, limits } = context;
+    const held = new HeldFiles(FIRST_HELD);
+    try {
+      const workerd = await held.hold(workerdPath());
+      const config = path.join(await held.hold(runDir), FILES.config);
+      const stateDir = program.ref.isStateful ? await makeSessionsDir(context.stateDir) : null;
+      const state = stateDir === null ? null : await held.hold(stateDir);
+      await writeRunFiles(program, context, { sockets: sockets.fromRunDir, state });
+      const launch = await this.sandbox.command(workerd, ['serve', '--control-fd=3', config], {
+        memoryMb: limits.memoryMb,
+        ownerId: program.ref.ownerId,
+        runDir,
+        folders: [...(stateDir === null ? [] : [stateDir]), ...(sockets.path === runDir ? [] : [sockets.path])],
+      });
+      const process = new WorkerdProcess(launch, held, ['requests', 'health'], (line) => log.print(line));
+      await requireReady(process);
+      log.loaded();
+      return process;
+    } finally {
+      await held.release();
+      await removeRunFiles(program, runDir);
+    }
+  }
+}
+
+/** Where the package keeps its binary. @throws Error when it is not installed for this platform */
+function workerdPath(): string {
+  return (createRequire(import.meta.url)('workerd') as { default: string }).default;
+}
+
+/** Waits until it listens. @throws ProgramStartError when it ends before, or takes too long, with what it said */
+async function requireReady(process: WorkerdProcess): Promise<void> {
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    process.signal('SIGKILL');
+  }, START_MS_MAX);
+  const isReady = await process.ready();
+  clearTimeout(timer);
+  if (isReady) return;
+  const end = await process.ended;
+  throw new ProgramStartError(whyNotStarted(end, isLate), end.detail);
+}
+
+function whyNotStarted({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isLate: boolean): string {
+  if (isLate) return `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
+  if (hasRunOutOfMemory) return 'The module took more memory than it may while it loaded.';
+  return lastWords.length > 0 ? lastWords.join('\n') : `The module could not be started (${by}).`;
+}
