@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process';
 const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
 const text = (value) => ({ content: [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value) }] });
 const names = ['echo', 'spin', 'die', 'spawn', 'hold', 'env', 'progress', 'flood'];
-const tools = {
+globalThis.tools = {
   echo: ({ message }) => text(message),
   spin: () => { for (;;); },
   die: () => { console.error('cannot go on'); process.exit(3); },
@@ -16,7 +16,7 @@ const tools = {
   env: () => text({ env: process.env, argv: process.argv.slice(2), pid: process.pid, uid: process.getuid?.() }),
   flood: () => { for (let i = 0; i < 1000; i += 1) console.error('line ' + i); return text('done'); },
 };
-createInterface({ input: process.stdin }).on('line', (line) => {
+createInterface({ input: process.stdin }).on('line', async (line) => {
   const { id, method, params } = JSON.parse(line);
   if (id === undefined) return;
   if (method === 'initialize') {
@@ -34,6 +34,6 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     say({ method: 'notifications/progress', params: { progressToken, progress: 1, total: 2 } });
     return say({ id, result: text('half') });
   }
-  say({ id, result: tools[params.name](params.arguments ?? {}) });
+  say({ id, result: await globalThis.tools[params.name](params.arguments ?? {}) });
 });
 `;

@@ -16,6 +16,10 @@ const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
 /** A console line is cut here. */
 const LINE_CHARS_MAX = 8 * 1024;
 
+/** What is told of a server that ended: an error of Node takes about ten lines. */
+const WORDS_MAX = 12;
+const WORDS_CHARS_MAX = 1_000;
+
 /** What a server that reads nothing may leave waiting for it. */
 const WAITING_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -53,7 +57,7 @@ export class BundleSession {
   private readonly child: ChildProcess;
   private readonly asked = new Map<RequestId, Asked>();
   private readonly watch: NodeJS.Timeout;
-  private lastWords = '';
+  private readonly lastWords: string[] = [];
   private why: { outcome: RuntimeOutcome; message: string } | null = null;
   private isEnding = false;
 
@@ -197,7 +201,8 @@ export class BundleSession {
   }
 
   private logLine(message: string): void {
-    this.lastWords = message;
+    this.lastWords.push(message);
+    if (this.lastWords.length > WORDS_MAX) this.lastWords.shift();
     const line: TraceLine = { at: new Date(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
     const [only, another] = this.asked.values();
     this.ears.onLine(only && !another ? only.invocationId : '', line);
@@ -216,13 +221,18 @@ export class BundleSession {
     this.kill();
   }
 
+  private words(): string {
+    const said = this.lastWords.join(' ').replace(/\s+/g, ' ').slice(0, WORDS_CHARS_MAX);
+    return said === '' ? '' : ` Its last words: ${said}`;
+  }
+
   /** Whoever still waits hears why. */
   private gone(how: string): void {
     clearInterval(this.watch);
     this.isEnding = true;
     const { outcome, message } = this.why ?? {
       outcome: 'exception' as const,
-      message: `The server ended before it answered. ${how}${this.lastWords === '' ? '' : ` Its last words: ${this.lastWords}`}`,
+      message: `The server ended before it answered. ${how}${this.words()}`,
     };
     const waiting = [...this.asked];
     this.asked.clear();
