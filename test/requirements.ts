@@ -4,6 +4,7 @@ import { credentials } from './requirements/credentials.js';
 import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
+import { hostedEgress } from './requirements/hosted-egress.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
 import { servers } from './requirements/servers.js';
@@ -43,6 +44,7 @@ export const requirementChapters = [
   servers,
   service,
   uplinks,
+  hostedEgress,
 ] as const;
 
 /**
@@ -62,6 +64,7 @@ export const requirements = {
   ...servers,
   ...service,
   ...uplinks,
+  ...hostedEgress,
 } as const satisfies Record<string, Requirement>;
 
 /** The id of a requirement. A test that cites any other does not compile. */

@@ -207,7 +207,8 @@ describe('a connection to a server that wants values', () => {
     const { path, connectionId } = await connect({ mcpUrl: open.url });
     expect(await put(path, { mcpUrl: `${open.url}?a=1` })).toMatchObject({ code: 409, error: 'conflict' });
     await app.database.query(
-      `UPDATE connections SET status_state = 'input_required', status_reason = 'missing_values' WHERE connection_id = $1`,
+      `UPDATE connections SET status_state = 'input_required', status_reason = 'missing_values', status_seen_at = now()
+        WHERE connection_id = $1`,
       [connectionId],
     );
     expect(await put(path, { mcpUrl: `${open.url}/other?a=1` })).toMatchObject({ code: 409 });

@@ -1,7 +1,13 @@
 import type { TraceLine } from '../hosting.types.js';
+import { FILES } from './workerd-config.js';
 
 /** One line workerd wrote: of the code's console, or of its own. */
 export type OutputLine = { by: 'code'; line: TraceLine } | { by: 'workerd'; message: string };
+
+const OUR_PLACES = new RegExp(
+  `\\n *(?:at|imported from) (?:[^\\n]*\\()?"?(?:${[FILES.main, FILES.prelude, FILES.wrapper].join('|').replaceAll('.', '\\.')})[^\\n]*`,
+  'g',
+);
 
 const LEVELS: readonly string[] = ['debug', 'info', 'log', 'warn', 'error'];
 
@@ -48,5 +54,10 @@ export function saysOutOfMemory(message: string): boolean {
 export function forAuthor(message: string): string | null {
   const found =
     /^service program: (?:Uncaught )?([^]+)$/.exec(message)?.[1] ?? /remote\.jsg\.([^]+)$/.exec(message)?.[1];
-  return found === undefined ? null : found.replace(/\n {2}(at|imported from) /g, '\n    $1 ').trim();
+  return found === undefined ? null : withoutOurs(found.replace(/\n {2}(at|imported from) /g, '\n    $1 ')).trim();
+}
+
+/** A stack without the places of what is wrapped around the code. */
+export function withoutOurs(stack: string): string {
+  return stack.replace(OUR_PLACES, '');
 }

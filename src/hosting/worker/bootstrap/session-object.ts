@@ -51,7 +51,8 @@ export class McpSessionObject {
     if (config !== null) return this.open(clean(request), JSON.parse(decodeURIComponent(config)));
     const opening = await this.state.storage.get<Opening>(OPENING);
     if (!opening) return unknownSession();
-    const live = await this.resume(opening, bearerOf(request));
+    const live = await this.resumed(opening, bearerOf(request));
+    if (!live) return unknownSession();
     await touch(this.state.storage);
     const answer = await live.transport.handleRequest(clean(request));
     if (request.method === 'DELETE' && answer.ok) await this.end();
@@ -79,6 +80,16 @@ export class McpSessionObject {
     return answer;
   }
 
+  /** Undefined when a new version of the code does not take the session up: its client opens another. */
+  private async resumed(opening: Opening, accessToken: string | undefined): Promise<Live | undefined> {
+    try {
+      return await this.resume(opening, accessToken);
+    } catch (error) {
+      this.state.waitUntil(Promise.reject(error));
+      return undefined;
+    }
+  }
+
   /** The server in memory, or a new one that hears the opening again. */
   private resume(opening: Opening, accessToken: string | undefined): Promise<Live> {
     this.live ??= this.reopen(opening, accessToken).catch((error: unknown) => {
@@ -97,6 +108,7 @@ export class McpSessionObject {
     const post = (body: string) =>
       live.transport.handleRequest(new Request('http://session/', { method: 'POST', headers, body }));
     await (await post(opening.body)).text();
+    if (live.transport.sessionId === undefined) throw new Error('The server refused to take up a session');
     headers['mcp-session-id'] = this.id;
     await (await post(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }))).text();
     return live;
@@ -119,7 +131,8 @@ export class McpSessionObject {
   private async receive(request: Request): Promise<Response> {
     const opening = await this.state.storage.get<Opening>(OPENING);
     if (!opening) return unknownSession();
-    const live = await this.resume(opening, undefined);
+    const live = await this.resumed(opening, undefined);
+    if (!live) return unknownSession();
     const { message } = (await request.json()) as { message: unknown };
     await touch(this.state.storage);
     return Response.json({ answer: await live.onMessage?.(message) });

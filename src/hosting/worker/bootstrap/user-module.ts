@@ -77,14 +77,17 @@ export function formOf(module: UserModule): ModuleForm {
     if (/^class\b/.test(Function.prototype.toString.call(made))) throw new TypeError(`${EXPECTED}; it is a class.`);
     return { kind: 'factory', factory: made as ServerFactory };
   }
-  const handler = made?.fetch;
+  const { fetch: handler, connect } = (typeof made === 'object' && made !== null ? made : {}) as Record<
+    string,
+    unknown
+  >;
   if (typeof handler === 'function') {
     return {
       kind: 'worker',
       fetch: (request, env, context) => (handler as FetchHandler).call(made, request, env, context),
     };
   }
-  if (typeof made?.connect === 'function') {
+  if (typeof connect === 'function') {
     throw new TypeError(`${EXPECTED}; it is a server. Export a function that makes it: each request needs its own.`);
   }
   throw new TypeError(`${EXPECTED}; it is ${made === null ? 'null' : `of type ${typeof made}`}.`);

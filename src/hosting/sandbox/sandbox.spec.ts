@@ -1,0 +1,95 @@
+import { describe, expect, it } from '@jest/globals';
+import { loadEnv } from '../../config/env.js';
+import { Sandbox } from './sandbox.js';
+import { probeWalls, wrappers, type Run } from './walls.js';
+
+const ROOT = 0;
+const SOMEBODY = 1_000;
+
+/** A host where these commands fail, each with its words; the rest works. */
+const hostWithout =
+  (...failing: [RegExp, string][]): Run =>
+  (file, args) => {
+    const command = [file, ...args].join(' ');
+    const [, words] = failing.find(([pattern]) => pattern.test(command)) ?? [];
+    return words === undefined ? Promise.resolve() : Promise.reject(new Error(words));
+  };
+
+const sandboxOf = (run: Run, uid: number, without?: string) =>
+  new Sandbox(loadEnv(without === undefined ? {} : { RUNTIME_WITHOUT: without }), () => probeWalls(run, uid));
+
+describe('walls around hosted code', () => {
+  it('are all there for root on a host that has the tools', async () => {
+    const sandbox = sandboxOf(hostWithout(), ROOT);
+    expect((await sandbox.describeWalls()).level).toBe('strong');
+    expect(await sandbox.whyNot()).toBeNull();
+  });
+
+  it('are not there without the tools, and hosting is off until the operator does without them by name', async () => {
+    const bare = hostWithout([/./, 'there is no such tool']);
+    const report = await sandboxOf(bare, SOMEBODY).describeWalls();
+    expect(report).toEqual({
+      level: 'none',
+      walls: {
+        'own-user': 'there is no such tool',
+        'own-network': 'there is no such tool',
+        'memory-limit': 'there is no such tool',
+        'dies-with-service': 'there is no such tool',
+      },
+    });
+    expect(await sandboxOf(bare, SOMEBODY, 'own-user,own-network').whyNot()).toBe(
+      'Hosted code would not be isolated on this host: it cannot build memory-limit (there is no such tool), ' +
+        'dies-with-service (there is no such tool). Let the service do that, or set ' +
+        'RUNTIME_WITHOUT=own-user,own-network,memory-limit,dies-with-service if you trust whoever uploads code.',
+    );
+    const all = 'own-user, own-network, memory-limit, dies-with-service';
+    expect(await sandboxOf(bare, SOMEBODY, all).whyNot()).toBeNull();
+  });
+
+  it('are limited in a container that refuses namespaces to accounts other than root', async () => {
+    const container = sandboxOf(hostWithout([/^unshare/, 'unshare failed: Operation not permitted']), SOMEBODY);
+    expect((await container.describeWalls()).level).toBe('limited');
+    expect(await container.whyNot()).toContain('own-network (unshare failed: Operation not permitted)');
+  });
+
+  it('use the account nobody for all where a container has no more accounts', async () => {
+    const many = await probeWalls(hostWithout(), ROOT);
+    const mapped = await probeWalls(hostWithout([/reuid=19/, 'Invalid argument']), ROOT);
+    expect([many.hasManyUsers, mapped.hasManyUsers, mapped.missing['own-user']]).toEqual([true, false, null]);
+  });
+
+  it('wrap a program from the outside in: memory, network, account, and last what ends with the service', async () => {
+    const walls = await probeWalls(hostWithout(), ROOT);
+    const command = wrappers(walls, { user: 1_900_000_007, dataBytes: 805_306_368, withNetwork: false }).join(' ');
+    expect(command).toBe(
+      'prlimit --data=805306368 --core=0 --nofile=4096 --fsize=1073741824 -- unshare --net --ipc --uts -- ' +
+        'setpriv --reuid=1900000007 --regid=1900000007 --clear-groups --no-new-privs --bounding-set=-all ' +
+        '--inh-caps=-all --pdeathsig=KILL -- nice -n 5',
+    );
+    const shared = wrappers(walls, { user: 1, dataBytes: 1, withNetwork: true });
+    expect(shared).not.toContain('unshare');
+  });
+
+  it('are built without each other: a host that cannot end a program with the service still gives it an account', async () => {
+    const walls = await probeWalls(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
+    const command = wrappers(walls, { user: 7, dataBytes: 1, withNetwork: false }).join(' ');
+    expect([walls.level, command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual(['none', true, false]);
+  });
+
+  it('use an account space of their own where the service is not root', async () => {
+    const walls = await probeWalls(hostWithout(), SOMEBODY);
+    const command = wrappers(walls, { user: 7, dataBytes: 1, withNetwork: false }).join(' ');
+    expect(command).toContain(
+      'unshare --user --map-root-user --net --ipc --uts -- setpriv --no-new-privs --bounding-set=-all',
+    );
+    expect(command).not.toContain('reuid');
+  });
+
+  it('are really tried on this host, and whatever comes out is an answer', async () => {
+    const { level, missing } = await probeWalls();
+    expect(['strong', 'limited', 'none']).toContain(level);
+    expect(Object.keys(missing)).toHaveLength(4);
+    const odd = await probeWalls((file) => Promise.reject(new Error(file)));
+    expect(odd.level).toBe('none');
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, it } from '@jest/globals';
+import { z } from 'zod';
+import * as z3 from 'zod/v3';
+import { readConfig } from './config.js';
+import type { Schema } from './json-schema.js';
+
+const read = (query: string, schema: Schema | null = null, parser?: unknown) =>
+  readConfig(new URLSearchParams(query), schema, parser);
+
+describe('the configuration of a caller', () => {
+  it('nests at dots, reads JSON where it can, and keeps text where it cannot', async () => {
+    expect(await read('a.b=1&a.c=x&on=true&list=[1,2]&text="5"')).toEqual({
+      config: { a: { b: 1, c: 'x' }, on: true, list: [1, 2], text: '5' },
+    });
+  });
+
+  it('reaches into no prototype, by name or inside of a value, and goes no deeper than 8', async () => {
+    const query = '__proto__.x=1&a.__proto__=1&constructor.prototype.x=1&b={"__proto__":{"x":1},"y":1}&.=1&a..b=1';
+    expect(await read(`${query}&1.2.3.4.5.6.7.8.9=1`)).toEqual({ config: { b: { y: 1 } } });
+    expect(({} as { x?: unknown }).x).toBeUndefined();
+  });
+
+  it('takes the first of a value and a group of one name', async () => {
+    expect(await read('a=1&a.b=2')).toEqual({ config: { a: 1 } });
+    expect(await read('a.b=2&a=1')).toEqual({ config: { a: { b: 2 } } });
+  });
+
+  it('gives a value the type its schema says', async () => {
+    const schema: Schema = {
+      type: 'object',
+      $defs: { port: { type: 'integer' } },
+      properties: {
+        key: { type: 'string' },
+        port: { $ref: '#/$defs/port' },
+        tags: { type: 'array', items: { type: 'string' } },
+        mode: { enum: ['1', '2'] },
+        maybe: { anyOf: [{ type: 'number' }, { type: 'null' }] },
+      },
+    };
+    expect(await read('key=5000&port=80&tags=1&tags=2&mode=1&maybe=null&other=7', schema)).toEqual({
+      config: { key: '5000', port: 80, tags: ['1', '2'], mode: '1', maybe: null, other: 7 },
+    });
+  });
+
+  it('fills in defaults also inside of groups nobody gave, and drops what a closed schema does not know', async () => {
+    const schema: Schema = {
+      type: 'object',
+      properties: {
+        db: { type: 'object', properties: { port: { type: 'number', default: 5432 }, host: { type: 'string' } } },
+        empty: { type: 'object', properties: { x: { type: 'string' } } },
+      },
+      additionalProperties: false,
+    };
+    expect(await read('utm=1', schema)).toEqual({ config: { db: { port: 5432 } } });
+    expect(await read('db.host=h', schema)).toEqual({ config: { db: { port: 5432, host: 'h' } } });
+  });
+
+  const faults: [Schema, string, string, string][] = [
+    [{ type: 'integer' }, '1.5', 'a', 'must be integer'],
+    [{ type: 'integer', maximum: 3 }, '4', 'a', 'must be at most 3'],
+    [{ type: 'number', exclusiveMinimum: 0 }, '0', 'a', 'must be more than 0'],
+    [{ type: 'number', multipleOf: 5 }, '6', 'a', 'must be a multiple of 5'],
+    [{ type: 'boolean' }, 'yes', 'a', 'must be boolean'],
+    [{ type: 'string', pattern: '^x' }, 'y', 'a', 'must match ^x'],
+    [{ type: 'string', minLength: 2 }, 'y', 'a', 'must have at least 2 characters'],
+    [{ enum: ['u', 'v'] }, 'w', 'a', 'must be one of "u", "v"'],
+    [{ type: 'array', items: { type: 'number' }, maxItems: 1 }, '[1,2]', 'a', 'must have at most 1 items'],
+    [{ type: 'array', items: { type: 'number' } }, '["x"]', 'a.0', 'must be number'],
+    [{ oneOf: [{ type: 'number' }, { type: 'boolean' }] }, 'x', 'a', 'matches none of the allowed forms'],
+  ];
+
+  it.each(faults)('names the field that does not fit %j', async (property, value, path, message) => {
+    const schema: Schema = { type: 'object', properties: { a: property } };
+    expect(await read(`a=${value}`, schema)).toEqual({ faults: [{ path, message }] });
+  });
+
+  it('stops at references that go round, and forbids nothing by a pattern that is none', async () => {
+    const round: Schema = { $defs: { a: { $ref: '#/$defs/a' } }, properties: { x: { $ref: '#/$defs/a' } } };
+    expect(await read('x=1', round)).toEqual({ config: { x: 1 } });
+    expect(await read('x=y', { properties: { x: { type: 'string', pattern: '[' } } })).toEqual({ config: { x: 'y' } });
+  });
+
+  it.each([
+    ['zod 4', z.object({ key: z.string(), n: z.number().default(3) })],
+    ['zod 3', z3.object({ key: z3.string(), n: z3.number().default(3) })],
+  ])('asks the object of %s a module exports, which keeps text where it wants text', async (_name, parser) => {
+    expect(await read('key=5000', null, parser)).toEqual({ config: { key: '5000', n: 3 } });
+    expect(await read('key=a&n=b', null, parser)).toMatchObject({ faults: [{ path: 'n' }] });
+  });
+});

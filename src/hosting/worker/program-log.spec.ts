@@ -1,0 +1,79 @@
+import { describe, expect, it } from '@jest/globals';
+import type { ProgramRef, Trace, TraceLine } from '../hosting.types.js';
+import { InFlight } from './in-flight.js';
+import { ProgramLog } from './program-log.js';
+import type { TailItem } from './tail-item.js';
+
+const ref: ProgramRef = { kind: 'release', id: 'r', ownerId: 'o', engine: 'worker', isStateful: false };
+const ONE = '0190b3a0-0000-7000-8000-000000000001';
+const OTHER = '0190b3a0-0000-7000-8000-000000000002';
+
+function setUp(logBytes = 1_024) {
+  const traces: Trace[] = [];
+  const inFlight = new InFlight();
+  return { traces, inFlight, log: new ProgramLog(ref, inFlight, logBytes, (trace) => traces.push(trace)) };
+}
+
+const printed = (message: string, at = 1_000): TraceLine => ({ at: new Date(at), level: 'log', message });
+const item = (id: string, ...messages: string[]): TailItem => ({
+  id,
+  hasThrown: false,
+  isTruncated: false,
+  lines: messages.map((message) => [1_000, 'log', message]),
+  exceptions: [],
+});
+
+describe('the log of a program', () => {
+  it('hands a line on once, whichever of its two ways is faster', () => {
+    const { traces, inFlight, log } = setUp();
+    inFlight.begin(ONE);
+    log.print(printed('early'));
+    log.tell([item(ONE, 'early', 'late')]);
+    log.print(printed('late', 1_003));
+    log.close();
+    expect(traces.map(({ lines }) => lines.map(({ message }) => message))).toEqual([['early', 'late']]);
+  });
+
+  it('gives what died with its process to the one request that did, and to none of several', () => {
+    const alone = setUp();
+    alone.inFlight.begin(ONE);
+    alone.log.print(printed('x'));
+    alone.inFlight.break(ONE);
+    alone.inFlight.end(ONE);
+    alone.log.close();
+    expect(alone.traces).toMatchObject([{ invocationId: ONE, lines: [{ message: 'x' }] }]);
+    const several = setUp();
+    several.inFlight.begin(ONE);
+    several.inFlight.begin(OTHER);
+    several.log.print(printed('x'));
+    several.log.close();
+    expect(several.traces).toMatchObject([{ invocationId: '' }]);
+  });
+
+  it('believes no id that no request to this program had', () => {
+    const { traces, inFlight, log } = setUp();
+    inFlight.begin(ONE);
+    inFlight.end(ONE);
+    log.tell([item(OTHER, 'a'), item('nonsense', 'b'), item(ONE, 'c')]);
+    expect(traces.map(({ invocationId }) => invocationId)).toEqual(['', '', ONE]);
+  });
+
+  it('counts the bytes of a request over all its pieces, and says once that there were more', () => {
+    const { traces, inFlight, log } = setUp(10);
+    inFlight.begin(ONE);
+    log.tell([item(ONE, '12345'), item(ONE, '123456', 'x'), item(ONE, 'y')]);
+    expect(traces.map(({ lines, isTruncated }) => [lines.map(({ message }) => message), isTruncated])).toEqual([
+      [['12345'], undefined],
+      [['Lines were left out: one request may log 0 KB.'], true],
+      [[], true],
+    ]);
+  });
+
+  it('keeps no more than a bound of what waits', () => {
+    const { traces, log } = setUp(Number.MAX_SAFE_INTEGER);
+    for (let count = 0; count < 5_000; count += 1) log.print(printed(`${count}`));
+    for (let count = 0; count < 40; count += 1) log.print(printed('x'.repeat(65_536)));
+    log.close();
+    expect(traces[0].lines).toHaveLength(16);
+  });
+});

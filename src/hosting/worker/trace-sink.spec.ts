@@ -1,0 +1,54 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Pool } from 'undici';
+import type { TailItem } from './tail-item.js';
+import { openTraceSink, type TraceSink } from './trace-sink.js';
+
+describe('where a tail reports to', () => {
+  let folder: string;
+  let sink: TraceSink;
+  let pool: Pool;
+  let told: TailItem[];
+
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'slipway-sink-'));
+    told = [];
+    sink = await openTraceSink(path.join(folder, 'log'), (items) => told.push(...items));
+    pool = new Pool('http://sink', { socketPath: path.join(folder, 'log') });
+  });
+  afterEach(async () => {
+    await pool.destroy();
+    await sink.close();
+    await rm(folder, { recursive: true });
+  });
+
+  const post = async (body: string) => {
+    const { statusCode, body: answer } = await pool.request({ path: '/', method: 'POST', body });
+    await answer.dump();
+    return statusCode;
+  };
+
+  it('hears reports, and refuses what is none', async () => {
+    const item = { id: 'x', hasThrown: false, isTruncated: false, lines: [[1, 'log', 'm']], exceptions: [] };
+    expect(await post(JSON.stringify([item]))).toBe(204);
+    const bad = ['', '{', '{}', '[1]', '[{"id":1}]', JSON.stringify([{ ...item, lines: [[1, 'log', 5]] }])];
+    bad.push(JSON.stringify([{ ...item, lines: [[1e300, 'log', 'm']] }]));
+    bad.push(JSON.stringify([{ ...item, exceptions: [null] }]));
+    for (const body of bad) expect([body, await post(body)]).toEqual([body, 400]);
+    expect(told).toHaveLength(1);
+  });
+
+  it('reads no report of more than 2 MiB, and lives through what is no HTTP', async () => {
+    await expect(post('x'.repeat(3_000_000))).rejects.toThrow();
+    const socket = createConnection(path.join(folder, 'log'));
+    await new Promise((resolve) => {
+      socket.on('error', () => undefined).once('close', resolve);
+      socket.resume();
+      socket.write('nonsense\r\n\r\n');
+    });
+    expect(await post('[]')).toBe(204);
+  });
+});

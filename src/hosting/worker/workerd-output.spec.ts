@@ -1,0 +1,49 @@
+import { describe, expect, it } from '@jest/globals';
+import { LineReader } from './line-reader.js';
+import { forAuthor, readOutputLine, saysOutOfMemory } from './workerd-output.js';
+import { quoted } from './workerd-config.js';
+
+const now = new Date(5_000);
+
+describe('what workerd writes', () => {
+  it('is of the code when it has a number for its time and no source, and of workerd otherwise', () => {
+    const line = (fields: object) => readOutputLine(JSON.stringify({ level: 'warn', message: 'm', ...fields }), now);
+    expect(line({ timestamp: 7 })).toEqual({ by: 'code', line: { at: new Date(7), level: 'warn', message: 'm' } });
+    expect(line({ timestamp: 0 })).toMatchObject({ by: 'code', line: { at: now } });
+    expect(line({ timestamp: '7', source: 's' })).toEqual({ by: 'workerd', message: 'm' });
+    expect(line({ timestamp: 7, source: 's' }).by).toBe('workerd');
+    for (const text of ['<--- Last few GCs --->', '{', '{"a":1}', '{"timestamp":7,"message":{}}']) {
+      expect(readOutputLine(text, now)).toEqual({ by: 'workerd', message: text });
+    }
+  });
+
+  it('tells authors the errors of their code, and nothing of the inside', () => {
+    const loading = 'service program: Uncaught Error: no luck\n  at module.js:1:7\n  at main.mjs:2:3';
+    expect(forAuthor(loading)).toBe('Error: no luck\n    at module.js:1:7');
+    expect(forAuthor('Uncaught exception: workerd/jsg/value.h:1511: failed: remote.jsg.TypeError: boom')).toBe(
+      'TypeError: boom',
+    );
+    expect(forAuthor('*** Received signal #6: Aborted stack: /usr/lib/x@0x8')).toBeNull();
+  });
+
+  it('shows when there was no memory left', () => {
+    expect(saysOutOfMemory('V8 fatal error; message = : allocation failed: JavaScript heap out of memory')).toBe(true);
+    expect(saysOutOfMemory('Uncaught exception: remote.jsg.Error: nothing left')).toBe(false);
+  });
+
+  it('is cut into lines however it comes, and a line without an end is held up to a bound', () => {
+    const lines: string[] = [];
+    const reader = new LineReader((line) => lines.push(line));
+    for (const byte of Buffer.from('a€\nb\n')) reader.write(Buffer.from([byte]));
+    for (let count = 0; count < 40; count += 1) reader.write(Buffer.alloc(10_000, 'x'));
+    reader.write(Buffer.from('\nlast'));
+    reader.end();
+    expect(lines.map((line) => line.length)).toEqual([2, 1, 131_072, 4]);
+  });
+});
+
+describe('a text in the configuration of workerd', () => {
+  it('cannot end before its end', () => {
+    expect(quoted('a"b\\\n€')).toBe('"a\\x22b\\x5c\\x0a\\xe2\\x82\\xac"');
+  });
+});
