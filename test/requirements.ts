@@ -8,8 +8,6 @@ import { hostingHosts } from './requirements/hosting-hosts.js';
 import { logIngestion } from './requirements/log-ingestion.js';
 import { hostedEgress } from './requirements/hosted-egress.js';
 import { hostingRuntime } from './requirements/hosting-runtime.js';
-import { logIngestion } from './requirements/log-ingestion.js';
-import { hostedEgress } from './requirements/hosted-egress.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
 import { runtimeLogs } from './requirements/runtime-logs.js';

@@ -357,6 +357,23 @@ export class Env {
   readonly logRetentionGb: number;
 
   @Setting(
+    'RUNTIME_BUNDLES',
+    oneOf('off', 'isolated', 'network'),
+    'off',
+    'Whether MCPB bundles run here, one process for each session. `isolated`: without any network. `network`: with all of ' +
+      "the host's, private addresses included.",
+  )
+  readonly runtimeBundles: 'off' | 'isolated' | 'network';
+
+  @Setting(
+    'RUNTIME_BUNDLE_SESSIONS_MAX',
+    integer(1, 10_000),
+    '100',
+    'Sessions of bundles in one process, each of them a process of its own; one bundle may hold a quarter.',
+  )
+  readonly runtimeBundleSessionsMax: number;
+
+  @Setting(
     'RUNTIME_WITHOUT',
     listOf(oneOf<Wall>(...WALLS)),
     null,

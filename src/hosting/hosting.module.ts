@@ -1,6 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../config/env.js';
+import { BundleEngine } from './bundle/bundle-engine.js';
 import { DataFolder } from './cluster/data-folder.js';
 import { HopSender } from './cluster/hop-sender.js';
 import { HostChoice } from './cluster/host-choice.js';
@@ -21,8 +22,8 @@ const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new
 
 const engines = {
   provide: ENGINES,
-  inject: [Sandbox],
-  useFactory: (walls: Sandbox) => [new WorkerdEngine(walls)],
+  inject: [Env, Sandbox],
+  useFactory: (env: Env, walls: Sandbox) => [new WorkerdEngine(walls), new BundleEngine(env, walls)],
 };
 
 /** The way to programs from every process, and running them in those with the role `host`. */

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
-import { StringDecoder } from 'node:string_decoder';
 import { Agent, request } from 'undici';
+import { LineReader } from '../../../platform/text/line-reader.js';
 import { INTERNAL_HEADER, type InternalSignatures } from '../../../platform/http/internal-signatures.js';
 
 /** What is not answered at all by then comes from no process of ours. */
@@ -13,7 +13,7 @@ const LINE_CHARS_MAX = 64 * 1024 * 1024;
 export interface InternalAnswer {
   /** 200; 404 when the other process does not hold what it was asked for. */
   status: number;
-  /** Hears every line; resolves when there are no more. Called once. @throws what the socket or the listener says */
+  /** Hears every line; empty ones are signs of life. Resolves when there are no more. Called once. @throws what the socket or the listener says */
   lines(onLine: (line: string) => void): Promise<void>;
 }
 
@@ -43,37 +43,9 @@ export class InternalCalls {
     return {
       status: answer.statusCode,
       lines: async (onLine) => {
-        const reader = new LineReader(onLine);
+        const reader = new LineReader(LINE_CHARS_MAX, onLine);
         for await (const chunk of answer.body) reader.push(chunk as Buffer);
       },
     };
-  }
-}
-
-/** Cuts a stream into lines; empty ones are signs of life. */
-class LineReader {
-  private readonly decoder = new StringDecoder('utf8');
-  private rest: string[] = [];
-  private chars = 0;
-
-  constructor(private readonly onLine: (line: string) => void) {}
-
-  /** @throws Error when a line grows too long */
-  push(chunk: Buffer): void {
-    const [first = '', ...others] = this.decoder.write(chunk).split('\n');
-    this.add(first);
-    for (const part of others) {
-      const line = this.rest.join('');
-      this.rest = [];
-      this.chars = 0;
-      if (line !== '') this.onLine(line);
-      this.add(part);
-    }
-    if (this.chars > LINE_CHARS_MAX) throw new Error('a line of another process is too long');
-  }
-
-  private add(part: string): void {
-    this.rest.push(part);
-    this.chars += part.length;
   }
 }

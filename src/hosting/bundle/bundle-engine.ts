@@ -1,0 +1,156 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { Pool } from 'undici';
+import { Env } from '../../config/env.js';
+import { DomainError } from '../../platform/errors/domain-error.js';
+import { Engine, type EngineContext, type Instance, type InstanceExit } from '../engine.js';
+import { HostingUnavailableError, ProgramBusyError, ProgramStartError } from '../hosting.errors.js';
+import type { Program, Trace } from '../hosting.types.js';
+import { Sandbox, type Launch } from '../sandbox/sandbox.js';
+import { commandFor } from './bundle-command.js';
+import { unpackBundle, type BundleManifest } from './bundle-files.js';
+import { BundleServer } from './bundle-server.js';
+
+/** What Node itself takes as data: with so much beside its heap of 128 it ran code that kept 110 (measured). */
+const NODE_RESERVED_MB = 64;
+
+/** One program may hold a quarter of all places, so that its callers cannot shut out everybody else's. */
+const SHARE = 4;
+
+/**
+ * Runs MCPB bundles, which were made for one person's machine: one child process for each session, in the strongest
+ * sandbox there is. Off unless `RUNTIME_BUNDLES` says otherwise.
+ */
+export class BundleEngine extends Engine {
+  readonly name = 'bundle';
+  private taken = 0;
+
+  constructor(
+    private readonly env: Env,
+    private readonly sandbox: Sandbox,
+  ) {
+    super();
+  }
+
+  async start(program: Program, context: EngineContext): Promise<Instance> {
+    const why = await this.whyNot();
+    if (why !== null) throw new HostingUnavailableError(why);
+    const folder = join(context.runDir, 'bundle');
+    await mkdir(folder);
+    const manifest = await unpacked(program.file, folder);
+    const told = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
+      context.onTrace({ ref: program.ref, ...trace });
+    let own = 0;
+    const server = new BundleServer({
+      command: (query) => this.command(program, manifest, folder, query, context),
+      limits: context.limits,
+      idleMs: this.env.runtimeIdleMs,
+      place: () => {
+        this.requirePlace(own);
+        own += 1;
+        this.taken += 1;
+        return () => {
+          own -= 1;
+          this.taken -= 1;
+        };
+      },
+      ears: {
+        onLine: (invocationId, line) => told({ invocationId, lines: [line], exceptions: [] }),
+        onFailure: (invocationId, outcome, message) => {
+          const exceptions = [{ at: new Date(), name: 'ServerEnded', message }];
+          told({ invocationId, outcome, lines: [], exceptions });
+        },
+      },
+    });
+    const socket = join(context.runDir, 's');
+    await server.listen(socket);
+    return new BundleInstance(server, socket);
+  }
+
+  override async whyNot(): Promise<string | null> {
+    if (this.env.runtimeBundles === 'off') {
+      return 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
+    }
+    return this.sandbox.whyNot();
+  }
+
+  private async command(
+    program: Program,
+    manifest: BundleManifest,
+    folder: string,
+    query: URLSearchParams,
+    { limits, runDir }: EngineContext,
+  ): Promise<Launch> {
+    const { command, args, env } = commandFor(manifest, folder, query, program.secrets);
+    const isNode = basename(command) === 'node';
+    const file = isNode ? process.execPath : command;
+    const flags = isNode ? [`--max-old-space-size=${limits.memoryMb}`] : [];
+    return this.sandbox.command(file, [...flags, ...args], {
+      ownerId: program.ref.ownerId,
+      runDir,
+      workDir: folder,
+      env: { HOME: folder, TMPDIR: folder, ...env },
+      memoryMb: limits.memoryMb,
+      reservedMb: NODE_RESERVED_MB,
+      withNetwork: this.env.runtimeBundles === 'network',
+    });
+  }
+
+  /** @throws ProgramBusyError */
+  private requirePlace(own: number): void {
+    const { runtimeBundleSessionsMax: max } = this.env;
+    if (this.taken < max && own < Math.max(1, Math.floor(max / SHARE))) return;
+    throw new ProgramBusyError('As many sessions of bundles are open as may be: try again when one has ended.');
+  }
+}
+
+async function unpacked(file: string, folder: string): Promise<BundleManifest> {
+  try {
+    return await unpackBundle(file, folder);
+  } catch (error) {
+    if (error instanceof DomainError) throw new ProgramStartError(error.message, error);
+    throw error;
+  }
+}
+
+/** The processes of one bundle. */
+class BundleInstance implements Instance {
+  readonly pid = null;
+  readonly dispatcher: Pool;
+  readonly exited: Promise<InstanceExit>;
+  private leave: (exit: InstanceExit) => void = () => undefined;
+
+  constructor(
+    private readonly server: BundleServer,
+    private readonly socket: string,
+  ) {
+    // Streams stay open, so there is no bound on connections; the runtime bounds requests.
+    this.dispatcher = new Pool('http://bundle', { socketPath: socket, headersTimeout: 0, bodyTimeout: 0 });
+    this.exited = new Promise((resolve) => (this.leave = resolve));
+  }
+
+  /** It has no event loop of its own: every session is watched apart. */
+  ping(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    const late = setTimeout(() => void this.server.close(true), graceMs);
+    try {
+      await this.server.close(false);
+    } finally {
+      clearTimeout(late);
+    }
+    await this.over();
+  }
+
+  kill(): void {
+    void this.server.close(true).then(() => this.over());
+  }
+
+  private async over(): Promise<void> {
+    await this.dispatcher.destroy();
+    await rm(this.socket, { force: true });
+    this.leave({ reason: 'stopped', detail: '' });
+  }
+}

@@ -1,0 +1,168 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { Logger } from '@nestjs/common';
+import { isObject } from '../../platform/text/json-object.js';
+import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
+import type { Launch } from '../sandbox/sandbox.js';
+import { BundleSession, type SessionEars } from './bundle-session.js';
+
+/** As large as the largest tool call that is taken. */
+const BODY_BYTES_MAX = 16 * 1024 * 1024;
+
+/** How often sessions are asked whether anybody still uses them. */
+const SWEEP_MS_MAX = 5_000;
+
+/** What the server of a bundle needs. */
+export interface BundleServerOptions {
+  /** What to start for a session whose caller sent this query. @throws HostedFailure */
+  command(query: URLSearchParams): Promise<Launch>;
+  limits: { cpuMs: number };
+  /** A session nobody uses for so long ends. */
+  idleMs: number;
+  /** A place for one more session; called back when it is free again. @throws ProgramBusyError */
+  place(): () => void;
+  ears: Omit<SessionEars, 'onEnd'>;
+}
+
+/**
+ * Streamable HTTP (MCP 2025-11-25) on a unix socket in front of a bundle: `initialize` starts a session with a process of
+ * its own, everything else needs one.
+ */
+export class BundleServer {
+  private readonly logger = new Logger('bundles');
+  private readonly sessions = new Map<string, BundleSession>();
+  private readonly server: Server;
+  private readonly sweeper: NodeJS.Timeout;
+  private isClosed = false;
+
+  constructor(private readonly options: BundleServerOptions) {
+    this.server = createServer((request, response) => void this.serve(request, response));
+    this.server.on('clientError', (_error, socket) => socket.destroy());
+    const everyMs = Math.min(SWEEP_MS_MAX, options.idleMs / 2);
+    this.sweeper = setInterval(() => this.sweep(), everyMs).unref();
+  }
+
+  /** Live sessions, each a process. */
+  get size(): number {
+    return this.sessions.size;
+  }
+
+  listen(path: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen(path, () => {
+        this.server.off('error', reject);
+        this.server.on('error', (error) => this.logger.warn({ msg: 'a bundle takes no requests', err: error }));
+        resolve();
+      });
+    });
+  }
+
+  /** Ends every session, in order or now, and resolves when their processes are gone. */
+  async close(now: boolean): Promise<void> {
+    this.isClosed = true;
+    clearInterval(this.sweeper);
+    const sessions = [...this.sessions.values()];
+    for (const session of sessions) {
+      if (now) session.kill();
+      else session.end();
+    }
+    await Promise.all(sessions.map(({ ended }) => ended));
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.on('error', () => request.destroy());
+    try {
+      const id = request.headers['mcp-session-id'];
+      const session = typeof id === 'string' ? this.sessions.get(id) : undefined;
+      if (id !== undefined && !session) return refuse(response, 404, -32001, 'Session not found: initialize anew.');
+      if (request.method !== 'POST') {
+        if (!session) return refuse(response, 405, -32000, 'Only POST opens a session.');
+        return await session.serve(request, response);
+      }
+      const body = await readBody(request);
+      if (session) return await session.serve(request, response, body);
+      if (!isInitialize(body)) return refuse(response, 400, -32000, 'No session: initialize first.');
+      await (await this.open(request)).serve(request, response, body);
+    } catch (error) {
+      this.failed(error, response);
+    }
+  }
+
+  private async open(request: IncomingMessage): Promise<BundleSession> {
+    if (this.isClosed) throw replaced();
+    const query = new URL(request.url ?? '/', 'http://bundle').searchParams;
+    const leave = this.options.place();
+    const launch = await this.options.command(query).catch((error: unknown) => {
+      leave();
+      throw error;
+    });
+    if (this.isClosed) {
+      leave();
+      throw replaced();
+    }
+    const session: BundleSession = new BundleSession(launch, this.options.limits, {
+      ...this.options.ears,
+      onEnd: () => {
+        this.sessions.delete(session.id);
+        leave();
+      },
+    });
+    this.sessions.set(session.id, session);
+    return session;
+  }
+
+  private sweep(): void {
+    const before = Date.now() - this.options.idleMs;
+    for (const session of this.sessions.values()) if (!session.isBusy && session.lastUsed < before) session.end();
+  }
+
+  private failed(error: unknown, response: ServerResponse): void {
+    if (response.headersSent) return void response.destroy();
+    if (error instanceof BodyError) return refuse(response, error.status, -32700, error.message);
+    if (error instanceof HostedFailure) {
+      return refuse(
+        response,
+        error.kind === 'invalid' ? 400 : 503,
+        error.kind === 'invalid' ? -32602 : -32000,
+        error.message,
+      );
+    }
+    this.logger.error({ msg: 'a request to a bundle failed', err: error });
+    refuse(response, 500, -32603, 'The server could not be asked.');
+  }
+}
+
+function replaced(): ProgramBusyError {
+  return new ProgramBusyError('The server is being replaced by a newer version: try again.');
+}
+
+class BodyError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  if (Number(request.headers['content-length'] ?? 0) > BODY_BYTES_MAX)
+    throw new BodyError(413, 'The message is too large.');
+  try {
+    return JSON.parse((await buffer(request)).toString('utf8')) as unknown;
+  } catch {
+    throw new BodyError(400, 'The message is no JSON.');
+  }
+}
+
+function isInitialize(body: unknown): boolean {
+  return isObject(body) && body.method === 'initialize';
+}
+
+function refuse(response: ServerResponse, status: number, code: number, message: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } }));
+}
