@@ -1,5 +1,6 @@
 import type { McpReply } from '../../mcp/channel.js';
 import type { FrontWatch } from '../../mcp/front/asked.js';
+import { memberText } from '../../mcp/json-edit.js';
 import { slice } from '../../mcp/json-text.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
@@ -24,7 +25,7 @@ const RESULT_CHARS_MAX = 64 * 1024;
 /** The requests that carry what a payload is; the others ask what there is. */
 const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
 
-/** Gathers what there is to say of one request. Nothing of what was asked and answered is held unless `keepsPayload`. */
+/** Gathers what there is to say of one request. Nothing of what was asked and answered is kept unless `keepsPayload`. */
 export class InvocationRecord implements FrontWatch {
   readonly invocationId = uuidV7();
   private readonly at = new Date();
@@ -36,6 +37,8 @@ export class InvocationRecord implements FrontWatch {
   private thrownStatus: number | null = null;
   private params: unknown;
   private reply: McpReply | null = null;
+  /** The answer of the tool that was called, as JSON text; null when it failed or no tool was called. */
+  output: { tool: string; result: string } | null = null;
 
   constructor(private readonly keepsPayload = false) {}
 
@@ -48,6 +51,9 @@ export class InvocationRecord implements FrontWatch {
 
   answered(reply: McpReply): void {
     if (this.hasPayload()) this.reply = reply;
+    const { toolName } = this;
+    const output = toolName !== null && reply.result ? slice(reply.text, reply.result) : null;
+    if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
   }
 
   failed(error: Error): void {
@@ -112,6 +118,13 @@ function resultOf({ text, result, error }: McpReply): string | null {
   const json = slice(text, result);
   if (json.length > RESULT_CHARS_MAX) return JSON.stringify(`[result of ${json.length} characters]`);
   return redactedJson(JSON.parse(json), PAYLOAD_BYTES_MAX);
+}
+
+/** Whether a result of `tools/call` shows what the tool answers: not when it failed, and not when it asks for input. */
+function isOutput(result: string): boolean {
+  if (result.includes('"isError"') && memberText(result, 'isError') === 'true') return false;
+  const type = result.includes('"resultType"') ? memberText(result, 'resultType') : undefined;
+  return type === undefined || type === '"complete"';
 }
 
 /** The owner may know where the server runs, which its callers are not told. */

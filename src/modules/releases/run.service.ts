@@ -8,6 +8,7 @@ import { LinkPool } from '../../mcp/link-pool.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
+import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
 import { valuesOf, type RunValues } from './run-input.js';
 import type { RunLink } from './run-link.js';
@@ -39,6 +40,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly runnables: Runnables,
     private readonly links: RunLinks,
     private readonly front: HttpFront,
+    private readonly outputs: ToolOutputsService,
   ) {}
 
   onModuleInit(): void {
@@ -84,6 +86,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     } finally {
       if (record) {
         const { serverId, release } = runnable;
+        const { output } = record;
+        if (output) this.outputs.observe(serverId, output.tool, output.result);
         const url = [this.addresses.run(runnable.slug), ...path.map(encodeURIComponent)].join('/');
         this.invocations.record(
           record.finish({ serverId, releaseId: release.id }, url, {

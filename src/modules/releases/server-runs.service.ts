@@ -3,6 +3,7 @@ import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
+import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord, type Answered } from './invocation-record.js';
 import type { GivenValues, RunFormField } from './releases.types.js';
 import { toRunForm, valuesFor } from './run-input.js';
@@ -30,6 +31,7 @@ export class ServerRunsService {
     private readonly registry: ServersService,
     private readonly addresses: ServerLinksService,
     private readonly invocations: InvocationsService,
+    private readonly outputs: ToolOutputsService,
     private readonly runnables: Runnables,
     private readonly links: RunLinks,
   ) {}
@@ -94,6 +96,8 @@ export class ServerRunsService {
       // What came of the call is its caller's, also while the database is away.
       const known = await this.runnables.byId(serverId).catch(() => null);
       const url = known ? this.addresses.run(known.slug) : '';
+      const { output } = record;
+      if (output) this.outputs.observe(serverId, output.tool, output.result);
       if (known) this.invocations.record(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
     }
   }
