@@ -15,7 +15,7 @@ it('1,000 sessions of clients that vanish leave no process and no memory behind'
     while (left > 0) {
       left -= 1;
       const client = await until(() => bundle.connect(), 'there is a place', 10_000);
-      pids.push(await pidOf(client as NonNullable<typeof client>));
+      pids.push(await pidOf(client));
       if (pids.length === 200) heapAfterWarmUp = heap();
       client?.callTool({ name: 'hold' }, undefined, { signal: AbortSignal.timeout(20) }).catch(() => undefined);
       if (left % 3 > 0) await client?.close();

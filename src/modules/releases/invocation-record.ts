@@ -26,7 +26,7 @@ const RESULT_CHARS_MAX = 64 * 1024;
 /** The requests that carry what a payload is; the others ask what there is. */
 const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
 
-/** Gathers what there is to say of one request. Nothing of what was asked and answered is held unless `keepsPayload`. */
+/** Gathers what there is to say of one request. Nothing of what was asked and answered is kept unless `keepsPayload`. */
 export class InvocationRecord implements FrontWatch {
   readonly invocationId = uuidV7();
   private readonly at = new Date();
@@ -38,7 +38,6 @@ export class InvocationRecord implements FrontWatch {
   private thrownStatus: number | null = null;
   private params: unknown;
   private reply: McpReply | null = null;
-
   /** The answer of the tool that was called, as JSON text; null when it failed or no tool was called. */
   output: { tool: string; result: string } | null = null;
   /** The answer broke off after it had begun. */
