@@ -5,6 +5,7 @@ import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { hostingRuntime } from './requirements/hosting-runtime.js';
+import { hostedEgress } from './requirements/hosted-egress.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
 import { servers } from './requirements/servers.js';
@@ -45,6 +46,7 @@ export const requirementChapters = [
   service,
   uplinks,
   hostingRuntime,
+  hostedEgress,
 ] as const;
 
 /**
@@ -65,6 +67,7 @@ export const requirements = {
   ...service,
   ...uplinks,
   ...hostingRuntime,
+  ...hostedEgress,
 } as const satisfies Record<string, Requirement>;
 
 /** The id of a requirement. A test that cites any other does not compile. */

@@ -629,6 +629,12 @@ describe('the answers of the service', () => {
       await ask(rename, 200, domain, { subdomain: uniqueName('sub') });
       await ask(rename, 400, domain, { subdomain: 'A' });
       await ask(rename, 404, { ...domain, domainId: 'own' }, { subdomain: uniqueName('sub') });
+      const runtime = '/servers/{qualifiedName}/runtime';
+      await ask(`GET ${runtime}`, 200, { qualifiedName });
+      await ask(`GET ${runtime}`, 404, { qualifiedName }, undefined, other);
+      await ask(`PATCH ${runtime}`, 200, { qualifiedName }, { egressAllow: ['*.example.com:8443'], logPayloads: true });
+      await ask(`PATCH ${runtime}`, 400, { qualifiedName }, { egressAllow: ['https://example.com'] });
+      await ask(`PATCH ${runtime}`, 404, { qualifiedName }, {}, other);
       const icon = 'GET /servers/{qualifiedName}/icon';
       const form = (file: Buffer) => formOf({ file });
       await ask(icon, 404, { qualifiedName });

@@ -128,6 +128,7 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
     'PUT /servers/:qualifiedName/verified': { verified: true },
     'PUT /servers/:qualifiedName/secrets': { name: 'SECRET', value: CANARY },
     'PATCH /servers/:qualifiedName': { license: 'MIT' },
+    'PATCH /servers/:qualifiedName/runtime': { logPayloads: true, egressAllow: [CANARY] },
     'PATCH /servers/:qualifiedName/domains/:domainId': { subdomain: server.replace('/', '--') },
     'POST /skills': { namespace, slug: 'review', gitUrl: repositoryOf(namespace) },
     'PUT /skills/:namespace/:slug': { gitUrl: repositoryOf(namespace) },
@@ -213,6 +214,11 @@ async function stateOf({ owner, namespace }: Estate): Promise<unknown> {
     secrets: await rows(
       `SELECT x.* FROM server_secrets x JOIN servers s ON s.id = x.server_id
          JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.id`,
+      namespace,
+    ),
+    runtimes: await rows(
+      `SELECT x.* FROM server_runtime x JOIN servers s ON s.id = x.server_id
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.server_id`,
       namespace,
     ),
     icons: await rows(

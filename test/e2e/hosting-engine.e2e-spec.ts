@@ -237,7 +237,8 @@ describe('a stateful server', () => {
 
   it('has an event stream for each session', async () => {
     const program = await programs.start(server, { isStateful: true });
-    const headers = { ...(await opened(program)), accept: 'text/event-stream' };
+    const session = await opened(program);
+    const headers = { ...session, accept: 'text/event-stream' };
     const { statusCode, body } = await program.dispatcher.request({
       origin: 'http://x',
       path: '/',
@@ -245,7 +246,7 @@ describe('a stateful server', () => {
       headers,
     });
     expect(statusCode).toBe(200);
-    expect(await call(program, 'count', { headers: { 'mcp-session-id': headers['mcp-session-id'] } })).toMatchObject({
+    expect(await call(program, 'count', { headers: session })).toMatchObject({
       count: 1,
     });
     body.on('error', () => undefined).destroy();
@@ -334,6 +335,21 @@ describe('a worker with a fetch handler', () => {
   it('leaves no secret and no code in its folder once it runs', async () => {
     const program = await programs.start(worker('x: () => 1'), { secrets: { API_KEY: 'sesame' } });
     expect((await readdir(program.runDir)).sort()).toEqual(['in', 'log', 'out', 'up']);
+  });
+
+  it('runs in a folder that lies too deep for sockets, and in one its account may not pass to', async () => {
+    const program = await programs.start(worker('x: () => 1'), { isDeep: true });
+    expect((await ask(program, { path: '/x' })).json()).toBe(1);
+    expect(await readdir(program.runDir)).toEqual([]);
+  });
+
+  it('may bring its own class of sessions', async () => {
+    const program = await programs.start(
+      `export class McpSession { constructor(state) { this.state = state; } fetch() { return new Response(this.state.id.toString()); } }
+       export default { fetch: (request, env) => env.MCP_SESSION.get(env.MCP_SESSION.newUniqueId()).fetch('http://x/') };`,
+      { isStateful: true },
+    );
+    expect((await ask(program)).text).toMatch(/^[0-9a-f]{64}$/);
   });
 
   it('keeps requests alive that it wants to finish after the answer', async () => {

@@ -1,11 +1,15 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-/** A key and a certificate it signed itself for 127.0.0.1, valid from yesterday to tomorrow, both as PEM. */
-export function selfSignedCertificate(): { key: string; cert: string } {
+/** A key and a certificate it signed itself for 127.0.0.1 and `names`, valid from yesterday to tomorrow, both as PEM. */
+export function selfSignedCertificate(...names: string[]): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = der(0x30, oid('2a8648ce3d040302'));
   const name = der(0x30, der(0x31, der(0x30, oid('550403'), der(0x0c, Buffer.from('self-signed.test')))));
-  const altNames = der(0x30, der(0x87, Buffer.from([127, 0, 0, 1])));
+  const altNames = der(
+    0x30,
+    der(0x87, Buffer.from([127, 0, 0, 1])),
+    ...names.map((dnsName) => der(0x82, Buffer.from(dnsName))),
+  );
   const extensions = der(0x30, der(0x30, oid('551d11'), der(0x04, altNames)));
   const body = der(
     0x30,

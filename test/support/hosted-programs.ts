@@ -27,6 +27,8 @@ export interface ProgramWishes {
   configSchema?: Record<string, unknown>;
   egressAllow?: string[];
   limits?: Partial<ProgramLimits>;
+  /** Its folder lies too deep for the name of a unix socket. */
+  isDeep?: boolean;
 }
 
 /** A program that runs, and all that was heard of it. */
@@ -37,7 +39,6 @@ export interface HostedProgram extends Instance {
 
 /** Runs modules in real workerd processes, and ends them all. */
 export class HostedPrograms {
-  private readonly folders: string[] = [];
   private readonly running: Instance[] = [];
   private root: Promise<string> | undefined;
 
@@ -46,7 +47,9 @@ export class HostedPrograms {
   /** Starts a module given as its text. */
   async start(module: string, wishes: ProgramWishes = {}): Promise<HostedProgram> {
     const root = await (this.root ??= mkdtemp(path.join(tmpdir(), 'slipway-hosted-')));
-    const runDir = await mkdtemp(path.join(root, 'run-'));
+    const above = wishes.isDeep ? path.join(root, 'd'.repeat(100)) : root;
+    await mkdir(above, { recursive: true });
+    const runDir = await mkdtemp(path.join(above, 'run-'));
     const file = path.join(root, `${path.basename(runDir)}.js`);
     await writeFile(file, module);
     const ownerId = wishes.ownerId ?? crypto.randomUUID();
@@ -76,7 +79,6 @@ export class HostedPrograms {
   async stopAll(): Promise<void> {
     await Promise.all(this.running.map((instance) => instance.stop(2_000)));
     if (this.root) await rm(await this.root, { recursive: true, force: true });
-    for (const folder of this.folders) await rm(folder, { recursive: true, force: true });
   }
 }
 

@@ -1,7 +1,8 @@
-import { createServer, ServerResponse, STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Egress } from '../../platform/egress/egress.js';
+import { detached } from './detached-answer.js';
 import { sendOut } from './http-exchange.js';
 import { OutboundRules, type OutboundKind } from './outbound-rules.js';
 import { OutboundDeniedError, OutboundError, outboundErrorOf } from './outbound.errors.js';
@@ -19,7 +20,7 @@ export interface ProgramProxyOptions {
   told: (line: RefusalLine) => void;
 }
 
-/** How often sockets are looked at that send no request to its end. */
+/** How often, at least, sockets are looked at that send no request to its end. */
 const CHECK_MS = 5_000;
 
 /** Longer than the 5 s that workerd keeps a socket, so that it is the side that closes and loses no request. */
@@ -51,8 +52,8 @@ export class ProgramProxy {
   private readonly lines: RefusalLines;
   /** All sockets of the program, and the far ends of its tunnels. */
   private readonly sockets = new Set<Duplex>();
-  /** Sockets with a request that is not answered yet. */
-  private readonly busy = new WeakSet<Duplex>();
+  /** The last answer on a socket. */
+  private readonly answers = new WeakMap<Duplex, ServerResponse>();
   private isClosed = false;
 
   constructor(
@@ -94,16 +95,20 @@ export class ProgramProxy {
       maxHeaderSize: headerBytes,
       headersTimeout: headersMs,
       requestTimeout: totalMs,
-      connectionsCheckingInterval: CHECK_MS,
+      connectionsCheckingInterval: Math.min(CHECK_MS, headersMs),
       keepAliveTimeout: KEEP_MS,
     });
     server.maxConnections = socketsMax;
     server.on('connection', (socket) => this.keep(socket));
     server.on('drop', () => this.lines.add(`this program has ${socketsMax} connections open, as many as may be.`));
     server.on('clientError', (error, socket) => this.refuseBytes(error, socket));
-    server.on('request', (req, res) => void this.request(req, res));
-    server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => void this.upgrade(req, socket, head));
-    server.on('connect', (req: IncomingMessage, socket: Socket, head: Buffer) => void this.connect(req, socket, head));
+    server.on('request', (req, res) => this.alone(req.socket, () => this.request(req, res)));
+    server.on('upgrade', (req: IncomingMessage, near: Socket, head: Buffer) =>
+      this.alone(near, () => this.upgrade(req, near, head)),
+    );
+    server.on('connect', (req: IncomingMessage, near: Socket, head: Buffer) =>
+      this.alone(near, () => this.connect(req, near, head)),
+    );
     return server;
   }
 
@@ -113,21 +118,19 @@ export class ProgramProxy {
     return socket.on('error', () => undefined).once('close', () => this.sockets.delete(socket));
   }
 
-  /** workerd sends a socket's next request after the answer to the last; a pile of them on one socket would have no bound. */
-  private isPiledUp(socket: Duplex, until: ServerResponse): boolean {
-    if (this.busy.has(socket)) {
-      socket.destroy();
-      return true;
-    }
-    this.busy.add(socket);
-    until.once('close', () => this.busy.delete(socket));
-    return socket.destroyed;
+  /**
+   * Works on one request of a socket at a time. workerd sends the next one after the answer to the last: a pile of them
+   * would have no bound, and one that changes the protocol would meet a socket that is being written to.
+   */
+  private alone(socket: Socket, work: () => Promise<void>): void {
+    if (socket.destroyed || this.answers.get(socket)?.writableEnded === false) socket.destroy();
+    else work().catch(() => socket.destroy());
   }
 
   private async request(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.on('error', () => undefined);
     req.on('error', () => undefined);
-    if (this.isPiledUp(req.socket, res)) return;
+    this.answers.set(req.socket, res);
     await this.answer(req, res, async () => {
       const url = this.target(req, 'http');
       await this.inPlace(() => sendOut(url, req, res, this.egress, this.limits), url.hostname);
@@ -135,7 +138,7 @@ export class ProgramProxy {
   }
 
   private async upgrade(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
-    const res = detached(req, near);
+    const res = await this.detached(req, near);
     await this.answer(req, res, async () => {
       const url = this.target(req, 'http');
       requireWebSocket(req);
@@ -148,7 +151,7 @@ export class ProgramProxy {
   }
 
   private async connect(req: IncomingMessage, near: Socket, head: Buffer): Promise<void> {
-    const res = detached(req, near);
+    const res = await this.detached(req, near);
     await this.answer(req, res, async () => {
       const url = this.target(req, 'tcp');
       await this.inPlace(async () => {
@@ -157,6 +160,13 @@ export class ProgramProxy {
         await this.join(res, near, far, head);
       }, url.hostname);
     });
+  }
+
+  /** The last answer may have been heard before its end was noticed here. */
+  private async detached(req: IncomingMessage, near: Socket): Promise<ServerResponse> {
+    const last = this.answers.get(near);
+    if (last && !last.closed) await new Promise((resolve) => last.once('close', resolve));
+    return detached(req, near);
   }
 
   private join(res: ServerResponse, near: Socket, far: Socket, head: Buffer): Promise<void> {
@@ -210,7 +220,7 @@ export class ProgramProxy {
   private refuseBytes(error: NodeJS.ErrnoException, socket: Duplex): void {
     const [status, message] = this.faultOf(error.code ?? '');
     if (status === 431) this.lines.add(message);
-    if (socket.writable && !this.busy.has(socket)) {
+    if (socket.writable && this.answers.get(socket)?.writableEnded !== false) {
       const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: text/plain`;
       socket.write(`${head}\r\ncontent-length: ${message.length + 1}\r\n\r\n${message}\n`);
     }
@@ -227,16 +237,6 @@ export class ProgramProxy {
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'The request did not end in time.'];
     return [400, 'The request is not sound HTTP.'];
   }
-}
-
-/** An answer on a socket that the server has let go of, which closes after it. */
-function detached(req: IncomingMessage, socket: Socket): ServerResponse {
-  const res = new ServerResponse(req);
-  res.shouldKeepAlive = false;
-  res.on('error', () => undefined);
-  res.on('finish', () => socket.destroySoon());
-  res.assignSocket(socket);
-  return res;
 }
 
 function hostOf(url: string): string {

@@ -70,6 +70,12 @@ describe('walls around hosted code', () => {
     expect(shared).not.toContain('unshare');
   });
 
+  it('are built without each other: a host that cannot end a program with the service still gives it an account', async () => {
+    const walls = await probeWalls(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
+    const command = wrappers(walls, { user: 7, dataBytes: 1, withNetwork: false }).join(' ');
+    expect([walls.level, command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual(['none', true, false]);
+  });
+
   it('use an account space of their own where the service is not root', async () => {
     const walls = await probeWalls(hostWithout(), SOMEBODY);
     const command = wrappers(walls, { user: 7, dataBytes: 1, withNetwork: false }).join(' ');
@@ -83,7 +89,7 @@ describe('walls around hosted code', () => {
     const { level, missing } = await probeWalls();
     expect(['strong', 'limited', 'none']).toContain(level);
     expect(Object.keys(missing)).toHaveLength(4);
-    const odd = await probeWalls((file) => Promise.reject(file));
+    const odd = await probeWalls((file) => Promise.reject(new Error(file)));
     expect(odd.level).toBe('none');
   });
 });

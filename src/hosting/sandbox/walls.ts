@@ -50,7 +50,7 @@ export async function probeWalls(run: Run = runTool, uid = process.getuid?.() ??
     isRoot ? asUser(NOBODY) : 'not root',
     tried('unshare', ['--user', '--map-root-user']),
     tried('unshare', [...(isRoot ? [] : ['--user', '--map-root-user']), ...NAMESPACES]),
-    tried('prlimit', ['--data=1073741824', '--core=0', '--nofile=1024', '--']),
+    tried('prlimit', [...limitsOf(1_073_741_824), '--']),
     tried('setpriv', ['--no-new-privs', '--pdeathsig=KILL']),
     tried('nice', ['-n', '5']),
   ]);
@@ -75,7 +75,7 @@ export function wrappers(
   const priv = [
     ...(isRoot && hasUser ? dropTo(wanted.user) : ['--no-new-privs']),
     ...(needsUserSpace ? ['--bounding-set=-all', '--inh-caps=-all'] : []),
-    '--pdeathsig=KILL',
+    ...(missing['dies-with-service'] === null ? ['--pdeathsig=KILL'] : []),
   ];
   return [
     ...(missing['memory-limit'] === null ? ['prlimit', ...limitsOf(wanted.dataBytes), '--'] : []),

@@ -1,14 +1,15 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { Engine, type EngineContext, type Instance } from '../engine.js';
 import { openEgress } from '../egress/egress-proxy.js';
 import { ProgramStartError } from '../hosting.errors.js';
-import type { Program } from '../hosting.types.js';
+import type { Program, Trace } from '../hosting.types.js';
 import { HeldFiles, Sandbox } from '../sandbox/sandbox.js';
 import { InFlight } from './in-flight.js';
 import { ProgramLog } from './program-log.js';
 import { makeSessionsDir, removeRunFiles, writeRunFiles } from './run-files.js';
+import { trimSessions, watchSessions } from './session-disk.js';
 import { socketFolder, type SocketFolder } from './socket-folder.js';
 import { openTraceSink } from './trace-sink.js';
 import { FILES, SOCKETS } from './workerd-config.js';
@@ -25,6 +26,7 @@ const FIRST_HELD = 4;
 @Injectable()
 export class WorkerdEngine extends Engine {
   readonly name = 'worker';
+  private readonly logger = new Logger('hosting');
 
   constructor(private readonly sandbox: Sandbox) {
     super();
@@ -36,7 +38,7 @@ export class WorkerdEngine extends Engine {
 
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const inFlight = new InFlight();
-    const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => context.onTrace(trace));
+    const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => this.tell(context, trace));
     const opened: (() => Promise<void>)[] = [async () => log.close()];
     const cleanUp = async () => {
       for (const close of opened.splice(0).reverse()) await close();
@@ -51,18 +53,33 @@ export class WorkerdEngine extends Engine {
         told: (line) => log.add(line),
       });
       opened.push(() => egress.close());
-      const process = await this.launch(program, context, sockets, log);
-      return new WorkerdInstance(process, inFlight, sockets.path, cleanUp);
+      const stateDir = program.ref.isStateful ? await makeSessionsDir(context.stateDir) : null;
+      const process = await this.launch(program, context, { sockets, stateDir }, log);
+      const instance = new WorkerdInstance(process, inFlight, sockets.path, cleanUp);
+      if (stateDir !== null) {
+        const stop = watchSessions(stateDir, () => instance.end(TOO_MUCH_DISK));
+        opened.push(async () => stop());
+      }
+      return instance;
     } catch (error) {
       await cleanUp();
       throw error;
     }
   }
 
+  /** Whoever hears must not throw; one that does would end this process, and all programs with it. */
+  private tell(context: EngineContext, trace: Trace): void {
+    try {
+      context.onTrace(trace);
+    } catch (error) {
+      this.logger.error({ msg: 'what a program said was lost', err: error });
+    }
+  }
+
   private async launch(
     program: Program,
     context: EngineContext,
-    sockets: SocketFolder,
+    { sockets, stateDir }: { sockets: SocketFolder; stateDir: string | null },
     log: ProgramLog,
   ): Promise<WorkerdProcess> {
     const { runDir, limits } = context;
@@ -70,7 +87,7 @@ export class WorkerdEngine extends Engine {
     try {
       const workerd = await held.hold(workerdPath());
       const config = path.join(await held.hold(runDir), FILES.config);
-      const stateDir = program.ref.isStateful ? await makeSessionsDir(context.stateDir) : null;
+      if (stateDir !== null) await trimSessions(stateDir);
       const state = stateDir === null ? null : await held.hold(stateDir);
       await writeRunFiles(program, context, { sockets: sockets.fromRunDir, state });
       const launch = await this.sandbox.command(workerd, ['serve', '--control-fd=3', config], {
@@ -89,6 +106,8 @@ export class WorkerdEngine extends Engine {
     }
   }
 }
+
+const TOO_MUCH_DISK = 'Its sessions took more disk than they may (1 GB, or 40,000 files): the oldest are removed.';
 
 /** Where the package keeps its binary. @throws Error when it is not installed for this platform */
 function workerdPath(): string {

@@ -16,6 +16,7 @@ export class WorkerdInstance implements Instance {
   private readonly requests: Pool;
   private readonly health: Pool;
   private isAsked = false;
+  private why: string | null = null;
 
   /** @param cleanUp what is to be closed when the process is gone; must not reject */
   constructor(
@@ -28,7 +29,7 @@ export class WorkerdInstance implements Instance {
     this.requests = pool(path.join(sockets, SOCKETS.requests));
     this.health = pool(path.join(sockets, SOCKETS.health));
     this.dispatcher = inFlight.watch(this.requests);
-    this.exited = this.end(cleanUp);
+    this.exited = this.over(cleanUp);
   }
 
   async ping(timeoutMs: number): Promise<void> {
@@ -49,11 +50,17 @@ export class WorkerdInstance implements Instance {
     this.process.signal('SIGKILL');
   }
 
-  private async end(cleanUp: () => Promise<void>): Promise<InstanceExit> {
+  /** Ends it now, for a reason its author is told. */
+  end(reason: string): void {
+    this.why ??= reason;
+    this.process.signal('SIGKILL');
+  }
+
+  private async over(cleanUp: () => Promise<void>): Promise<InstanceExit> {
     const end = await this.process.ended;
     await Promise.all([this.requests.destroy(), this.health.destroy()]);
     await cleanUp();
-    return exitOf(end, this.isAsked);
+    return this.why === null ? exitOf(end, this.isAsked) : { reason: 'crashed', detail: this.why };
   }
 }
 

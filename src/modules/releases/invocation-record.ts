@@ -1,7 +1,11 @@
+import type { McpReply } from '../../mcp/channel.js';
 import type { FrontWatch } from '../../mcp/front/asked.js';
+import { slice } from '../../mcp/json-text.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
+import { redactedJson } from '../../platform/telemetry/redact-payload.js';
+import { isObject } from '../../platform/text/json-object.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import type { Invocation, InvocationException, InvocationOutcome } from '../logs/invocation.types.js';
 
@@ -11,7 +15,16 @@ export interface Answered {
   status: number;
 }
 
-/** Gathers what there is to say of one request. */
+/** What is kept of arguments, and of a result, as JSON text. */
+const PAYLOAD_BYTES_MAX = 16 * 1024;
+
+/** A longer answer is not read again to be kept. */
+const RESULT_CHARS_MAX = 64 * 1024;
+
+/** The requests that carry what a payload is; the others ask what there is. */
+const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
+
+/** Gathers what there is to say of one request. Nothing of what was asked and answered is held unless `keepsPayload`. */
 export class InvocationRecord implements FrontWatch {
   readonly invocationId = uuidV7();
   private readonly at = new Date();
@@ -21,11 +34,20 @@ export class InvocationRecord implements FrontWatch {
   private failure: Error | null = null;
   /** Set when the request is not answered by the front, but by whoever catches what it threw. */
   private thrownStatus: number | null = null;
+  private params: unknown;
+  private reply: McpReply | null = null;
+
+  constructor(private readonly keepsPayload = false) {}
 
   asked(method: string, params: unknown): void {
     this.rpcMethod = method;
     const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
     this.toolName = typeof name === 'string' ? name : null;
+    if (this.hasPayload()) this.params = params;
+  }
+
+  answered(reply: McpReply): void {
+    if (this.hasPayload()) this.reply = reply;
   }
 
   failed(error: Error): void {
@@ -58,7 +80,14 @@ export class InvocationRecord implements FrontWatch {
       wallMs: Math.round(performance.now() - this.startedAt),
       lines: [],
       exceptions: failure ? [{ at: new Date(), ...failure }] : [],
+      ...(this.hasPayload() && {
+        payload: { arguments: argumentsOf(this.params), result: this.reply && resultOf(this.reply) },
+      }),
     };
+  }
+
+  private hasPayload(): boolean {
+    return this.keepsPayload && WITH_PAYLOAD.has(this.rpcMethod ?? '');
   }
 
   private outcome(): InvocationOutcome {
@@ -67,6 +96,22 @@ export class InvocationRecord implements FrontWatch {
     if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
     return this.rpcMethod === null ? 'denied' : 'ok';
   }
+}
+
+/** Of a tool or prompt its arguments; otherwise all that was asked with. */
+function argumentsOf(params: unknown): string | null {
+  if (!isObject(params)) return null;
+  const { name: _name, _meta, ...rest } = params;
+  return redactedJson('name' in params ? params.arguments : rest, PAYLOAD_BYTES_MAX);
+}
+
+/** Of an error what it says, as `{"error": …}`. */
+function resultOf({ text, result, error }: McpReply): string | null {
+  if (error) return redactedJson({ error }, PAYLOAD_BYTES_MAX);
+  if (!result) return null;
+  const json = slice(text, result);
+  if (json.length > RESULT_CHARS_MAX) return JSON.stringify(`[result of ${json.length} characters]`);
+  return redactedJson(JSON.parse(json), PAYLOAD_BYTES_MAX);
 }
 
 /** The owner may know where the server runs, which its callers are not told. */

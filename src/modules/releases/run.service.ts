@@ -68,7 +68,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   ): Promise<void> {
     let runnable = await find();
     const isPost = request.method === 'POST';
-    const record = isPost ? new InvocationRecord() : undefined;
+    const record = isPost ? new InvocationRecord(runnable.logPayloads) : undefined;
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);

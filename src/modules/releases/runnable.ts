@@ -15,14 +15,16 @@ export interface Runnable {
   /** Its qualified name. */
   name: string;
   slug: string;
+  /** Arguments and results are recorded too. */
+  logPayloads: boolean;
   /** The current release, or a sentence that says why it cannot be called. */
   release: RunnableRelease | { id: string | null; reason: string };
 }
 
 /** What calls need of a server, worked out once for many of them. */
-export function toRunnable({ id, namespace, name, slug, current }: RunnableServer): Runnable {
+export function toRunnable({ id, namespace, name, slug, logPayloads, current }: RunnableServer): Runnable {
   const qualifiedName = name === '' ? namespace : `${namespace}/${name}`;
-  return { serverId: id, name: qualifiedName, slug, release: releaseOf(qualifiedName, current) };
+  return { serverId: id, name: qualifiedName, slug, logPayloads, release: releaseOf(qualifiedName, current) };
 }
 
 function releaseOf(name: string, current: RunnableServer['current']): Runnable['release'] {

@@ -80,10 +80,13 @@ export class ServerRunsService {
   /** Counts and records a call that came by a connection. */
   private async watched(serverId: string, call: McpCall, work: () => Promise<McpReply>): Promise<McpReply> {
     this.registry.countUse(serverId);
-    const record = new InvocationRecord();
+    const asked = await this.runnables.byId(serverId).catch(() => null);
+    const record = new InvocationRecord(asked?.logPayloads);
     record.asked(call.method, call.params === undefined ? undefined : JSON.parse(call.params));
     try {
-      return await work();
+      const reply = await work();
+      record.answered(reply);
+      return reply;
     } catch (error) {
       record.threw(error);
       throw error;

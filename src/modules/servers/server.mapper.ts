@@ -10,6 +10,8 @@ import type {
   ToolSummaryDto,
 } from './server.dto.js';
 import type { Server } from './server.entity.js';
+import type { ServerRuntimeDto } from './server-runtime.dto.js';
+import type { ServerRuntime } from './server-runtime.entity.js';
 import type { ServerSummaryDto } from './server-search.dto.js';
 import type { ServerDomainDto } from './server-settings.dto.js';
 import type { IconOrigin, ServerLinksService } from './server-links.service.js';
@@ -154,4 +156,9 @@ export function toDomainDto(server: Server, links: ServerLinksService): ServerDo
     createdAt: server.createdAt.toISOString(),
     updatedAt: (server.slugChangedAt ?? server.createdAt).toISOString(),
   };
+}
+
+/** Null: nothing was said, so the defaults hold. */
+export function toServerRuntimeDto(row: ServerRuntime | null): ServerRuntimeDto {
+  return { egressAllow: row?.egressAllow ?? null, logPayloads: row?.logPayloads ?? false };
 }

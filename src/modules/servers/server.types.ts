@@ -41,12 +41,14 @@ export interface ServerRef {
 
 /** What the run endpoint must know of a server. */
 export interface RunnableServer extends ServerRef {
+  /** Its owner wants arguments and results in the runtime logs. */
+  logPayloads: boolean;
   /** Null without a successful release. */
   current: Pick<ServerSnapshot, 'releaseId' | 'type' | 'upstreamUrl' | 'configSchema'> | null;
 }
 
 /**
- * Told to every process when what a run endpoint must know of a server changed: `{id, slug}`. After a rename it is told
+ * Told to every process when what a run endpoint or its code must know of a server changed: `{id, slug}`. After a rename it is told
  * of the old slug too.
  */
 export const SERVER_CHANGED_TOPIC = 'servers.changed';

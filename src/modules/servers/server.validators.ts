@@ -1,5 +1,6 @@
 import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
+import { parseHostPattern } from '../../platform/egress/host-patterns.js';
 
 /** With percent-encoding: that is how a repository's owner and name are kept, and an index holds them. */
 const URL_CHARS_MAX = 2048;
@@ -30,6 +31,23 @@ export function IsWebUrl(): PropertyDecorator {
       validator: {
         validate: (value) => faultOf(value) === null,
         defaultMessage: (args) => `${args?.property} ${faultOf(args?.value)}`,
+      },
+    });
+  };
+}
+
+/** A list of hosts that code may reach: `api.example.com`, `*.example.com`, an address, each with or without a port. */
+export function IsHostPattern(): PropertyDecorator {
+  return (target, property) => {
+    registerDecorator({
+      name: 'isHostPattern',
+      target: target.constructor,
+      propertyName: String(property),
+      options: { each: true },
+      validator: {
+        validate: (value) => typeof value === 'string' && parseHostPattern(value) !== null,
+        defaultMessage: (args) =>
+          `each of ${args?.property} must be a host such as api.example.com, *.example.com or db.example.com:5432`,
       },
     });
   };

@@ -5,6 +5,9 @@ import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { ServerDetailsService } from './server-details.service.js';
 import { ServerDomainsController } from './server-domains.controller.js';
 import { ServerIconsController } from './server-icons.controller.js';
+import { ServerRuntimeController } from './server-runtime.controller.js';
+import { ServerRuntime } from './server-runtime.entity.js';
+import { ServerRuntimeService } from './server-runtime.service.js';
 import { ServerSearchController } from './server-search.controller.js';
 import { ServerSearchService } from './server-search.service.js';
 import { ServerSecret } from './server-secret.entity.js';
@@ -18,13 +21,14 @@ import { ServersService } from './servers.service.js';
 
 /** The registry. */
 @Module({
-  imports: [ServersCoreModule, TypeOrmModule.forFeature([ServerSecret]), AuthModule, NamespacesModule],
+  imports: [ServersCoreModule, TypeOrmModule.forFeature([ServerSecret, ServerRuntime]), AuthModule, NamespacesModule],
   controllers: [
     ServerSearchController,
     ServersController,
     ServerIconsController,
     ServerSecretsController,
     ServerDomainsController,
+    ServerRuntimeController,
   ],
   providers: [
     ServersService,
@@ -32,8 +36,9 @@ import { ServersService } from './servers.service.js';
     ServerSearchService,
     ServerSettingsService,
     ServerSecretsService,
+    ServerRuntimeService,
     ServerUses,
   ],
-  exports: [ServersCoreModule, ServersService, ServerSecretsService],
+  exports: [ServersCoreModule, ServersService, ServerSecretsService, ServerRuntimeService],
 })
 export class ServersModule {}

@@ -99,10 +99,12 @@ export class ServersService {
     // Only these members: the whole snapshot of a large server has megabytes.
     const [server] = await this.servers.query<RunnableServer[]>(
       `SELECT s.id, s.namespace_id AS "namespaceId", n.name AS namespace, s.name, s.slug,
+              coalesce(r.log_payloads, false) AS "logPayloads",
               CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
                 'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
                 'upstreamUrl', s.snapshot -> 'upstreamUrl', 'configSchema', s.snapshot -> 'configSchema') END AS current
-         FROM servers s JOIN namespaces n ON n.id = s.namespace_id WHERE ${'slug' in by ? 's.slug' : 's.id'} = $1`,
+         FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+         LEFT JOIN server_runtime r ON r.server_id = s.id WHERE ${'slug' in by ? 's.slug' : 's.id'} = $1`,
       ['slug' in by ? by.slug : by.id],
     );
     return server ?? null;
@@ -113,7 +115,7 @@ export class ServersService {
     this.uses.count(serverId, uses);
   }
 
-  /** Tells every process that a server's slug or secrets are others now; a new current release is told by who publishes. */
+  /** Tells every process that a server's slug, secrets or runtime settings are others now; a new current release is told by who publishes. */
   announceChange({ id, slug }: ServerChange): void {
     this.relay.publish(SERVER_CHANGED_TOPIC, { id, slug });
   }

@@ -24,7 +24,7 @@ export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set(
 /** Words that follow a server in a path, so they cannot be a server's name: `/servers/acme/logs` is the log of `acme`. */
 export const SERVER_SUBRESOURCES: ReadonlySet<string> = new Set(
   (
-    'releases deployments logs icon secrets domains download transfer experimental changes repo metrics stats ' +
+    'releases deployments logs icon secrets domains download transfer experimental changes runtime repo metrics stats ' +
     'invocations tools resources prompts versions verified'
   ).split(' '),
 );

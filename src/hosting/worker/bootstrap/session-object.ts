@@ -85,7 +85,7 @@ export class McpSessionObject {
     try {
       return await this.resume(opening, accessToken);
     } catch (error) {
-      this.state.waitUntil(Promise.reject(error as Error));
+      this.state.waitUntil(Promise.reject(error));
       return undefined;
     }
   }

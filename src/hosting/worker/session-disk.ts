@@ -1,0 +1,96 @@
+import { lstat, opendir, rm } from 'node:fs/promises';
+import path from 'node:path';
+
+/** What the sessions of one owner may take on disk. */
+export interface DiskLimits {
+  bytes: number;
+  /** A session has three files. */
+  files: number;
+}
+
+/** 1 GiB, in at most about 13,000 sessions: a tenant whose code fills the disk ends itself, and nobody else. */
+export const DISK_LIMITS: DiskLimits = { bytes: 1_073_741_824, files: 40_000 };
+
+/** How often the disk is looked at; one that takes long to look at, a hundredth of the time. */
+const LOOK_MS = 30_000;
+const LOOK_SHARE = 100;
+
+/** What is left at a start that found too much. */
+const TRIMMED_TO = 0.5;
+
+interface Stored {
+  file: string;
+  bytes: number;
+  usedAt: number;
+}
+
+/** The files of sessions, and whether they are more than may be; it stops counting there. */
+async function look(folder: string, limits: DiskLimits): Promise<{ stored: Stored[]; isTooMuch: boolean }> {
+  const stored: Stored[] = [];
+  let bytes = 0;
+  for await (const entry of await opendir(folder, { recursive: true })) {
+    if (!entry.isFile()) continue;
+    const file = path.join(entry.parentPath, entry.name);
+    const found = await lstat(file).catch(() => null);
+    if (!found) continue;
+    stored.push({ file, bytes: found.blocks * 512, usedAt: found.mtimeMs });
+    bytes += found.blocks * 512;
+    if (bytes > limits.bytes) return { stored, isTooMuch: true };
+    if (stored.length > limits.files) return { stored, isTooMuch: true };
+  }
+  return { stored, isTooMuch: false };
+}
+
+/**
+ * Makes room at a start that finds too much: the sessions that were used longest ago go, until half of what may be is
+ * left. Their clients are answered 404 and open new ones. Only while no process uses the folder.
+ */
+export async function trimSessions(folder: string, limits = DISK_LIMITS): Promise<void> {
+  if (!(await look(folder, limits)).isTooMuch) return;
+  const { stored } = await look(folder, { bytes: Infinity, files: Infinity });
+  const sessions = new Map<string, { files: string[]; bytes: number; usedAt: number }>();
+  for (const { file, bytes, usedAt } of stored) {
+    const name = /^(.*[0-9a-f]{64})\.sqlite/.exec(file)?.[1];
+    if (name === undefined) continue;
+    const session = sessions.get(name) ?? { files: [], bytes: 0, usedAt: 0 };
+    session.files.push(file);
+    session.bytes += bytes;
+    session.usedAt = Math.max(session.usedAt, usedAt);
+    sessions.set(name, session);
+  }
+  let left = { bytes: limits.bytes * TRIMMED_TO, files: limits.files * TRIMMED_TO };
+  for (const { files, bytes } of [...sessions.values()].sort((one, other) => other.usedAt - one.usedAt)) {
+    left = { bytes: left.bytes - bytes, files: left.files - files.length };
+    if (left.bytes < 0 || left.files < 0) for (const file of files) await rm(file, { force: true });
+  }
+}
+
+/** Looks at the disk while a program runs; `onTooMuch` is called once. Returns what ends the watch. */
+export function watchSessions(
+  folder: string,
+  onTooMuch: () => void,
+  { limits = DISK_LIMITS, everyMs = LOOK_MS } = {},
+): () => void {
+  let timer: NodeJS.Timeout;
+  let isOver = false;
+  const next = (ms: number) => {
+    timer = setTimeout(() => void check(), ms);
+    timer.unref();
+  };
+  const check = async () => {
+    const began = performance.now();
+    // A folder that cannot be read now is looked at again.
+    const isTooMuch = await look(folder, limits).then(
+      (found) => found.isTooMuch,
+      () => false,
+    );
+    if (isOver) return;
+    if (isTooMuch) return onTooMuch();
+    next(Math.max(everyMs, (performance.now() - began) * LOOK_SHARE));
+  };
+  next(everyMs);
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}

@@ -1,0 +1,120 @@
+import { isObject } from '../text/json-object.js';
+import { redact } from './redact.js';
+
+/** What stands for what was blanked. */
+const BLANK = '[redacted]';
+
+/** Deeper nesting than this is left out. */
+const DEPTH_MAX = 32;
+
+/** A longer text is left out whole: to cut it first could cut a secret so that nobody knows it for one. */
+const TEXT_CHARS_MAX = 64 * 1024;
+
+/** What is looked at of one value in all; the rest is left out. */
+const LOOKED_AT_MAX = 128 * 1024;
+
+/** Members with such a word in their name are blanked, whatever they hold: `apiKey` is the words "api" and "key". */
+const SECRET_WORDS = new RegExp(
+  '(^| )(' +
+    'passwords?|passwd|passphrase|passcode|pwd|secrets?|token|credentials?|authorization|auth|bearer|jwt|cookies?|otp|pin|' +
+    'cvv|cvc|ssn|apikey|api keys?|(private|access|secret|signing|encryption|auth|client|service|account|shared) keys?|' +
+    'session id|signature|connection string|card number' +
+    ')( |$)',
+);
+
+const VALUES: readonly RegExp[] = [
+  /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?/g,
+  // A JWT, signed or sealed.
+  /\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,4}/g,
+  // Keys that say whose they are: OpenAI and Stripe, GitHub, GitLab, Slack, AWS, Google, npm, Hugging Face, SendGrid, …
+  /\b(?:sk|pk|rk|whsec)[-_][A-Za-z0-9_-]{16,}/g,
+  /\b(?:gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|npm_|hf_|dop_v1_|shp[a-z]{2}_|lin_api_|ntn_|sm_)[A-Za-z0-9_-]{10,}/g,
+  /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g,
+  /\bAIza[A-Za-z0-9_-]{30,}/g,
+  /\bya29\.[A-Za-z0-9_-]{20,}/g,
+  /\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}/g,
+];
+
+/** Named in running text or in a query: `password: x`, `&api_key=x`. */
+const NAMED =
+  /((?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|signature)["']?\s{0,4}[=:]\s{0,4}["']?)(?!\[redacted\])[^\s"'&,;]+/gi;
+
+/** Long, and of all three kinds of characters: no word, no UUID, no hash in hexadecimal. */
+const LONG_RUN = /[A-Za-z0-9+/_=-]{40,}/g;
+
+/**
+ * JSON text of a value, without what looks like a secret by its name or by itself, cut to `bytesMax` bytes. A guess, which
+ * blanks too much rather than too little; it cannot know a secret that looks like a word. Work is bounded too, whatever
+ * the value: what is beyond 128 K characters, or nested deeper than 32, is left out. Null for undefined.
+ */
+export function redactedJson(value: unknown, bytesMax: number): string | null {
+  if (value === undefined) return null;
+  return cut(JSON.stringify(new Redaction().of(value, 0)), bytesMax);
+}
+
+class Redaction {
+  private left = LOOKED_AT_MAX;
+
+  of(value: unknown, depth: number): unknown {
+    if (typeof value === 'string') return this.text(value);
+    if (typeof value !== 'object' || value === null) return value;
+    if (depth >= DEPTH_MAX) return '[nested too deep]';
+    if (Array.isArray(value)) return this.array(value, depth);
+    return isObject(value) ? this.object(value, depth) : null;
+  }
+
+  private array(items: unknown[], depth: number): unknown[] {
+    const kept: unknown[] = [];
+    for (const item of items) {
+      if (this.isSpent(2)) break;
+      kept.push(this.of(item, depth + 1));
+    }
+    return kept;
+  }
+
+  private object(members: Record<string, unknown>, depth: number): Record<string, unknown> {
+    const kept = Object.create(null) as Record<string, unknown>;
+    for (const name in members) {
+      if (this.isSpent(2)) break;
+      const value = members[name];
+      const isSecret = value !== null && typeof value !== 'boolean' && isSecretName(name);
+      kept[this.text(name)] = isSecret ? BLANK : this.of(value, depth + 1);
+    }
+    return kept;
+  }
+
+  private text(text: string): string {
+    if (text.length > TEXT_CHARS_MAX || this.isSpent(text.length)) return `[text of ${text.length} characters]`;
+    return redactText(text);
+  }
+
+  private isSpent(by: number): boolean {
+    if (this.left < by) return true;
+    this.left -= by;
+    return false;
+  }
+}
+
+function redactText(text: string): string {
+  const named = VALUES.reduce((rest, pattern) => rest.replace(pattern, BLANK), redact(text)).replace(
+    NAMED,
+    `$1${BLANK}`,
+  );
+  return named.replace(LONG_RUN, (run) => (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run) ? BLANK : run));
+}
+
+function isSecretName(name: string): boolean {
+  if (name.length > 200) return false;
+  const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[^A-Za-z\d]+/g, ' ');
+  return SECRET_WORDS.test(words.trim().toLowerCase());
+}
+
+/** Ends with `…` when something is missing. */
+function cut(text: string, bytesMax: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= bytesMax) return text;
+  return `${bytes
+    .subarray(0, bytesMax - 3)
+    .toString()
+    .replace(/\uFFFD+$/, '')}…`;
+}
