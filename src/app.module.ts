@@ -6,13 +6,18 @@ import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
+import { ConnectionsHostModule } from './modules/connections/connections.host.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
 import { CredentialsModule } from './modules/credentials/credentials.module.js';
+import { LogsWorkerModule } from './modules/logs/logs.worker.module.js';
+import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
+import { ReleasesHostModule } from './modules/releases/releases.host.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
 import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
 import { SkillsModule } from './modules/skills/skills.module.js';
+import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js';
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
@@ -39,13 +44,18 @@ const api = [
   NamespacesModule,
   ServersModule,
   CredentialsModule,
+  LogsModule,
+  ToolSchemasModule,
   ReleasesModule,
   ConnectionsModule,
   SkillsModule,
 ];
 
 /** What `worker` processes run. */
-const worker = [ReleasesWorkerModule, AuthWorkerModule];
+const worker = [ReleasesWorkerModule, AuthWorkerModule, LogsWorkerModule];
+
+/** What `host` processes need to run hosted code. */
+const host = [ReleasesHostModule, ConnectionsHostModule];
 
 /** One line per module; the roles of the process say which are loaded. */
 @Module({})
@@ -59,6 +69,7 @@ export class AppModule {
         ...platform,
         ...(env.roles.includes('api') ? api : []),
         ...(env.roles.includes('worker') ? worker : []),
+        ...(env.roles.includes('host') ? host : []),
       ],
     };
   }

@@ -4,10 +4,13 @@ import { credentials } from './requirements/credentials.js';
 import { connectionSetup } from './requirements/connection-setup.js';
 import { connectEndpoints } from './requirements/endpoints-connect.js';
 import { registryEndpoints } from './requirements/endpoints-registry.js';
-import { hostingRuntime } from './requirements/hosting-runtime.js';
+import { hostingHosts } from './requirements/hosting-hosts.js';
+import { logIngestion } from './requirements/log-ingestion.js';
 import { hostedEgress } from './requirements/hosted-egress.js';
+import { hostingRuntime } from './requirements/hosting-runtime.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
+import { runtimeLogs } from './requirements/runtime-logs.js';
 import { servers } from './requirements/servers.js';
 import { service } from './requirements/service.js';
 import { states } from './requirements/states.js';
@@ -42,11 +45,14 @@ export const requirementChapters = [
   access,
   credentials,
   connectionSetup,
+  logIngestion,
+  runtimeLogs,
   servers,
   service,
   uplinks,
-  hostingRuntime,
+  hostingHosts,
   hostedEgress,
+  hostingRuntime,
 ] as const;
 
 /**
@@ -63,11 +69,14 @@ export const requirements = {
   ...access,
   ...credentials,
   ...connectionSetup,
+  ...logIngestion,
+  ...runtimeLogs,
   ...servers,
   ...service,
   ...uplinks,
-  ...hostingRuntime,
+  ...hostingHosts,
   ...hostedEgress,
+  ...hostingRuntime,
 } as const satisfies Record<string, Requirement>;
 
 /** The id of a requirement. A test that cites any other does not compile. */

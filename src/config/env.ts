@@ -345,6 +345,17 @@ export class Env {
   @Setting('RUNTIME_IDLE_MS', integer(100, 86_400_000), '300000', 'Hosted code nobody calls for so long is stopped.')
   readonly runtimeIdleMs: number;
 
+  @Setting('LOG_RETENTION_DAYS', integer(1, 3_650), '14', 'Days the runtime logs of servers are kept.')
+  readonly logRetentionDays: number;
+
+  @Setting(
+    'LOG_RETENTION_GB',
+    integer(1, 100_000),
+    '10',
+    'Size at which the oldest days of these logs go earlier. The current day always stays.',
+  )
+  readonly logRetentionGb: number;
+
   @Setting(
     'RUNTIME_WITHOUT',
     listOf(oneOf<Wall>(...WALLS)),
@@ -353,6 +364,14 @@ export class Env {
       'While one is missing and not named here, uploads of code are refused.',
   )
   readonly runtimeWithout: Wall[] | null;
+
+  @Setting(
+    'RUNTIME_LEASE_MS',
+    integer(600, 600_000),
+    '15000',
+    'After this long without a sign of life of its process, hosted code that keeps sessions is started in another one.',
+  )
+  readonly runtimeLeaseMs: number;
 
   @Setting(
     'LOG_LEVEL',

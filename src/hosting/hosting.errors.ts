@@ -16,6 +16,21 @@ export class HostingUnavailableError extends HostedFailure {
   override readonly mayHaveRun = false;
 }
 
+/** The host that has the program does not take requests now; it or another one does in a moment. */
+export class HostAwayError extends HostedFailure {
+  readonly kind = 'unavailable';
+  readonly code = 'hosting_unavailable';
+  readonly outcome = 'exception';
+  override readonly mayHaveRun = false;
+
+  constructor(
+    message: string,
+    override readonly retryAfterSeconds: number,
+  ) {
+    super(message);
+  }
+}
+
 /** The program does not start; the message holds what it said. */
 export class ProgramStartError extends HostedFailure {
   readonly kind = 'upstream';
@@ -66,4 +81,13 @@ export class ProgramCrashedError extends HostedFailure {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
   readonly outcome = 'exception';
+}
+
+/** What a hosted program failed of, behind whatever its caller heard; null for any other failure. */
+export function hostedFailureIn(error: unknown): HostedFailure | null {
+  for (let one = error, hops = 0; one instanceof Error && hops < 4; hops += 1) {
+    if (one instanceof HostedFailure) return one;
+    one = (one as { detail?: unknown }).detail;
+  }
+  return null;
 }

@@ -1,28 +1,43 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import type { Env } from '../config/env.js';
-import { HostingAbsent } from './hosting-absent.js';
-import { Hosting } from './hosting.js';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { Env } from '../config/env.js';
+import { DataFolder } from './cluster/data-folder.js';
+import { HopSender } from './cluster/hop-sender.js';
+import { HostChoice } from './cluster/host-choice.js';
+import { HostDirectory } from './cluster/host-directory.js';
+import { HostLease } from './cluster/host-lease.js';
+import { HostingHost } from './cluster/hosting-host.entity.js';
+import { HostingPlacement } from './cluster/hosting-placement.entity.js';
+import { InternalHostingController } from './cluster/internal-hosting.controller.js';
+import { PlacedHosting } from './cluster/placed-hosting.js';
+import { Placements } from './cluster/placements.js';
+import { Hosting, LocalHosting } from './hosting.js';
 import { Programs } from './programs.js';
 import { ENGINES, Runtime } from './runtime/runtime.js';
 import { Sandbox } from './sandbox/sandbox.js';
 import { WorkerdEngine } from './worker/workerd-engine.js';
 
+const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new Sandbox(env) };
+
 const engines = {
   provide: ENGINES,
   inject: [Sandbox],
-  useFactory: (sandbox: Sandbox) => [new WorkerdEngine(sandbox)],
+  useFactory: (walls: Sandbox) => [new WorkerdEngine(walls)],
 };
 
-/** Running code that was uploaded: in processes with the role `host`. */
+/** The way to programs from every process, and running them in those with the role `host`. */
 @Module({})
 export class HostingModule {
   static forRoot(env: Env): DynamicModule {
-    const here = [Runtime, Sandbox, engines, { provide: Hosting, useExisting: Runtime }];
-    const elsewhere = [{ provide: Hosting, useClass: HostingAbsent }];
+    const isHost = env.roles.includes('host');
+    const placing = [DataFolder, HostLease, HostDirectory, Placements, HostChoice, HopSender, PlacedHosting];
+    const running = [Runtime, sandbox, engines, { provide: LocalHosting, useExisting: Runtime }];
     return {
       module: HostingModule,
       global: true,
-      providers: [Programs, ...(env.roles.includes('host') ? here : elsewhere)],
+      imports: [TypeOrmModule.forFeature([HostingHost, HostingPlacement])],
+      controllers: isHost ? [InternalHostingController] : [],
+      providers: [Programs, ...placing, { provide: Hosting, useExisting: PlacedHosting }, ...(isHost ? running : [])],
       exports: [Programs, Hosting],
     };
   }

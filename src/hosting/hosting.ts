@@ -26,3 +26,16 @@ export abstract class Hosting implements HostingState {
   /** Another version of this owner is current: older ones end when their requests have. Never rejects. */
   abstract current(ref: ProgramRef): Promise<void>;
 }
+
+/** Programs of this very process. Who calls what runs elsewhere goes through {@link Hosting}. */
+export abstract class LocalHosting extends Hosting {
+  /**
+   * Ends every program that keeps state, since another host may start it: requests under way get `graceMs`, then their
+   * process is killed. The caller sends no more of them meanwhile; programs that are wanted again later are started anew.
+   * Resolves when no such process is left. Never rejects.
+   */
+  abstract endStateful(graceMs: number): Promise<void>;
+
+  /** The owners whose state lies in this process' data folder, running or not. @throws what the file system says */
+  abstract ownersWithState(): Promise<string[]>;
+}

@@ -29,7 +29,10 @@ export interface McpReply {
 export interface CallerProfile {
   /** One for each client session: what an upstream sends in its session reaches this caller only. */
   key: string;
-  /** MCP client capabilities the caller declared and can be reached for: `elicitation`, `sampling`, `roots`. Not empty. */
+  /**
+   * MCP client capabilities the caller declared and can be reached for: `elicitation`, `sampling`, `roots`. Empty for one
+   * who only has to have a session of its own.
+   */
   capabilities: Record<string, unknown>;
 }
 
@@ -66,6 +69,11 @@ export interface McpCall {
   profile?: CallerProfile;
   /** Answers what a legacy upstream asks in the middle of the call; `params` is JSON text. Needs {@link profile}. */
   onRequest?: (method: string, params: string | undefined) => Promise<ClientAnswer>;
+  /**
+   * Names who is calling, for upstreams that must not mix callers up: the client's session, and for clients without one
+   * whose key it is and what it calls. Missing where nobody could be told from anybody else.
+   */
+  caller?: string;
   /** Filled while the call runs, for those who keep records. */
   timing?: CallTiming;
   /** The record this call belongs to (UUID); told to upstreams that run here, so that their console lines find it. */

@@ -91,8 +91,9 @@ export class UpstreamTimeoutError extends UpstreamFailure {
   constructor(
     message: string,
     override readonly outcomeUnknown: boolean,
+    detail?: unknown,
   ) {
-    super(message);
+    super(message, detail);
   }
 }
 
@@ -114,11 +115,20 @@ export class UplinkDisconnectedError extends UpstreamFailure {
   }
 }
 
-/** The local server behind an uplink has all the work it may have at once; the request was not sent. */
-export class UplinkBusyError extends UpstreamFailure {
+/** The upstream has all the work it may have at once; the request was not sent. */
+export class UpstreamBusyError extends UpstreamFailure {
   readonly kind = 'rate_limited';
   readonly code = 'rate_limited';
   override readonly retryAfterSeconds = 1;
+}
+
+/** The local server behind an uplink is busy. */
+export class UplinkBusyError extends UpstreamBusyError {}
+
+/** The upstream is code that this service would run, and it does not: hosting is off, or not for such code. */
+export class NotHostedError extends UpstreamFailure {
+  readonly kind = 'conflict';
+  readonly code = 'not_runnable';
 }
 
 /** The caller left before the answer came. Nobody reads this. */

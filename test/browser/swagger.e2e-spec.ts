@@ -168,6 +168,7 @@ describe('the docs page', () => {
       'MCP',
       'Servers',
       'Releases',
+      'Runtime logs',
       'Skills',
       'Server icons',
       'Server settings',
@@ -287,7 +288,8 @@ describe('the docs page', () => {
       );
       const replacements = { 'http://127.0.0.1:3001/mcp': everything.url, 'https://github.com': repositories.url };
       const unexpected: string[] = [];
-      for (const { operationId, tag } of operations) {
+      // Following a log does not end by itself, and the page shows nothing before the end.
+      for (const { operationId, tag } of operations.filter((one) => one.operationId !== 'LogStreams_follow')) {
         const operation = new Operation(tag, operationId);
         await operation.open();
         await operation.adjust(replacements);
@@ -315,6 +317,8 @@ const last = ['ServerDomains_rename', 'Skills_upload'];
 const statuses: Record<string, number> = {
   // It succeeded.
   Releases_resume: 400,
+  // Nobody called its tools.
+  ToolSchemas_infer: 404,
   // It has no bundle.
   Bundle_download: 404,
   // The server of the example has no triggers, and is no uplink.

@@ -82,6 +82,12 @@ const open = new Set([
 
 /** Routes that are answered and not worth a line in the document. */
 const undocumented = [
+  'POST /internal/hosting/{host}',
+  // Paths of hosted code, which is documented by its author.
+  'PUT /run/{slug}/{path}',
+  'PATCH /run/{slug}/{path}',
+  'HEAD /run/{slug}/{path}',
+  'OPTIONS /run/{slug}/{path}',
   'POST /internal/uplink/{connection}/{tunnel}',
   'GET /connect/{namespace}/{connectionId}/mcp',
   'DELETE /connect/{namespace}/{connectionId}/mcp',
@@ -354,12 +360,24 @@ describe('the API document', () => {
   );
 
   verifies('openapi:no-version', 'has no version in a path, a parameter or a header', () => {
-    expect(operations.filter(({ path }) => /(^|\/)v\d+(\/|$)|version/i.test(path))).toEqual([]);
+    // The version in this one is OTLP's own.
+    const ours = operations.filter(({ path }) => !path.endsWith('/otlp/v1/logs'));
+    expect(ours.filter(({ path }) => /(^|\/)v\d+(\/|$)|version/i.test(path))).toEqual([]);
     const parameters = operations.flatMap(({ operation }) => operation.parameters ?? []);
     expect(parameters.filter((one) => /version/i.test(one.name))).toEqual([]);
     const headers = new Set(parameters.filter((one) => one.in === 'header').map(({ name: header }) => header));
     expect([...headers].sort()).toEqual(requestHeaders);
     expect(Object.keys(committed.components.securitySchemes)).toEqual(['apiKey']);
+  });
+
+  verifies('openapi:experimental', 'serves what is experimental under that segment and nowhere else', () => {
+    const about = operations.filter(({ operation }) => /infer/i.test(JSON.stringify(operation.summary)));
+    expect(about.map(({ name }) => name)).toEqual([
+      'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema',
+    ]);
+    expect(operations.filter(({ path }) => path.includes('schema')).map(({ name }) => name)).toEqual([
+      'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema',
+    ]);
   });
 
   verifies('openapi:security', 'wants the bearer key everywhere but for health', () => {
@@ -432,6 +450,36 @@ describe('the answers of the service', () => {
       async () => (await ask('GET /servers/{qualifiedName}/releases/{id}', 200, release)).status === wanted,
       `the release is ${wanted}`,
     );
+  }
+
+  /** Runtime logs, and what sends them. */
+  async function askLogs(qualifiedName: string, other: { bearer: string }): Promise<void> {
+    const [list, send, exported] = ['GET', 'POST', 'POST'].map(
+      (method, at) => `${method} /servers/{qualifiedName}/${at < 2 ? 'logs' : 'otlp/v1/logs'}`,
+    );
+    const thrown = { exceptions: [{ name: 'RangeError', message: 'too far' }], logs: [{ message: 'It rains' }] };
+    await ask(send, 202, { qualifiedName }, { invocations: [thrown] });
+    await ask(send, 202, { qualifiedName }, [thrown]);
+    await ask(send, 400, { qualifiedName }, [{ logs: [{}] }]);
+    await ask(send, 404, { qualifiedName }, [], other);
+    await until(async () => (await ask(list, 200, { qualifiedName })).total === 2, 'they are there');
+    await ask(list, 400, { qualifiedName }, undefined, { query: '?limit=0' });
+    await ask(list, 404, { qualifiedName }, undefined, other);
+    await ask(exported, 200, { qualifiedName }, { resourceLogs: [] });
+    await ask(exported, 400, { qualifiedName }, { resourceLogs: 7 });
+    await ask(exported, 404, { qualifiedName }, {}, other);
+    const stream = 'GET /servers/{qualifiedName}/logs/stream';
+    await ask(stream, 400, { qualifiedName }, undefined, { query: '?outcome=fine' });
+    await ask(stream, 404, { qualifiedName }, undefined, other);
+    // It does not end by itself.
+    const leaving = new AbortController();
+    const { status, headers } = await fetch(`${url}/servers/${encodeURIComponent(qualifiedName)}/logs/stream`, {
+      headers: { authorization: `Bearer ${key}` },
+      signal: leaving.signal,
+    });
+    leaving.abort();
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    seen.set(stream, (seen.get(stream) ?? new Set()).add(status));
   }
 
   /** What the service tells of connections besides the interface. */
@@ -509,11 +557,29 @@ describe('the answers of the service', () => {
     await ask('GET /servers/{qualifiedName}/releases', 400, { qualifiedName }, undefined, { query: '?page=0' });
     await ask('GET /servers/{qualifiedName}/releases', 404, { qualifiedName }, undefined, other);
     await ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
+    const changes = 'GET /servers/{qualifiedName}/changes';
+    await ask(changes, 200, { qualifiedName });
+    await ask(changes, 400, { qualifiedName }, undefined, { query: '?page=0' });
+    await ask(changes, 404, { qualifiedName: `${namespace}/none` });
+    const inferred = 'GET /servers/{qualifiedName}/experimental/tools/{toolName}/output-schema';
+    await ask(inferred, 404, { qualifiedName, toolName: 'echo' });
+    await ask(inferred, 404, { qualifiedName, toolName: 'echo' }, undefined, other);
 
     const run = 'POST /run/{slug}';
     const rpc = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     const slug = { slug: `${namespace}--released` };
     await ask(run, 200, slug, rpc);
+    const echo = { name: 'echo', arguments: { message: 'hello' } };
+    await ask(run, 200, slug, { ...rpc, method: 'tools/call', params: echo });
+    const sampled = async () => {
+      const answer = await fetch(
+        `${url}/servers/${encodeURIComponent(qualifiedName)}/experimental/tools/echo/output-schema`,
+        { headers: { authorization: `Bearer ${key}` } },
+      );
+      return answer.ok;
+    };
+    await until(sampled, 'the answer was looked at');
+    await ask(inferred, 200, { qualifiedName, toolName: 'echo' });
     await ask(run, 202, slug, { jsonrpc: '2.0', method: 'notifications/initialized' });
     await ask(run, 400, slug, 'no JSON');
     await ask(run, 403, slug, rpc, { headers: { origin: 'https://evil.example' } });
@@ -532,7 +598,8 @@ describe('the answers of the service', () => {
     const etag = `"${createHash('sha256').update(bundle).digest('hex')}"`;
     await ask(download, 304, { qualifiedName }, undefined, { headers: { 'if-none-match': etag } });
     await ask('GET /servers/{qualifiedName}', 200, { qualifiedName });
-    await ask(run, 409, slug, rpc);
+    // Other parts of the process hear of a new release a moment later.
+    await until(() => ask(run, 409, slug, rpc), 'a bundle is not run');
     await ask('DELETE /servers/{qualifiedName}', 200, { qualifiedName });
   }
 
@@ -614,6 +681,7 @@ describe('the answers of the service', () => {
       await ask(move, 404, { qualifiedName }, { ...target, targetNamespace: generated.name });
       await ask(move, 409, { qualifiedName }, { ...target, targetSlug: 'taken' });
       await ask('DELETE /servers/{qualifiedName}', 200, { qualifiedName: `${namespace}/taken` });
+      await askLogs(qualifiedName, other);
       const secrets = { qualifiedName, secretName: 'KEY' };
       await ask('PUT /servers/{qualifiedName}/secrets', 200, secrets, { name: 'KEY', value: 'v' });
       await ask('PUT /servers/{qualifiedName}/secrets', 400, secrets, { name: 'a b', value: 'v' });

@@ -1,17 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import supertest from 'supertest';
 import { createApp } from '../../src/app.setup.js';
 import { declarationOf } from '../../src/modules/auth/access.check.js';
 import type { AccessRule } from '../../src/modules/auth/access.types.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { ServersController } from '../../src/modules/servers/servers.controller.js';
+import { ToolOutputsService } from '../../src/modules/tool-schemas/tool-outputs.service.js';
 import { RESERVED_NAMESPACES } from '../../src/platform/http/names.js';
 import { ACCESS } from '../../src/platform/http/public.decorator.js';
 import { routeTable, type Route } from '../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createServer } from '../support/factories.js';
 import { images, uploadIcon } from '../support/icons.js';
-import { published as publishedRelease, releaseIn } from '../support/releases.js';
+import { published as publishedRelease, releaseIn, serverRow } from '../support/releases.js';
 import { startRepositoryHost, type RepositoryHost } from '../support/repository-host.js';
 import { pathOf as pathTo } from '../support/server-rows.js';
 import { skillMd } from '../support/skills.js';
@@ -80,6 +83,9 @@ async function createEstate(): Promise<Estate> {
   repositories.serve(`/${namespace}/skills/archive/HEAD.zip`, archive);
   await app.as(owner).put(`/skills/${namespace}/review`, { gitUrl: repositoryOf(namespace) });
   const { connectionId } = await createConnection(app, owner, made, { namespace });
+  const outputs = app.get(ToolOutputsService);
+  outputs.observe((await serverRow(app, server)).id, 'echo', JSON.stringify({ structuredContent: { a: 1 } }));
+  await outputs.settle();
   const keys = await app.as(owner).get('/accounts/me/api-keys');
   return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
 }
@@ -96,7 +102,9 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     connectionId,
     connection: releaseId,
     tunnel: '1',
+    host: releaseId,
     toolPath: 'echo',
+    toolName: 'echo',
     slug: isSkill ? 'review' : server.replace('/', '--'),
     path: isSkill ? 'SKILL.md' : 'mcp',
     accountId: owner.id,
@@ -126,6 +134,7 @@ function bodyOf({ method, path }: Route, { namespace, server } = estate): object
       targetSlug: server.split('/')[1],
     },
     'PUT /servers/:qualifiedName/verified': { verified: true },
+    'POST /servers/:qualifiedName/logs': [{ logs: [{ message: CANARY }] }],
     'PUT /servers/:qualifiedName/secrets': { name: 'SECRET', value: CANARY },
     'PATCH /servers/:qualifiedName': { license: 'MIT' },
     'PATCH /servers/:qualifiedName/runtime': { logPayloads: true, egressAllow: [CANARY] },
@@ -171,9 +180,28 @@ async function visit(
 ): Promise<Visit> {
   const request = supertest(app.url)[method.toLowerCase() as Method](path);
   if (authorization !== undefined) void request.set('authorization', authorization);
+  if (route.path.endsWith('/logs/stream')) void request.buffer(true).parse(headOf);
   const form = body === undefined ? undefined : forms[`${method} ${route.path}`];
   const response = await (form ? form(request) : body === undefined ? request : request.send(body));
   return { name: `${method} ${route.path}`, path, response };
+}
+
+/** Leaves an event stream that does not end by itself, and reads everything else. */
+function headOf(given: supertest.Response, done: (error: Error | null, body: unknown) => void): void {
+  const response = given as unknown as IncomingMessage;
+  if (response.statusCode === 200) {
+    response.destroy();
+    given.text = '';
+    done(null, {});
+    return;
+  }
+  text(response).then(
+    (read) => {
+      given.text = read;
+      done(null, read === '' ? {} : JSON.parse(read));
+    },
+    (error: Error) => done(error, null),
+  );
 }
 
 async function walk(chosen: Route[], authorization: string | undefined): Promise<Visit[]> {
@@ -403,7 +431,7 @@ describe('a valid key', () => {
       ['/setup/:token', '/setup/connections/:id/:epoch'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
     );
     // Those of the processes among themselves, which hold a secret of their own.
-    const internal = ['POST /internal/uplink/:connection/:tunnel'];
+    const internal = ['POST /internal/hosting/:host', 'POST /internal/uplink/:connection/:tunnel'];
     expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready', ...internal].toSorted());
     const monitored = open.filter((route) => ![...setup, ...internal].includes(nameOf(route)));
     for (const { response } of await walk(monitored, undefined)) expect(response.status).toBe(200);

@@ -62,13 +62,19 @@ describe('a module', () => {
     }
   });
 
-  const sound = 'export const stateful = true;\nexport default function createServer() { return {}; }\n';
-
-  it('fails honestly in its scan while hosting is not enabled, and is kept', async () => {
-    const release = await outcomeOf(sound);
-    expect(messagesOf(release)).toContain('Module of the form "factory" with the exports stateful, default');
-    expect(release.logs.at(-1)).toMatchObject({ stage: 'scan', level: 'error' });
-    expect(errorOf(release)).toMatch(/^Hosting is not enabled on this service/);
+  it('fails honestly where no process runs hosted code, and is kept', async () => {
+    const without = await startApp({ ROLES: 'api,worker' });
+    try {
+      const account = await without.account();
+      const name = await createServer(without, account);
+      const module = Buffer.from('export const stateful = true;\nexport default function createServer() {}\n');
+      const id = await published(without, account, name, { type: 'hosted' }, { module });
+      const release = await releaseIn(without, account, name, id, 'FAILURE');
+      expect(release.logs.at(-1)).toMatchObject({ stage: 'deploy', level: 'error' });
+      expect(errorOf(release)).toMatch(/^This process runs no hosted code: .* is stored\. Run it elsewhere/);
+    } finally {
+      await without.close();
+    }
   });
 
   it('of 10 MB is checked while the service goes on as before', async () => {
@@ -93,15 +99,6 @@ describe('a module', () => {
     // Read in this process it would be one single pause, almost as long as the check.
     expect(took).toBeGreaterThan(300);
     expect(longest / took).toBeLessThan(0.5);
-  });
-
-  it('is checked by what its publisher claims first', async () => {
-    const serverCard = { serverInfo: { name: 'a', version: '1' }, tools: [{ name: 'not a name' }] };
-    const name = await createServer(app, owner);
-    const files = { module: Buffer.from(sound), sourcemap: Buffer.from('{}') };
-    const release = await publishFiles(name, { type: 'hosted', serverCard }, files, 'FAILURE_SCAN');
-    expect(errorOf(release)).toContain('tool "not a name"');
-    expect((await serverRow(app, name)).scan_passed).toBe(false);
   });
 });
 

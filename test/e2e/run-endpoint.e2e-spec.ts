@@ -201,7 +201,7 @@ describe('the address of a server', () => {
     const sentences: [slug: string, sentence: RegExp][] = [
       [none.replace('/', '--'), /has no successful release yet/],
       [bundle.slug, /is a bundle: download it with GET \/servers\/[\w%-]+\/download/],
-      [hosted.slug, /hosting is not enabled on this service/],
+      [hosted.slug, /was never run here: publish it again/],
       [broken.slug, /has no URL to call/],
     ];
     for (const [slug, sentence] of sentences) {

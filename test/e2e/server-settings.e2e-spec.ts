@@ -1,7 +1,7 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ServerSecretsService } from '../../src/modules/servers/server-secrets.service.js';
+import { SecretValuesService } from '../../src/modules/servers/secret-values.service.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../../src/modules/servers/server.types.js';
 import { ServersService } from '../../src/modules/servers/servers.service.js';
 import { RelayService } from '../../src/platform/queue/relay.service.js';
@@ -246,7 +246,7 @@ describe('secrets of a server', () => {
         const response = await app.as(owner).put(path, { name: 'API_KEY', value });
         expect([response.status, response.body]).toEqual([200, { success: true }]);
         const id = await serverIdOf(app, name);
-        expect(await app.get(ServerSecretsService).reveal(id, ['API_KEY', 'OTHER'])).toEqual({ API_KEY: value });
+        expect(await app.get(SecretValuesService).reveal(id, ['API_KEY', 'OTHER'])).toEqual({ API_KEY: value });
       }
       await app.as(owner).put(path, { name: '_b', value: 'x' });
       const list = await app.as(owner).get(path);
@@ -301,7 +301,7 @@ describe('secrets of a server', () => {
     const answers = await Promise.all(values.map((value) => app.as(owner).put(path, { name: 'A', value })));
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
     expect((await app.as(owner).get(path)).body).toHaveLength(1);
-    const { A = '' } = await app.get(ServerSecretsService).reveal(await serverIdOf(app, name), ['A']);
+    const { A = '' } = await app.get(SecretValuesService).reveal(await serverIdOf(app, name), ['A']);
     expect(values).toContain(A);
   });
 });

@@ -142,7 +142,6 @@ export const access = {
   'openapi:experimental': {
     source: 'Spec 4.8, 9',
     behavior: 'Output schema inference is served under an `experimental` path segment and under no other path.',
-    pending: 'hosting',
   },
   'openapi:no-version': {
     source: 'Spec 9, Field',

@@ -118,7 +118,16 @@ export const connectEndpoints = {
   'connection:create:source-runs': {
     source: 'Spec 4.3, Field',
     behavior: 'A connection with a valid `source` runs that module and serves its tools.',
-    pending: 'hosting',
+  },
+  'connection:create:source-invalid': {
+    source: 'Field',
+    behavior:
+      'A `source` that does not compile, or throws while it is loaded, answers 400 `{error: {code: "invalid_module", message, diagnostics}}` and makes no connection.',
+  },
+  'connection:source:logs': {
+    source: 'House',
+    behavior:
+      'What the module of a connection prints stands in the log of the connection, with the call that printed it.',
   },
   'connection:server:no-loop': {
     source: 'House',

@@ -102,64 +102,74 @@ export const registryEndpoints = {
     source: 'Spec 1, 4.8',
     behavior:
       '`GET …/experimental/tools/{toolName}/output-schema` answers 200 with the schema inferred from recent tool outputs.',
-    pending: 'hosting',
   },
   'output-schema:successful-only': {
     source: 'Spec 1, 4.8',
     behavior: 'Outputs of failed tool calls are no samples.',
-    pending: 'hosting',
   },
   'output-schema:no-samples': {
     source: 'Spec 4.8, 7',
     behavior: 'A tool without samples answers 404 `{error: "No output samples found"}`.',
-    pending: 'hosting',
+  },
+  'output-schema:owner-only': {
+    source: 'House',
+    behavior: "What a server's tools answer is its owner's to know: for others the server is not found.",
+  },
+  'output-schema:recent': {
+    source: 'Spec 1, 4.8',
+    behavior: 'Answers count for four to five weeks, whatever was released meanwhile, and are then forgotten.',
+  },
+  'output-schema:processes': {
+    source: 'House',
+    behavior: 'Answers that several processes saw at the same time all count.',
+  },
+  'output-schema:bounded': {
+    source: 'House',
+    behavior:
+      'What is sampled, waits and is stored of a server and its tools is bounded, and looking at it holds up no call.',
+  },
+  'output-schema:for-mocks': {
+    source: 'House',
+    behavior:
+      'The schema for simulated answers leaves out what was seen fewer than 3 times, and is null without objects.',
   },
 
   // Spec 4.9: list runtime logs
   'logs:list:shape': {
     source: 'Spec 4.9',
     behavior: '`GET /servers/{qualifiedName}/logs` answers 200 `{invocations, total}`, newest first.',
-    pending: 'hosting',
   },
   'logs:list:grouped': {
     source: 'Spec 1, 4.9',
     behavior: 'All log lines and exceptions of one invocation are in that invocation.',
-    pending: 'hosting',
   },
   'logs:list:from': {
     source: 'Spec 4.9',
     behavior: '`from` (ISO 8601) leaves out the invocations before it.',
-    pending: 'hosting',
   },
   'logs:list:to': {
     source: 'Spec 4.9',
     behavior: '`to` (ISO 8601) leaves out the invocations at and after it.',
-    pending: 'hosting',
   },
   'logs:list:time-invalid': {
     source: 'Spec 4.9, House',
     behavior: 'A `from` or `to` that is no timestamp answers 400 `{error}`.',
-    pending: 'hosting',
   },
   'logs:list:limit': {
     source: 'Spec 4.9, 8',
     behavior: '`limit` accepts the integers 1 to 100 and defaults to 20; others answer 400 `{error}`.',
-    pending: 'hosting',
   },
   'logs:list:search': {
     source: 'Spec 4.9',
     behavior: '`search` returns only the invocations with that text in a log message.',
-    pending: 'hosting',
   },
   'logs:list:total': {
     source: 'Spec 4.9, Field',
     behavior: '`total` is the integer number of invocations that match, not of those returned.',
-    pending: 'hosting',
   },
   'logs:list:not-found': {
     source: 'Spec 4.9, 7',
     behavior: 'The logs of an unknown server answer 404 `{error: "Server not found"}`.',
-    pending: 'hosting',
   },
 
   // Spec 4.10: get a server

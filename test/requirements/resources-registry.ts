@@ -175,68 +175,77 @@ export const registryResources = {
   },
 
   // Spec 2.5: invocation log entry
-  'invocation:field:id': { source: 'Spec 2.5', behavior: '`id` of an invocation is a UUID.', pending: 'hosting' },
+  'invocation:field:id': { source: 'Spec 2.5', behavior: '`id` of an invocation is a UUID.' },
   'invocation:field:timestamp': {
     source: 'Spec 2.5',
     behavior: '`timestamp` of an invocation is text of the form `YYYY-MM-DD HH:MM:SS`.',
-    pending: 'hosting',
   },
   'invocation:field:request': {
     source: 'Spec 2.5',
     behavior: '`request` is `{method, url}`, both strings.',
-    pending: 'hosting',
   },
   'invocation:field:response': {
     source: 'Spec 2.5',
     behavior: '`response` is `{status, outcome}` with an integer status and a string outcome.',
-    pending: 'hosting',
   },
   'invocation:field:duration': {
     source: 'Spec 2.5',
     behavior: '`duration` is `{cpuMs, wallMs}`, both integers.',
-    pending: 'hosting',
   },
   'invocation:field:logs': {
     source: 'Spec 2.5',
     behavior: '`logs` is an array of `{timestamp, level, message}` strings, empty when nothing was written.',
-    pending: 'hosting',
   },
   'invocation:field:exceptions': {
     source: 'Spec 2.5',
     behavior: '`exceptions` is an array of `{timestamp, name, message}` strings, empty when nothing was thrown.',
-    pending: 'hosting',
   },
 
   // Spec 2.6: inferred tool output schema
   'output-schema:field:qualified-name': {
     source: 'Spec 2.6',
     behavior: '`qualifiedName` is the name of the server asked for.',
-    pending: 'hosting',
   },
   'output-schema:field:tool-name': {
     source: 'Spec 2.6',
     behavior: '`toolName` is the name of the tool asked for.',
-    pending: 'hosting',
   },
   'output-schema:field:sample-count': {
     source: 'Spec 2.6',
     behavior: '`sampleCount` is the integer number of samples used.',
-    pending: 'hosting',
   },
   'output-schema:field:validator-schema': {
     source: 'Spec 2.6',
     behavior: '`validatorSchema` is a schema expression in text form that accepts every sample it was made from.',
-    pending: 'hosting',
   },
   'output-schema:field:published-name': {
     source: 'Spec 2.6, Field',
     behavior: 'The same expression is also returned under the name published clients read, `zodSchema`.',
-    pending: 'hosting',
   },
   'output-schema:fields-optional': {
     source: 'Spec 2.6',
     behavior: 'Every discovered object field is marked optional in the expression.',
-    pending: 'hosting',
+  },
+  'output-schema:json-schema': {
+    source: 'House',
+    behavior: '`jsonSchema` is the same as JSON Schema 2020-12, and accepts every sample it was made from.',
+  },
+  'output-schema:field-presence': {
+    source: 'House',
+    behavior: '`fields` names every place of the answers with its types, and in which share of them it was.',
+  },
+  'output-schema:drift': {
+    source: 'House',
+    behavior: '`drift` says where answers depart from the output schema the tool declares.',
+  },
+  'output-schema:paste-safe': {
+    source: 'House',
+    behavior: 'Whatever names an answer has, the expression runs nothing but Zod where it is pasted.',
+  },
+  'output-schema:no-values': {
+    source: 'House',
+    behavior:
+      'Of answers nothing is stored but the shape: names that are data and values are not, words of closed lists are.',
   },
 
   // Spec 2.7: namespace and skill

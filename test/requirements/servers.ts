@@ -138,4 +138,46 @@ export const servers = {
     source: 'House',
     behavior: 'Without a key nothing can be written, and nothing be read that belongs to an owner alone.',
   },
+
+  // What releases change for callers
+  'contract:list': {
+    source: 'House',
+    behavior:
+      '`GET /servers/{qualifiedName}/changes` tells, newest first and in pages, what each release that became current changed for callers.',
+  },
+  'contract:access': {
+    source: 'House',
+    behavior: 'What changed of a server is readable by whoever may read the server.',
+  },
+  'contract:release-log': {
+    source: 'House',
+    behavior: 'The log of a release names what it changes for callers; what breaks them is a warning.',
+  },
+  'contract:log-bounded': {
+    source: 'House',
+    behavior: 'Changes take at most 50 lines of a release log, the worst first.',
+  },
+  'contract:promote': {
+    source: 'House',
+    behavior: 'Going back to an earlier release is a change for callers too, and is listed.',
+  },
+  'contract:hash': {
+    source: 'House',
+    behavior:
+      'Releases whose tools, resources and prompts mean the same have the same hash and no changes, however they are written.',
+  },
+  'contract:tools': { source: 'House', behavior: 'A removed tool is breaking, an added one compatible.' },
+  'contract:texts': {
+    source: 'House',
+    behavior: 'A changed description, title or annotation is risky: models act by it.',
+  },
+  'contract:inputs': {
+    source: 'House',
+    behavior: 'A change of an input schema is compatible only when what callers could send is still taken.',
+  },
+  'contract:outputs': {
+    source: 'House',
+    behavior: 'A change of an output schema is compatible only when what readers could rely on still holds.',
+  },
+  'contract:others': { source: 'House', behavior: 'Resources, templates and prompts are compared like tools.' },
 } as const satisfies Record<string, Requirement>;

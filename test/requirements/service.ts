@@ -138,6 +138,60 @@ export const service = {
   'run:no-key': { source: 'House', behavior: 'Without a valid key it answers 401 with a JSON-RPC error.' },
   'run:unknown': { source: 'House', behavior: 'A slug no server has answers 404 with a JSON-RPC error.' },
   'run:paths': { source: 'House', behavior: 'Other paths below the slug of an external release answer 404.' },
+  'hosted:runs': {
+    source: 'Spec 1, House',
+    behavior:
+      'A hosted release, a factory of servers or a worker, runs here: its run endpoint and connections to it serve its tools.',
+  },
+  'hosted:published-cli': {
+    source: 'Field',
+    behavior: 'What the published tool that builds hosted servers builds and publishes runs here as it is.',
+  },
+  'hosted:scanned': {
+    source: 'Spec 1, House',
+    behavior:
+      'What a hosted release offers is asked of its running module; what its publisher claims otherwise is a warning in its log.',
+  },
+  'hosted:fails': {
+    source: 'House',
+    behavior: 'A module that does not start ends its release with what it said, and leaves the current release alone.',
+  },
+  'hosted:scan-log': {
+    source: 'House',
+    behavior: 'What a module prints while it is scanned stands in the log of its release.',
+  },
+  'hosted:config': {
+    source: 'Field',
+    behavior: 'Hosted code gets the configuration of each caller, with the defaults of its schema.',
+  },
+  'hosted:secrets': {
+    source: 'Spec 1, Field',
+    behavior: 'A hosted release gets the secrets of its server that it names, or all of them when it names none.',
+  },
+  'hosted:records': {
+    source: 'Spec 1, 2.5',
+    behavior: 'Console lines and exceptions of hosted code belong to the invocation during which they came.',
+  },
+  'hosted:swap': { source: 'House', behavior: 'No call fails while another hosted release becomes current.' },
+  'hosted:stateful': {
+    source: 'House',
+    behavior:
+      'Each client session of a stateful hosted server has an upstream session of its own; clients without sessions have one for each key.',
+  },
+  'hosted:paths': {
+    source: 'House',
+    behavior:
+      'Other paths below the slug of a hosted release go to its code, with any method, recorded, for any valid key.',
+  },
+  'hosted:paths-walls': {
+    source: 'House',
+    behavior:
+      'Hosted code never sees keys and cookies of this service, sets no cookies there, and its pages run no scripts there.',
+  },
+  'hosted:diagnosis': {
+    source: 'House',
+    behavior: 'The diagnosis of a connection to a hosted server skips the network and says that it is hosted here.',
+  },
   'run:get-delete': { source: 'House', behavior: 'GET and DELETE answer 405 and name POST.' },
   'run:limits': {
     source: 'House',

@@ -43,6 +43,9 @@ export const publishedClis = {
   '@smithery/cli 4.11.1': '@smithery/cli',
 } as const;
 
+/** All programs there are: the last one that still builds the modules of hosted servers is for that alone. */
+const programs = { ...publishedClis, '@smithery/cli 4.7.4': '@smithery/cli-4.7' } as const;
+
 const RUN_MS_MAX = 60_000;
 
 const programOf = (name: string): string =>
@@ -50,7 +53,7 @@ const programOf = (name: string): string =>
 
 /** Prepares the tool: everything it can be told about where to go is told. */
 export async function openCli(
-  name: keyof typeof publishedClis,
+  name: keyof typeof programs,
   { url, key }: { url: string; key: string },
 ): Promise<PublishedCli> {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-cli-'));
@@ -68,7 +71,7 @@ export async function openCli(
   };
   const running = new Set<ChildProcess>();
   const start = (...args: string[]): RunningCli => {
-    const child = spawn(process.execPath, [programOf(publishedClis[name]), ...args], {
+    const child = spawn(process.execPath, [programOf(programs[name]), ...args], {
       cwd: folder,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],

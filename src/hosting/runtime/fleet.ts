@@ -1,7 +1,8 @@
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
+import { isUUID } from 'class-validator';
 import { Slots } from '../../platform/limits/slots.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
@@ -91,6 +92,21 @@ export class Fleet {
     await Promise.all([...(owner?.programs ?? [])].map((program) => program.stop()));
     if (owner?.programs.size === 0) this.owners.delete(ownerId);
     await rm(this.stateDirOf(ownerId), { recursive: true, force: true, maxRetries: 3 });
+  }
+
+  /** Ends what keeps state, see {@link LocalHosting.endStateful}. Never rejects. */
+  async endStateful(graceMs: number): Promise<void> {
+    const programs = this.live.filter(({ ref }) => ref.isStateful);
+    await Promise.all(programs.map((program) => (graceMs > 0 ? program.drain(graceMs) : program.stop(0))));
+  }
+
+  /** Whose sessions stored something here. @throws what the file system says */
+  async ownersWithState(): Promise<string[]> {
+    const names = await readdir(this.setting.stateRoot).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    });
+    return names.filter((name) => isUUID(name));
   }
 
   /** Ends everything, within 5 s. Never rejects. */

@@ -3,7 +3,7 @@ import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplica
 import type { Dispatcher } from 'undici';
 import { Env } from '../../config/env.js';
 import { Engine } from '../engine.js';
-import { Hosting } from '../hosting.js';
+import { LocalHosting } from '../hosting.js';
 import { HostedFailure } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import { Programs } from '../programs.js';
@@ -31,7 +31,7 @@ export interface RuntimeStats extends RuntimeCounts {
 
 /** Runs programs in this process. */
 @Injectable()
-export class Runtime extends Hosting implements OnApplicationBootstrap, OnApplicationShutdown {
+export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('hosting');
   private readonly limits: ProgramLimits;
   private readonly runDirs = new RunDirs();
@@ -93,6 +93,14 @@ export class Runtime extends Hosting implements OnApplicationBootstrap, OnApplic
     } catch (error) {
       this.failureOf(error);
     }
+  }
+
+  async endStateful(graceMs: number): Promise<void> {
+    await this.fleet.endStateful(graceMs);
+  }
+
+  ownersWithState(): Promise<string[]> {
+    return this.fleet.ownersWithState();
   }
 
   stats(): RuntimeStats {

@@ -137,6 +137,7 @@ export class HttpChannel implements Channel {
       opened: found?.opened,
       isFresh,
       isDoubtful: () => isDoubtful(verdict),
+      sessionsMax: this.target.sessionsMax,
     });
   }
 

@@ -41,6 +41,8 @@ export interface HttpTarget {
   connectTimeoutMs: number;
   /** Takes requests there in place of the guarded way out, for what this service runs itself. */
   door?: HttpDoor;
+  /** Callers that may have upstream sessions of their own at once; 100 when missing. */
+  sessionsMax?: number;
   /** The header that tells the target which invocation a call belongs to; never for anybody outside. */
   invocationHeader?: string;
 }

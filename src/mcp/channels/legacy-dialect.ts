@@ -17,6 +17,8 @@ export interface LegacyOptions {
   isFresh: () => boolean;
   /** True when the verdict is old enough to be doubted once the server has forgotten its sessions. */
   isDoubtful: () => boolean;
+  /** Callers that may have sessions of their own at once. */
+  sessionsMax?: number;
 }
 
 /** MCP of 2025-11-25 and older: sessions that begin with `initialize`, over streamable HTTP or HTTP+SSE. */
@@ -42,7 +44,10 @@ export class LegacyDialect implements Dialect {
       url,
     );
     if (opened) this.plain.adopt(opened);
-    this.profiles = new ProfileSlots((profile) => new SessionSlot(open, profile, { onNotification, onLost }, url));
+    this.profiles = new ProfileSlots(
+      (profile) => new SessionSlot(open, profile, { onNotification, onLost }, url),
+      options.sessionsMax,
+    );
   }
 
   async open(timeoutMs: number): Promise<ServerHello> {

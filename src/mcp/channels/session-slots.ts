@@ -3,7 +3,7 @@ import { UpstreamError } from '../mcp-errors.js';
 import type { LegacySession, OpenedSession, OpenSession, SessionEars } from './legacy-session.js';
 import { Shared } from './shared.js';
 
-/** Callers of one upstream who can be asked, each with a session of its own; beyond that the idlest one's is ended. */
+/** Callers of one upstream with a session of their own; beyond that the idlest one's is ended. */
 const PROFILES_MAX = 100;
 
 /** A caller's own session that nobody used for this long is ended. */
@@ -40,14 +40,18 @@ export class SessionSlot extends Shared<LegacySession> {
   }
 }
 
-/** The sessions of callers who can be asked back: one for each, ended when it is not used any more. */
+/** The sessions of callers who have their own: one for each, ended when it is not used any more. */
 export class ProfileSlots {
   private readonly slots = new Map<string, SessionSlot>();
   private sweeper: NodeJS.Timeout | undefined;
 
-  constructor(private readonly make: (profile: CallerProfile) => SessionSlot) {}
+  /** @param max sessions at once */
+  constructor(
+    private readonly make: (profile: CallerProfile) => SessionSlot,
+    private readonly max = PROFILES_MAX,
+  ) {}
 
-  /** The caller's own slot, held while `work` runs in it. @throws UpstreamError when 100 others are in use */
+  /** The caller's own slot, held while `work` runs in it. @throws UpstreamError when all others are in use */
   async use<T>(profile: CallerProfile, work: (slot: SessionSlot) => Promise<T>): Promise<T> {
     const slot = this.slotOf(profile);
     slot.running += 1;
@@ -75,7 +79,7 @@ export class ProfileSlots {
     const slot = this.slots.get(key) ?? this.make(profile);
     // A Map keeps its keys in order of arrival, so the first ones are those nobody used the longest.
     this.slots.delete(key);
-    if (this.slots.size >= PROFILES_MAX) this.makeRoom();
+    if (this.slots.size >= this.max) this.makeRoom();
     this.slots.set(key, slot);
     this.sweeper ??= setInterval(() => this.endIdle(), SWEEP_EVERY_MS).unref();
     return slot;
@@ -85,7 +89,7 @@ export class ProfileSlots {
     const idle = [...this.slots].find(([, { running }]) => running === 0);
     if (!idle) {
       throw new UpstreamError(
-        `More than ${PROFILES_MAX} clients that can be asked back use this server at once: try again later.`,
+        `More than ${this.max} clients with sessions of their own use this server at once: try again later.`,
       );
     }
     void this.release(idle[0]);

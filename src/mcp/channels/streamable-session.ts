@@ -45,9 +45,14 @@ export async function openStreamable(
   }
   const hello = helloOfInitialize(resultOf(reply), url);
   const id = typeof headers['mcp-session-id'] === 'string' ? headers['mcp-session-id'] : null;
-  const session = new StreamableSession(wire, hello, id, base, ears, profile !== undefined);
+  const session = new StreamableSession(wire, hello, id, base, ears, canBeAsked(profile));
   await session.begin(timeoutMs);
   return session;
+}
+
+/** A caller that only wants a session of its own is asked nothing, so nobody has to listen for questions. */
+function canBeAsked(profile: CallerProfile | undefined): boolean {
+  return profile !== undefined && Object.keys(profile.capabilities).length > 0;
 }
 
 class StreamableSession implements LegacySession {

@@ -42,6 +42,7 @@ export class UpstreamCalls {
         cancellation,
         timing: request.watch?.timing,
         invocationId: request.watch?.invocationId,
+        caller: request.session?.key ?? request.caller,
         ...(acceptsStream ? { onNotification } : {}),
         ...rest,
       });

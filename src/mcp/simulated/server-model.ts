@@ -12,14 +12,18 @@ export class ToolModel {
   readonly meaning: ToolMeaning | null;
   private checks: { input: SchemaCheck | null; output: SchemaCheck | null } | null = null;
 
-  constructor(readonly tool: Item) {
+  /** @param inferred what its answers looked like, where it declares nothing */
+  constructor(
+    readonly tool: Item,
+    private readonly inferred: Item | null = null,
+  ) {
     this.name = String(tool.name);
     this.meaning = meaningOf(tool);
   }
 
   /** What its answers must satisfy; null when nothing is known of them. */
   get outputSchema(): Item | null {
-    return outputSchemaOf(this.tool);
+    return outputSchemaOf(this.tool, this.inferred);
   }
 
   get checkInput(): SchemaCheck | null {
@@ -39,9 +43,10 @@ export class ToolModel {
   }
 }
 
-/** The schema of a tool's structured answers: the declared one. */
-export function outputSchemaOf(tool: Item): Item | null {
-  return isObject(tool.outputSchema) ? tool.outputSchema : null;
+/** The schema of a tool's structured answers: the declared one, else what they looked like. Such answers are objects. */
+export function outputSchemaOf(tool: Item, inferred: Item | null): Item | null {
+  if (isObject(tool.outputSchema)) return tool.outputSchema;
+  return inferred?.type === 'object' ? inferred : null;
 }
 
 /** One kind of things a server keeps. */
@@ -68,7 +73,8 @@ export class ServerModel {
   readonly kinds: ReadonlyMap<string, KindModel>;
 
   constructor(server: FrozenServer) {
-    this.tools = new Map((server.tools ?? []).map((tool) => [String(tool.name), new ToolModel(tool)]));
+    const modelOf = (tool: Item) => new ToolModel(tool, server.inferred?.[String(tool.name)]);
+    this.tools = new Map((server.tools ?? []).map((tool) => [String(tool.name), modelOf(tool)]));
     this.kinds = new Map(
       [...this.byKind()].filter(([, tools]) => isKept(tools)).map(([kind, tools]) => [kind, toKind(kind, tools)]),
     );

@@ -11,6 +11,8 @@ export interface FrozenServer {
   resources: Item[] | null;
   resourceTemplates: Item[] | null;
   prompts: Item[] | null;
+  /** JSON Schema of what tools without an output schema were seen to answer, by tool. */
+  inferred?: Record<string, Item>;
 }
 
 /** The result of a tool call, as MCP's `CallToolResult`. */

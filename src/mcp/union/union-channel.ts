@@ -179,9 +179,10 @@ export class UnionChannel implements Channel {
   }
 
   private forward(link: Link, call: McpCall, tool: string | null, params: string): Promise<McpReply> {
-    return this.source.watch(link, call.method, tool, async (timing) => {
+    return this.source.watch(link, call.method, tool, async ({ timing, invocationId }) => {
       try {
-        return await link.request({ ...call, params, timing, profile: await this.profileFor(link, call) });
+        const profile = await this.profileFor(link, call);
+        return await link.request({ ...call, params, timing, invocationId, profile });
       } finally {
         if (call.timing) Object.assign(call.timing, timing);
       }

@@ -42,7 +42,7 @@ export interface UnionSource {
     link: Link,
     method: string,
     tool: string | null,
-    work: (timing: CallTiming) => Promise<McpReply>,
+    work: (record: { timing: CallTiming; invocationId: string }) => Promise<McpReply>,
   ): Promise<McpReply>;
   /** Hears when connections come, change or go. @returns to be called to stop */
   whenChanged(listener: () => void): () => void;

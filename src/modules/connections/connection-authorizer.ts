@@ -26,10 +26,12 @@ export class ConnectionAuthorizer {
   /** What is to be authorized and where, or a form for what must be given first. */
   async page(authorizing: Authorizing): Promise<Page> {
     const { row, place, action } = authorizing;
+    const request = requestFor(authorizing);
+    if (!request) return this.noWay(authorizing);
     try {
-      const client = await this.direct.clientRequest(ownerOf(row), requestFor(authorizing));
+      const client = await this.direct.clientRequest(ownerOf(row), request);
       if (client.state !== 'unneeded') return formPage(clientForm(place, action, client));
-      return await this.direct.page(ownerOf(row), requestFor(authorizing), action);
+      return await this.direct.page(ownerOf(row), request, action);
     } catch (error) {
       return this.faultPage(authorizing, error);
     }
@@ -43,21 +45,28 @@ export class ConnectionAuthorizer {
    */
   async start(authorizing: Authorizing, body: URLSearchParams, cookie: string): Promise<SetupAnswer> {
     const { row, place, action } = authorizing;
+    const request = requestFor(authorizing);
+    if (!request) return { page: this.noWay(authorizing), status: 200 };
     try {
       let client: GivenClient | null = null;
       if (body.has(clientFields.id)) {
-        const asked = await this.direct.clientRequest(ownerOf(row), requestFor(authorizing));
+        const asked = await this.direct.clientRequest(ownerOf(row), request);
         const typed = typedClient(body, asked);
         if ('fault' in typed) {
           return { page: formPage({ ...clientForm(place, action, asked), fault: typed.fault }), status: 422 };
         }
         client = typed.client;
       }
-      const { url, linkId } = await this.direct.start(ownerOf(row), requestFor(authorizing), cookie, client);
+      const { url, linkId } = await this.direct.start(ownerOf(row), request, cookie, client);
       return { redirect: url, linkId };
     } catch (error) {
       return { page: await this.faultPage(authorizing, error), status: 200 };
     }
+  }
+
+  /** Code that runs here names no authorization server, but may take a token. */
+  private noWay({ place, action }: Authorizing): Page {
+    return formPage(authorizationForm(place, action, 'The server refuses to be called without authorization.'));
   }
 
   /** Why no authorization can begin, with the form for what would help. Rethrows any other error. */
@@ -75,6 +84,7 @@ function ownerOf({ id }: Authorizing['row']): CredentialOwner {
   return { kind: 'connection', id };
 }
 
-function requestFor({ row, place: { upstreamUrl, label } }: Authorizing): BeginAuthorization {
-  return { upstreamUrl, challenge: row.statusChallenges, label };
+/** Null where there is nobody to ask. */
+function requestFor({ row, place: { upstreamUrl, label } }: Authorizing): BeginAuthorization | null {
+  return upstreamUrl === null ? null : { upstreamUrl, challenge: row.statusChallenges, label };
 }

@@ -4,11 +4,13 @@ import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
 import { ServerGoneError } from '../releases/run.errors.js';
+import { HostedChannelsService } from '../releases/hosted-channels.service.js';
 import { ServerRunsService } from '../releases/server-runs.service.js';
 import { ConnectionBearer } from './connection-bearer.js';
 import type { ConnectionTarget } from './connection.types.js';
-import { SourceNotRunnableError } from './connections.errors.js';
+
 import { MockChannels } from './mock/mock-channels.js';
+import { sourceProgram } from './source/source-program.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
 
 /** Makes the channel a connection calls through: one line for each kind of target. */
@@ -18,6 +20,7 @@ export class ConnectionChannels {
     private readonly runs: ServerRunsService,
     private readonly bearer: ConnectionBearer,
     private readonly https: HttpChannels,
+    private readonly hosted: HostedChannelsService,
     private readonly uplinks: UplinkChannels,
     private readonly mocks: MockChannels,
     private readonly env: Env,
@@ -52,7 +55,7 @@ export class ConnectionChannels {
       case 'mock':
         return this.mocks.channelTo(target);
       case 'source':
-        return new RefusingChannel(() => new SourceNotRunnableError());
+        return this.hosted.channelTo(sourceProgram(target.id, target.isStateful), { mcpPath: '/', name: 'The module' });
       case 'uplink':
         return this.uplinks.channelTo(target);
     }

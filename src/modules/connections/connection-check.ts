@@ -29,17 +29,19 @@ export class ConnectionCheck {
   /**
    * Opens a session with the upstream and writes what came of it, unless the connection changed again meanwhile.
    *
+   * @returns why it did not open; null when it did
    * @throws ResourceNotFoundError when it is deleted by then
    */
-  async run(id: string): Promise<void> {
+  async run(id: string): Promise<Error | null> {
     const row = await this.links.adopt(id);
     if (!row) throw new ResourceNotFoundError();
-    const seen = await this.look(row.link);
+    const { failure, ...seen } = await this.look(row.link);
     const written = await this.writer.write([{ id, revision: row.link.revision, ...seen }], 'look');
     if (written.length === 0 && !(await this.connections.existsBy({ id }))) {
       await this.links.end(id);
       throw new ResourceNotFoundError();
     }
+    return failure;
   }
 
   /**
@@ -70,7 +72,7 @@ export class ConnectionCheck {
 
   private async lookAside(channel: Channel, group: Looked[]): Promise<void> {
     try {
-      const seen = await this.look(channel);
+      const { failure: _, ...seen } = await this.look(channel);
       await this.writer.write(
         group.map(({ id, revision }) => ({ id, revision, ...seen })),
         'look',
@@ -80,17 +82,19 @@ export class ConnectionCheck {
     }
   }
 
-  private async look(channel: Channel): Promise<Omit<Seen, 'id' | 'revision'>> {
+  private async look(channel: Channel): Promise<Omit<Seen, 'id' | 'revision'> & { failure: Error | null }> {
     let serverInfo: ServerInfo | null = null;
     let status: ConnectionStatus = connected;
+    let failure: Error | null = null;
     try {
       serverInfo = toStoredServerInfo((await channel.open(this.env.upstreamConnectTimeoutMs)).serverInfo);
     } catch (error) {
       const seen = statusAfter(error);
       if (!seen) throw error;
       status = seen;
+      failure = error as Error;
     }
     const at = new Date();
-    return { status, at, okAt: status === connected ? at : null, serverInfo };
+    return { status, at, okAt: status === connected ? at : null, serverInfo, failure };
   }
 }

@@ -158,6 +158,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
         connectionId: true,
         setupEpoch: true,
         targetKind: true,
+        isStateful: true,
         mcpUrl: true,
         serverId: true,
         serverName: true,
@@ -176,7 +177,8 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     const ref = { id, revision, namespaceId, namespace, connectionId, setupEpoch, recordingUntil };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
-    if (row.targetKind === 'uplink' || row.targetKind === 'source') return { ...ref, kind: row.targetKind };
+    if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };
+    if (row.targetKind === 'source') return { ...ref, kind: 'source', isStateful: row.isStateful };
     const headers = this.values.openHeaders(id, row.sealedHeaders);
     if (row.targetKind === 'url') return { ...ref, kind: 'url', url: mcpUrl ?? '', headers };
     const query = this.values.openQuery(id, row.sealedQuery);

@@ -7,9 +7,6 @@ import type { StoredSource } from './connection.types.js';
 const FILE_BYTES_MAX = 128 * 1024;
 const EXTENSION = /^(?!\.)[\w.-]{1,200}\.(?:ts|tsx|mts|cts)$/;
 
-/** An import of a file beside it, of which there is none. */
-const RELATIVE_IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(["'])(\.{1,2}\/[^"'\n]*)\1/;
-
 /**
  * A module as published clients send it: one TypeScript file that is its own entrypoint.
  *
@@ -37,10 +34,6 @@ export function requireSource(value: Record<string, unknown>): StoredSource {
   if (fault !== null) throw new InvalidInputError(`the contents of ${entrypoint} ${fault}`);
   if (Buffer.byteLength(contents) > FILE_BYTES_MAX) {
     throw new InvalidInputError(`${entrypoint} must be at most ${FILE_BYTES_MAX / 1024} KB`);
-  }
-  const relative = RELATIVE_IMPORT.exec(contents)?.[2];
-  if (relative !== undefined) {
-    throw new InvalidInputError(`${entrypoint} imports "${relative}": a source is one file, so bundle what it imports`);
   }
   return { kind: 'module', entrypoint, sourceFiles: [{ path: entrypoint, contents }] };
 }

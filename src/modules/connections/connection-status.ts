@@ -3,7 +3,8 @@ import { AuthorizationRequiredError, CredentialUnavailableError } from '../crede
 import {
   CallerLeftError,
   InputNeededError,
-  UplinkBusyError,
+  NotHostedError,
+  UpstreamBusyError,
   UplinkDisconnectedError,
   UpstreamAuthRequiredError,
   UpstreamError,
@@ -14,7 +15,6 @@ import { bearerChallenge } from '../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../platform/database/storable.js';
 import { visible } from '../../platform/text/quoted.js';
 import { missingText, originalOf } from './connection-refusal.js';
-import { SourceNotRunnableError } from './connections.errors.js';
 import type { StatusInputs } from './connection.types.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
@@ -106,8 +106,8 @@ export const statusReasons = {
   },
   source_waiting: {
     state: 'error',
-    pace: 'never',
-    nextStep: 'Nothing: it runs once hosting is enabled on this service.',
+    pace: 'soon',
+    nextStep: 'Ask the operator of this service to enable hosting: it works by itself once that is done.',
   },
 } as const satisfies Record<string, { state: ConnectionState; pace: Pace; nextStep: string | null }>;
 export type StatusReason = keyof typeof statusReasons;
@@ -184,14 +184,14 @@ export function statusAfter(failure: unknown): ConnectionStatus | null {
 }
 
 function isAboutTheCall(error: unknown): boolean {
-  return error instanceof CallerLeftError || error instanceof InputNeededError || error instanceof UplinkBusyError;
+  return error instanceof CallerLeftError || error instanceof InputNeededError || error instanceof UpstreamBusyError;
 }
 
 function reasonOf(error: unknown): StatusReason | null {
   if (error instanceof AuthorizationRequiredError) return 'authorization_ended';
   if (error instanceof CredentialUnavailableError) return 'authorization_unavailable';
   if (error instanceof UplinkDisconnectedError) return 'uplink_waiting';
-  if (error instanceof SourceNotRunnableError) return 'source_waiting';
+  if (error instanceof NotHostedError) return 'source_waiting';
   if (error instanceof NotRunnableError) return 'not_runnable';
   if (error instanceof ServerGoneError) return 'server_deleted';
   if (error instanceof UpstreamTimeoutError) return 'timeout';

@@ -35,6 +35,8 @@ export interface NewTarget {
   serverId: string | null;
   serverName: string | null;
   source: StoredSource | null;
+  /** The module keeps sessions. */
+  isStateful: boolean;
   /** Values for a registry server that came in the query of its address. */
   query: QueryValues;
 }

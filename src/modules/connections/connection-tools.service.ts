@@ -80,6 +80,7 @@ export class ConnectionToolsService {
       timeoutMs: left(),
       cancellation,
       timing: record.timing,
+      invocationId: record.invocationId,
     });
     const reply = await inWords(request);
     record.answered(reply);

@@ -61,7 +61,10 @@ export class SetConnectionDto {
   @Matches(SERVER, { message: 'server must be a qualified name such as acme/weather' })
   server?: string;
 
-  /** A server module: one TypeScript file of at most 128 KB. Stored and checked; it runs once hosting is enabled. */
+  /**
+   * A server module: one TypeScript file of at most 128 KB that imports Node built-ins, `zod` and
+   * `@modelcontextprotocol/sdk`. It is compiled and loaded at once; 400 `invalid_module` says where it does not.
+   */
   @Omittable()
   @AsGiven()
   @IsObject()

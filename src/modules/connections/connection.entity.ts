@@ -81,6 +81,10 @@ export class Connection {
   @Column('jsonb', { nullable: true, select: false })
   source: StoredSource | null;
 
+  /** Its module keeps sessions. */
+  @Column('boolean', { name: 'is_stateful', default: false })
+  isStateful: boolean;
+
   /** Null unless it is simulated. Never changes. */
   @Column('jsonb', { nullable: true })
   mock: StoredMock | null;

@@ -37,7 +37,7 @@ export type ConnectionTarget = ConnectionRef &
         query: QueryValues;
       }
     | { kind: 'mock'; serverId: string | null; serverName: string; scenario: string | null }
-    | { kind: 'source' }
+    | { kind: 'source'; isStateful: boolean }
     | { kind: 'uplink' }
   );
 

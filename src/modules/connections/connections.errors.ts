@@ -1,4 +1,3 @@
-import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 
 /**
@@ -24,18 +23,35 @@ export class ConnectionTargetError extends DomainError {
   }
 }
 
-/** A connection with a module of its own runs once hosting is there. */
-export class SourceNotRunnableError extends UpstreamFailure {
-  readonly kind = 'conflict';
-  readonly code = 'not_runnable';
-
-  constructor() {
-    super('The module of this connection is stored, but hosting is not enabled on this service, so it does not run.');
-  }
-}
-
 /** The upstream answered a tool call with a JSON-RPC error. */
 export class ToolError extends DomainError {
   readonly kind = 'unprocessable';
   readonly code = 'tool_error';
+}
+
+/** What is wrong with a module, and where: lines and columns count from 1. */
+export interface SourceDiagnostic {
+  path: string;
+  line: number;
+  column: number;
+  message: string;
+}
+
+/** The module of a connection does not compile, or throws while it is loaded. The body is the one published clients read. */
+export class InvalidSourceError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'invalid_module';
+  override readonly ownBody: object;
+
+  constructor(message: string, diagnostics: SourceDiagnostic[]) {
+    super(message);
+    this.ownBody = { error: { code: this.code, message, diagnostics } };
+  }
+
+  /** Where in its text it failed is not known: it ran compiled. */
+  static whileLoading(path: string, { message }: Error): InvalidSourceError {
+    return new InvalidSourceError(`The module ${path} cannot be loaded: ${message}`, [
+      { path, line: 1, column: 1, message },
+    ]);
+  }
 }

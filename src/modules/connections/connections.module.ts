@@ -6,6 +6,7 @@ import { CredentialsService } from '../credentials/credentials.service.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { CredentialsModule } from '../credentials/credentials.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
+import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionBearer } from './connection-bearer.js';
@@ -26,15 +27,13 @@ import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
 import { ConnectionToolsController } from './connection-tools.controller.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
-import { Connection } from './connection.entity.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
 import { DiagnosisController } from './diagnosis/diagnosis.controller.js';
 import { DiagnosisService } from './diagnosis/diagnosis.service.js';
-import { ConnectionInvocation } from './log/connection-invocation.entity.js';
+import { ConnectionLogCoreModule } from './log/connection-log-core.module.js';
 import { ConnectionLogController } from './log/connection-log.controller.js';
 import { ConnectionLogService } from './log/connection-log.service.js';
-import { LogRecorder } from './log/log-recorder.js';
 import { ConnectionMock } from './mock/connection-mock.entity.js';
 import { MockCall } from './mock/mock-call.entity.js';
 import { MockChannels } from './mock/mock-channels.js';
@@ -53,6 +52,7 @@ import { NamespaceUnions } from './namespace/namespace-unions.js';
 import { OlderSubscriptionsController } from './triggers/older-subscriptions.controller.js';
 import { TriggersController } from './triggers/triggers.controller.js';
 import { TriggersService } from './triggers/triggers.service.js';
+import { SourceCompilerModule } from './source/source-compiler.module.js';
 import { StatusRecorder } from './status-recorder.js';
 import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
@@ -68,8 +68,6 @@ import { UplinksService } from './uplink/uplinks.service.js';
 @Module({
   imports: [
     TypeOrmModule.forFeature([
-      Connection,
-      ConnectionInvocation,
       ConnectionMock,
       MockCall,
       MockReply,
@@ -78,11 +76,14 @@ import { UplinksService } from './uplink/uplinks.service.js';
       UplinkProcess,
       UplinkTunnel,
     ]),
+    ConnectionLogCoreModule,
+    SourceCompilerModule,
     AuthModule,
     NamespacesModule,
     ServersModule,
     CredentialsModule,
     ReleasesModule,
+    ToolSchemasCoreModule,
   ],
   controllers: [
     ConnectionToolsController,
@@ -117,7 +118,6 @@ import { UplinksService } from './uplink/uplinks.service.js';
     ConnectionRefresher,
     ConnectionRechecker,
     ConnectionSweeper,
-    LogRecorder,
     ConnectionLogService,
     NamespaceMembers,
     NamespaceUnions,

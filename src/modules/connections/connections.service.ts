@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { hostedFailureIn, ProgramStartError } from '../../hosting/hosting.errors.js';
+import { Hosting } from '../../hosting/hosting.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { generateName } from '../../platform/http/generated-name.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
@@ -19,7 +21,7 @@ import { neverCalled, uplinkWaiting } from './connection-status.js';
 import { ConnectionValues } from './connection-values.js';
 import { queryFault } from './connection.validators.js';
 import type { QueryValues, StoredMock, TargetKind } from './connection.types.js';
-import { ResourceNotFoundError } from './connections.errors.js';
+import { InvalidSourceError, ResourceNotFoundError } from './connections.errors.js';
 import { MockCreation, type NewMock } from './mock/mock-creation.js';
 import { TargetResolver } from './target-resolver.js';
 
@@ -42,15 +44,16 @@ export class ConnectionsService {
     private readonly servers: ServersService,
     private readonly credentials: CredentialsService,
     private readonly mocks: MockCreation,
+    private readonly hosting: Hosting,
   ) {}
 
   /** Creates a connection under a generated id. @throws InvalidInputError, ResourceNotFoundError */
   async create(namespace: OwnedNamespace, body: SetConnectionDto): Promise<ConnectionDto> {
-    const target = await this.targets.resolve(body);
+    const target = await this.targets.resolve(body, namespace.id);
     const mock = await this.mocks.prepare(namespace.id, target, body.mock);
     for (;;) {
       const id = await this.insert(namespace, generateName(6), target, body, mock);
-      if (id) return this.checked(id);
+      if (id) return this.firstLook(id, target);
     }
   }
 
@@ -68,10 +71,10 @@ export class ConnectionsService {
     requireConnectionId(connectionId);
     const where = { namespaceId: namespace.id, connectionId };
     if (!(await this.connections.existsBy(where))) {
-      const target = await this.targets.resolve(body);
+      const target = await this.targets.resolve(body, namespace.id);
       const mock = await this.mocks.prepare(namespace.id, target, body.mock);
       const id = await this.insert(namespace, connectionId, target, body, mock);
-      if (id) return { created: true, connection: await this.checked(id) };
+      if (id) return { created: true, connection: await this.firstLook(id, target) };
     }
     const rows = this.connections.createQueryBuilder('connection').addSelect('connection.source');
     const existing = await rows.where(where).getOne();
@@ -93,16 +96,24 @@ export class ConnectionsService {
     const found = await this.connections.findOne({ where, select: { id: true } });
     // While its row is there: with it the tokens would go before anybody could revoke them.
     if (found) await this.credentials.remove({ kind: 'connection', id: found.id });
-    const { raw } = (await this.connections.createQueryBuilder().delete().where(where).returning('id').execute()) as {
-      raw: { id: string }[];
+    const { raw } = (await this.connections
+      .createQueryBuilder()
+      .delete()
+      .where(where)
+      .returning(['id', 'targetKind'])
+      .execute()) as {
+      raw: { id: string; target_kind: TargetKind }[];
     };
     const [row] = raw;
     if (!row) throw new ResourceNotFoundError();
-    await this.links.deleted({ id: row.id, namespaceId: namespace.id, connectionId });
+    await this.ended({ id: row.id, namespaceId: namespace.id, connectionId }, row.target_kind);
     return { success: true };
   }
 
-  /** For a namespace that is about to go with its connections: what tells the authorization servers afterwards. */
+  /**
+   * For a namespace that is about to go with its connections: what tells the authorization servers afterwards, and ends the
+   * modules that run for it.
+   */
   async prepareRevocation(namespace: OwnedNamespace): Promise<() => void> {
     // Only those that hold something; the table is asked by name, since it belongs to another module.
     const rows = await this.connections.query<{ id: string }[]>(
@@ -110,10 +121,18 @@ export class ConnectionsService {
         WHERE c.namespace_id = $1 AND u.state = 'active' LIMIT 1000`,
       [namespace.id],
     );
-    return this.credentials.prepareRevocation(
+    const revoke = await this.credentials.prepareRevocation(
       'connection',
       rows.map(({ id }) => id),
     );
+    const modules = await this.connections.find({
+      where: { namespaceId: namespace.id, targetKind: 'source' },
+      select: { id: true },
+    });
+    return () => {
+      revoke();
+      for (const { id } of modules) void this.hosting.forget(id);
+    };
   }
 
   /** @returns the row's id, or null when the connection id is taken */
@@ -192,6 +211,32 @@ export class ConnectionsService {
         .where({ id })
         .execute();
     });
+  }
+
+  /** A module that cannot even be loaded is no connection. @throws InvalidSourceError */
+  private async firstLook(id: string, { source }: NewTarget): Promise<ConnectionDto> {
+    const failure = await this.checks.run(id);
+    if (source && hostedFailureIn(failure) instanceof ProgramStartError) {
+      const { raw } = (await this.connections
+        .createQueryBuilder()
+        .delete()
+        .where({ id })
+        .returning(['id', 'namespaceId', 'connectionId'])
+        .execute()) as { raw: { id: string; namespace_id: string; connection_id: string }[] };
+      for (const row of raw)
+        await this.ended({ id, namespaceId: row.namespace_id, connectionId: row.connection_id }, 'source');
+      throw InvalidSourceError.whileLoading(source.entrypoint, failure as Error);
+    }
+    return this.reader.byRowId(id);
+  }
+
+  /** A connection is gone, and with it what it held. */
+  private async ended(
+    connection: { id: string; namespaceId: string; connectionId: string },
+    kind: TargetKind,
+  ): Promise<void> {
+    await this.links.deleted(connection);
+    if (kind === 'source') await this.hosting.forget(connection.id);
   }
 
   private async checked(id: string): Promise<ConnectionDto> {

@@ -7,6 +7,7 @@ import { headersFault, queryFault } from './connection.validators.js';
 export interface SetupSubject {
   /** `namespace/connectionId` */
   label: string;
+  /** The host it leads to, or words that say that it leads to none. */
   upstreamHost: string;
 }
 
@@ -27,7 +28,8 @@ export interface SetupForm extends SetupSubject {
 
 /** Where a connection leads, and what of its values a person may fill in. */
 export interface Place extends SetupSubject {
-  upstreamUrl: string;
+  /** Null for code that runs here. */
+  upstreamUrl: string | null;
   fields: RunFormField[];
 }
 
@@ -50,8 +52,9 @@ export function fieldName(place: RunFormField['place'], name: string): string {
   return `${place}.${name}`;
 }
 
-export function placeAt(label: string, upstreamUrl: string, fields: RunFormField[]): Place {
-  return { label, upstreamUrl, upstreamHost: new URL(upstreamUrl).host, fields };
+export function placeAt(label: string, upstreamUrl: string | null, fields: RunFormField[]): Place {
+  const upstreamHost = upstreamUrl === null ? 'code hosted here' : new URL(upstreamUrl).host;
+  return { label, upstreamUrl, upstreamHost, fields };
 }
 
 /** The form for values that lack or are wrong. */

@@ -19,9 +19,10 @@ import {
 import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionTargetError } from './connections.errors.js';
 import type { QueryValues } from './connection.types.js';
+import { SourceCompiler } from './source/source-compiler.js';
 import { isOwnAddress, registryAddressOf, type RegistryAddress } from './registry-address.js';
 
-const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, query: [] };
+const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, isStateful: false, query: [] };
 
 /** Asks the registry what a connection's target is. */
 @Injectable()
@@ -29,17 +30,28 @@ export class TargetResolver {
   constructor(
     private readonly servers: ServersService,
     private readonly urls: ConnectionUrls,
+    private readonly sources: SourceCompiler,
     private readonly env: Env,
   ) {}
 
-  /** The target of a new connection. @throws InvalidInputError, also for a server that does not exist */
-  async resolve(body: SetConnectionDto): Promise<NewTarget> {
+  /**
+   * The target of a new connection.
+   *
+   * @param whose the namespace's id
+   * @throws InvalidInputError, also for a server that does not exist; InvalidSourceError, NoSlotError
+   */
+  async resolve(body: SetConnectionDto, whose: string): Promise<NewTarget> {
     const given = requireNewTarget(body);
     switch (given.kind) {
       case 'uplink':
         return { ...NOWHERE, targetKind: 'uplink' };
       case 'source':
-        return { ...NOWHERE, targetKind: 'source', source: given.source };
+        return {
+          ...NOWHERE,
+          targetKind: 'source',
+          source: given.source,
+          ...(await this.sources.check(given.source, whose)),
+        };
       case 'server':
       case 'url':
         break;

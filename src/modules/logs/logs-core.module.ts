@@ -1,6 +1,12 @@
+import { BullModule } from '@nestjs/bullmq';
 import { Module } from '@nestjs/common';
 import { InvocationsService } from './invocations.service.js';
+import { LOGS_QUEUE, LogsQueue } from './logs.queue.js';
 
 /** Where invocations are handed in: for every process that serves calls or runs code. Serves nothing. */
-@Module({ providers: [InvocationsService], exports: [InvocationsService] })
+@Module({
+  imports: [BullModule.registerQueue({ name: LOGS_QUEUE })],
+  providers: [LogsQueue, InvocationsService],
+  exports: [InvocationsService],
+})
 export class LogsCoreModule {}

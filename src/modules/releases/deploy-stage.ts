@@ -1,12 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { Egress } from '../../platform/egress/egress.js';
+import { Hosting } from '../../hosting/hosting.js';
+import type { ModuleFacts } from '../../hosting/hosted-module.js';
 import { ModuleChecks } from './module-checks.js';
 import { ReleaseFiles } from './release-files.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { LogLine } from './release-log.js';
-import type { Release } from './release.entity.js';
+import type { HostingRequest, Release } from './release.entity.js';
+import { NotHostedHereError } from './releases.errors.js';
 import { failed, type ReleaseStage, type StageOutcome } from './stage-outcome.js';
+
+/** What a check finds: lines for the log, and what the module says of itself against what was published with it. */
+interface Checked {
+  lines: LogLine[];
+  hosting?: HostingRequest;
+}
 
 /** Checks what was published: the address of an external server, a bundle, or a module, without running anything. */
 @Injectable()
@@ -15,25 +24,27 @@ export class DeployStage implements ReleaseStage {
     private readonly files: ReleaseFiles,
     private readonly egress: Egress,
     private readonly modules: ModuleChecks,
+    private readonly runtime: Hosting,
   ) {}
 
   async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
     try {
-      return { lines: await this.check(release, lease) };
+      const { lines, hosting } = await this.check(release, lease);
+      return { lines, ...(hosting && { change: { hosting } }) };
     } catch (error) {
       if (error instanceof DomainError) return failed('FAILURE', 'deploy', error.message);
       throw error;
     }
   }
 
-  private async check(release: Release, lease: ReleaseLease): Promise<LogLine[]> {
+  private async check(release: Release, lease: ReleaseLease): Promise<Checked> {
     switch (release.type) {
       case 'external_shttp': {
         const { origin, pathname } = this.egress.check(release.upstreamUrl ?? '');
-        return [info(`External server at ${origin}${pathname}`)];
+        return { lines: [info(`External server at ${origin}${pathname}`)] };
       }
       case 'stdio':
-        return this.checkBundle(release);
+        return { lines: await this.checkBundle(release) };
       case 'hosted_shttp':
         return this.checkModule(release, lease);
     }
@@ -47,17 +58,42 @@ export class DeployStage implements ReleaseStage {
     return [...lines, { stage: 'deploy', level: 'warning', message }];
   }
 
-  private async checkModule({ id }: Release, lease: ReleaseLease): Promise<LogLine[]> {
+  private async checkModule({ id, hosting }: Release, lease: ReleaseLease): Promise<Checked> {
+    const whyNot = await this.runtime.whyNot('worker');
     const leaving = new AbortController();
     try {
       const check = this.files.withFile(id, 'module', (path) => this.modules.check(path, leaving.signal));
-      const { form, exports } = await lease.whileHeld(check);
-      return [info(`Module of the form "${form}" with the exports ${exports.join(', ')}`)];
+      const facts = await lease.whileHeld(check);
+      if (whyNot !== null) throw new NotHostedHereError(whyNot);
+      const { form, exports } = facts;
+      const message = `Module of the form "${form}" with the exports ${exports.join(', ')}`;
+      const asked = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
+      const own = { ...asked, ...saidBy(facts, asked) };
+      return { lines: [info(message), ...differences(asked, own)], hosting: own };
     } finally {
       // A lease that is lost ends the check, not only the wait for it.
       leaving.abort();
     }
   }
+}
+
+/** What the module says of itself, which counts; what it leaves open is as it was published. */
+function saidBy({ form, exports, stateful }: ModuleFacts, asked: HostingRequest): Partial<HostingRequest> {
+  const isOpen = stateful === null && exports.includes('stateful');
+  return {
+    // Sessions are kept for what a factory makes; a module with `fetch` of its own keeps what it keeps.
+    stateful: form !== 'fetch' && (isOpen ? asked.stateful : stateful === true),
+    hasAuthAdapter: form !== 'fetch' && exports.includes('createAuthAdapter'),
+  };
+}
+
+function differences(asked: HostingRequest, own: HostingRequest): LogLine[] {
+  return (['stateful', 'hasAuthAdapter'] as const)
+    .filter((name) => asked[name] !== own[name])
+    .map((name) => {
+      const message = `It was published with ${name} ${asked[name]}, but the module says ${own[name]}: the module counts.`;
+      return { stage: 'deploy', level: 'warning', message };
+    });
 }
 
 function info(message: string): LogLine {

@@ -1,12 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
-import { Cancellation } from '../../mcp/cancellation.js';
-import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import type { HttpTarget } from '../../mcp/channels/http-wire.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { fetchServerCard } from '../../mcp/server-card.js';
-import { scanServer, type ServerScan } from '../../mcp/server-scan.js';
+import type { ServerScan } from '../../mcp/server-scan.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { Vault } from '../../platform/vault/vault.js';
 import {
@@ -17,6 +15,7 @@ import {
 import { CredentialsService } from '../credentials/credentials.service.js';
 import type { CredentialOwner } from '../credentials/credentials.types.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
+import { scanUnderLease } from './leased-scan.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { Release } from './release.entity.js';
 import { conceal, credentialTarget, type ScanTarget } from './scan-credentials.js';
@@ -75,25 +74,12 @@ export class ExternalScan {
     }
   }
 
-  private async scan(target: ScanTarget, bearer: HttpTarget['bearer'], lease: ReleaseLease): Promise<ServerScan> {
+  private scan(target: ScanTarget, bearer: HttpTarget['bearer'], lease: ReleaseLease): Promise<ServerScan> {
     const channel = this.channels.channelTo({ ...target, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
-    const cancellation = new Cancellation();
-    let told: Promise<void> = Promise.resolve();
-    const onProgress = (message: string) => {
-      told = told.then(() => lease.log({ stage: 'scan', level: 'info', message: conceal(message, target) }));
-      // It is heard below; until then it must not count as an error that nobody heard, which ends the process.
-      told.catch(() => undefined);
-    };
-    try {
-      const options = { timeoutMs: this.env.releaseScanTimeoutMs, onProgress };
-      return await lease.whileHeld(scanServer(cancelledWith(cancellation, channel), options));
-    } finally {
-      // A lease that is lost ends the scan, not only the wait for it.
-      cancellation.cancel();
-      // In the log before what comes of the scan; one that fails because the lease is lost is told by `whileHeld`.
-      await told.catch(() => undefined);
-      void channel.close();
-    }
+    return scanUnderLease(channel, lease, {
+      timeoutMs: this.env.releaseScanTimeoutMs,
+      inWords: (message) => conceal(message, target),
+    });
   }
 
   /** The server wants authorization: its card will do; else its owner is asked to authorize. */
@@ -160,15 +146,4 @@ export class ExternalScan {
       void channel.close();
     }
   }
-}
-
-/** A channel whose requests end when nobody waits for them any more. */
-function cancelledWith(cancellation: Cancellation, channel: Channel): Channel {
-  return {
-    open: (timeoutMs) => channel.open(timeoutMs),
-    request: (call) => channel.request({ ...call, cancellation }),
-    listen: (...args) => channel.listen(...args),
-    release: (key) => channel.release(key),
-    close: () => channel.close(),
-  };
 }

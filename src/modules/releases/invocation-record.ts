@@ -1,5 +1,6 @@
 import type { McpReply } from '../../mcp/channel.js';
 import type { FrontWatch } from '../../mcp/front/asked.js';
+import { memberText } from '../../mcp/json-edit.js';
 import { slice } from '../../mcp/json-text.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
@@ -7,6 +8,7 @@ import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { redactedJson } from '../../platform/telemetry/redact-payload.js';
 import { isObject } from '../../platform/text/json-object.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
+import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationException, InvocationOutcome } from '../logs/invocation.types.js';
 
 /** How the request came and was answered. */
@@ -37,7 +39,24 @@ export class InvocationRecord implements FrontWatch {
   private params: unknown;
   private reply: McpReply | null = null;
 
-  constructor(private readonly keepsPayload = false) {}
+  /** The answer of the tool that was called, as JSON text; null when it failed or no tool was called. */
+  output: { tool: string; result: string } | null = null;
+  /** The answer broke off after it had begun. */
+  private isBroken = false;
+
+  /** @param isRaw a request of another kind than MCP */
+  constructor(
+    private readonly keepsPayload = false,
+    private readonly isRaw = false,
+  ) {}
+
+  answered(reply: McpReply): void {
+    if (this.hasPayload()) this.reply = reply;
+    const { toolName } = this;
+    const { text, result } = reply;
+    const output = toolName !== null && result ? slice(text, result) : null;
+    if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
+  }
 
   asked(method: string, params: unknown): void {
     this.rpcMethod = method;
@@ -46,12 +65,14 @@ export class InvocationRecord implements FrontWatch {
     if (this.hasPayload()) this.params = params;
   }
 
-  answered(reply: McpReply): void {
-    if (this.hasPayload()) this.reply = reply;
-  }
-
   failed(error: Error): void {
     this.failure = error;
+  }
+
+  /** Its answer broke off, so its status says nothing of that. */
+  broke(error: Error): void {
+    this.failure = error;
+    this.isBroken = true;
   }
 
   /** It failed before the front answered. */
@@ -92,10 +113,20 @@ export class InvocationRecord implements FrontWatch {
 
   private outcome(): InvocationOutcome {
     if (this.failure instanceof CallerLeftError) return 'canceled';
+    const hosted = hostedFailureIn(this.failure);
+    if (hosted) return hosted.outcome;
+    if (this.isBroken) return 'responseStreamDisconnected';
     if (this.failure instanceof UpstreamFailure) return 'exception';
     if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
-    return this.rpcMethod === null ? 'denied' : 'ok';
+    return this.rpcMethod === null && !this.isRaw ? 'denied' : 'ok';
   }
+}
+
+/** Whether a result of `tools/call` shows what the tool answers: not when it failed, and not when it asks for input. */
+function isOutput(result: string): boolean {
+  if (result.includes('"isError"') && memberText(result, 'isError') === 'true') return false;
+  const type = result.includes('"resultType"') ? memberText(result, 'resultType') : undefined;
+  return type === undefined || type === '"complete"';
 }
 
 /** Of a tool or prompt its arguments; otherwise all that was asked with. */

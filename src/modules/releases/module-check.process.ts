@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { checkModule, InvalidModuleError, type ModuleFacts } from './hosted-module.js';
+import { checkModule, InvalidModuleError, type ModuleFacts } from '../../hosting/hosted-module.js';
 
 /** What the process answers: it reads the file it is given the path of, looks at the module in it, and ends. */
 export type ModuleCheckAnswer = { facts: ModuleFacts } | { refused: string };

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { EndedApartError, runApart } from '../../platform/processes/run-apart.js';
-import { InvalidModuleError, type ModuleFacts } from './hosted-module.js';
+import { InvalidModuleError, type ModuleFacts } from '../../hosting/hosted-module.js';
 import type { ModuleCheckAnswer } from './module-check.process.js';
 
 /** A module of 10 MB takes 2 to 5 s and below 256 MB; one that is a single literal of data takes several times as much. */

@@ -4,15 +4,18 @@ import { RelayService } from '../../platform/queue/relay.service.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import type { ReleaseType } from '../servers/server.types.js';
+import { contractLines } from './contract/contract-lines.js';
+import { ReleaseContracts } from './contract/release-contracts.js';
 import type { Release } from './release.entity.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
 import type { ReleaseStage, StageOutcome } from './stage-outcome.js';
 
-/** Makes the release the current one. */
+/** Makes the release the current one, and tells what that changes for callers. */
 @Injectable()
 export class PublishStage implements ReleaseStage {
   constructor(
     private readonly servers: ServerReleasesService,
+    private readonly contracts: ReleaseContracts,
     private readonly relay: RelayService,
     private readonly links: ServerLinksService,
     private readonly env: Env,
@@ -20,13 +23,22 @@ export class PublishStage implements ReleaseStage {
 
   async run({ serverId, snapshot }: Release): Promise<StageOutcome> {
     if (!snapshot) throw new Error('A release reaches its last stage with a snapshot');
+    const { releaseId } = snapshot;
+    const compared = await this.contracts.compare(serverId, snapshot);
+    const { previousReleaseId, changes } = compared;
     const slug = await this.servers.slugOf(serverId);
     return {
       change: { status: 'SUCCESS' },
-      lines: [{ stage: 'publish', level: 'success', message: await this.whereTo(serverId, slug, snapshot.type) }],
-      also: (tx) => this.servers.setCurrent(serverId, snapshot, tx),
+      lines: [
+        ...(previousReleaseId === null ? [] : contractLines(changes, previousReleaseId)),
+        { stage: 'publish', level: 'success', message: await this.whereTo(serverId, slug, snapshot.type) },
+      ],
+      also: async (tx) => {
+        await this.servers.setCurrent(serverId, snapshot, tx);
+        await this.contracts.record(serverId, releaseId, compared, tx);
+      },
       afterwards: () => {
-        const current: ReleaseCurrent = { serverId, slug, releaseId: snapshot.releaseId };
+        const current: ReleaseCurrent = { serverId, slug, releaseId };
         this.relay.publish(RELEASE_CURRENT_TOPIC, current);
       },
     };

@@ -2,6 +2,9 @@ import { BullModule } from '@nestjs/bullmq';
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { ServersCoreModule } from '../servers/servers-core.module.js';
+import { ReleaseContract } from './contract/release-contract.entity.js';
+import { ReleaseContracts } from './contract/release-contracts.js';
+import { HostedChannelsService } from './hosted-channels.service.js';
 import { ReleaseArtifact } from './release-artifact.entity.js';
 import { ReleaseFiles } from './release-files.js';
 import { ReleaseLog } from './release-log.entity.js';
@@ -11,11 +14,11 @@ import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
 /** What the API and the jobs of this module share. Serves nothing. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Release, ReleaseLog, ReleaseArtifact]),
+    TypeOrmModule.forFeature([Release, ReleaseLog, ReleaseArtifact, ReleaseContract]),
     BullModule.registerQueue({ name: RELEASES_QUEUE }),
     ServersCoreModule,
   ],
-  providers: [ReleasesQueue, ReleaseFiles],
-  exports: [TypeOrmModule, ServersCoreModule, ReleasesQueue, ReleaseFiles],
+  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, HostedChannelsService],
+  exports: [TypeOrmModule, ServersCoreModule, ReleasesQueue, ReleaseFiles, ReleaseContracts, HostedChannelsService],
 })
 export class ReleasesCoreModule {}

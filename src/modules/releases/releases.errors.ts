@@ -64,3 +64,17 @@ export class UploadLostError extends DomainError {
     super('An uploaded file was removed at the same moment: publish again.');
   }
 }
+
+/** This service does not run what was published. */
+export class NotHostedHereError extends DomainError {
+  readonly kind = 'unavailable';
+  readonly code = 'hosting_unavailable';
+
+  /** @param why a sentence: why not, and what the operator can do */
+  constructor(why: string) {
+    super(
+      `${why} The module's syntax and exports are fine, and it is stored. ` +
+        'Run it elsewhere and publish its URL, or publish again when hosting is enabled.',
+    );
+  }
+}

@@ -6,6 +6,8 @@ import { LogsCoreModule } from '../logs/logs-core.module.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
+import { ContractChangesController } from './contract/contract-changes.controller.js';
+import { RawRuns } from './raw-runs.js';
 import { RunController } from './run.controller.js';
 import { RunLinks } from './run-links.js';
 import { RunService } from './run.service.js';
@@ -24,18 +26,26 @@ import { ReleasesService } from './releases.service.js';
 /** Publishing, releases and their run endpoint. */
 @Module({
   imports: [ReleasesCoreModule, LogsCoreModule, ToolSchemasCoreModule, ServersModule, CredentialsModule, AuthModule],
-  controllers: [RunController, PublishController, ReleaseStreamsController, ReleasesController, BundleController],
+  controllers: [
+    RunController,
+    PublishController,
+    ReleaseStreamsController,
+    ReleasesController,
+    BundleController,
+    ContractChangesController,
+  ],
   providers: [
     PublishService,
     ReleasesService,
     ReleaseStreams,
     BundlesService,
     RunService,
+    RawRuns,
     ServerRunsService,
     Runnables,
     RunLinks,
   ],
-  exports: [ServerRunsService],
+  exports: [ReleasesCoreModule, ServerRunsService],
 })
 export class ReleasesModule implements OnModuleInit {
   constructor(

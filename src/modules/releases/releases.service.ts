@@ -8,6 +8,7 @@ import { RelayService } from '../../platform/queue/relay.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
+import { ReleaseContracts } from './contract/release-contracts.js';
 import type { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
 import { patienceEnd } from './release-lease.js';
 import { ReleaseLog } from './release-log.entity.js';
@@ -26,6 +27,7 @@ export class ReleasesService {
     @InjectRepository(Release) private readonly releases: Repository<Release>,
     @InjectRepository(ReleaseLog) private readonly logs: Repository<ReleaseLog>,
     private readonly servers: ServerReleasesService,
+    private readonly contracts: ReleaseContracts,
     private readonly queue: ReleasesQueue,
     private readonly relay: RelayService,
     private readonly links: ServerLinksService,
@@ -102,7 +104,11 @@ export class ReleasesService {
       .getOneOrFail();
     const { snapshot } = release;
     if (release.status !== 'SUCCESS' || snapshot === null) throw new NotPromotableError(release.status);
-    await this.database.transaction((tx) => this.servers.setCurrent(server.id, snapshot, tx));
+    const compared = await this.contracts.compare(server.id, snapshot);
+    await this.database.transaction(async (tx) => {
+      await this.servers.setCurrent(server.id, snapshot, tx);
+      if (compared.previousReleaseId !== releaseId) await this.contracts.record(server.id, releaseId, compared, tx);
+    });
     const current: ReleaseCurrent = { serverId: server.id, slug: server.slug, releaseId };
     this.relay.publish(RELEASE_CURRENT_TOPIC, current);
     return this.toDto(release, server);

@@ -3,6 +3,7 @@ import { CredentialsCoreModule } from '../credentials/credentials-core.module.js
 import { BlobSweeper } from './blob-sweeper.js';
 import { DeployStage } from './deploy-stage.js';
 import { ExternalScan } from './external-scan.js';
+import { HostedScan } from './hosted-scan.js';
 import { MetadataStage } from './metadata-stage.js';
 import { ModuleChecks } from './module-checks.js';
 import { PublishStage } from './publish-stage.js';
@@ -21,6 +22,7 @@ import { ScanStage } from './scan-stage.js';
     DeployStage,
     ModuleChecks,
     ExternalScan,
+    HostedScan,
     ScanStage,
     MetadataStage,
     PublishStage,

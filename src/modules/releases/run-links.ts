@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
+import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import type { HttpTarget } from '../../mcp/channels/http-wire.js';
+import { HostedChannelsService } from './hosted-channels.service.js';
 import { inputNames, type RunValues } from './run-input.js';
 import { RunLink } from './run-link.js';
 import type { Runnable, RunnableRelease } from './runnable.js';
@@ -11,24 +13,33 @@ import type { Runnable, RunnableRelease } from './runnable.js';
 export class RunLinks {
   constructor(
     private readonly channels: HttpChannels,
+    private readonly hosted: HostedChannelsService,
     private readonly env: Env,
   ) {}
 
   /** A link for callers who send these values. */
   to(
     { serverId, name }: Runnable,
-    { id, upstream, config }: RunnableRelease,
+    release: RunnableRelease,
     values: RunValues | null,
     bearer?: HttpTarget['bearer'],
   ): RunLink {
-    const url = new URL(upstream);
-    for (const [key, value] of values?.query ?? []) url.searchParams.append(key, value);
-    const channel = this.channels.channelTo({
-      url,
-      headers: values?.headers ?? {},
-      bearer,
-      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
-    });
+    const { id, upstream, config } = release;
+    const channel = this.channelTo(name, release, values ?? { headers: {}, query: [] }, bearer);
     return new RunLink(channel, { serverId, releaseId: id, serverName: name, upstream, inputs: inputNames(config) });
+  }
+
+  private channelTo(
+    name: string,
+    { upstream, program }: RunnableRelease,
+    { headers, query }: RunValues,
+    bearer: HttpTarget['bearer'],
+  ): Channel {
+    if (program) {
+      return this.hosted.channelTo(program, { mcpPath: upstream.pathname, name: `"${name}"`, headers, query, bearer });
+    }
+    const url = new URL(upstream);
+    for (const [key, value] of query) url.searchParams.append(key, value);
+    return this.channels.channelTo({ url, headers, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
   }
 }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { Controller, Delete, Get, Head, HttpCode, Options, Patch, Post, Put, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
 import { rpcCode } from '../../mcp/protocol.js';
 import { ApiMcp, pageRefused } from '../../mcp/front/api-mcp.decorator.js';
@@ -78,6 +78,42 @@ export class RunController {
   @ApiExcludeEndpoint()
   @Access('servers:execute')
   end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
+  }
+
+  /** Other paths than MCP's belong to hosted code, with any method. */
+  @Put('*path')
+  @Direct()
+  @ApiExcludeEndpoint()
+  @Access('servers:execute')
+  putBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
+  }
+
+  /** As PUT. */
+  @Patch('*path')
+  @Direct()
+  @ApiExcludeEndpoint()
+  @Access('servers:execute')
+  patchBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
+  }
+
+  /** As PUT. */
+  @Head('*path')
+  @Direct()
+  @ApiExcludeEndpoint()
+  @Access('servers:execute')
+  headBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+    return this.serve(request, response);
+  }
+
+  /** As PUT. */
+  @Options('*path')
+  @Direct()
+  @ApiExcludeEndpoint()
+  @Access('servers:execute')
+  optionsBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 }

@@ -8,7 +8,9 @@ import { LinkPool } from '../../mcp/link-pool.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
+import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
+import { RawRuns } from './raw-runs.js';
 import { valuesOf, type RunValues } from './run-input.js';
 import type { RunLink } from './run-link.js';
 import { RunLinks } from './run-links.js';
@@ -39,6 +41,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly runnables: Runnables,
     private readonly links: RunLinks,
     private readonly front: HttpFront,
+    private readonly raw: RawRuns,
+    private readonly outputs: ToolOutputsService,
   ) {}
 
   onModuleInit(): void {
@@ -54,11 +58,11 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Answers one POST, GET or DELETE to a server's address; only POSTs are recorded. Failures of the server, and values
-   * that lack, become JSON-RPC answers.
+   * Answers one request to a server's address or below it; of MCP only POSTs are recorded. Failures of the server, and
+   * values that lack, become JSON-RPC answers to MCP.
    *
    * @param find which server; asked again when the body is there, so that a slow upload meets the release of its end
-   * @throws RunPathNotFoundError, McpMethodNotAllowedError, what `find` and the front throw
+   * @throws RunPathNotFoundError, NotRunnableError, what `find` and the front throw, and for other paths UpstreamFailure
    */
   async forward(
     find: () => Promise<Runnable>,
@@ -68,7 +72,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   ): Promise<void> {
     let runnable = await find();
     const isPost = request.method === 'POST';
-    const record = isPost ? new InvocationRecord(runnable.logPayloads) : undefined;
+    const isRaw = !isMcp(path);
+    const record = isPost || isRaw ? new InvocationRecord(runnable.logPayloads, isRaw) : undefined;
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
@@ -76,7 +81,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       return { channel, account: accountId, principal: keyId, target: runnable.serverId };
     };
     try {
-      if (!isMcp(path)) this.refusePath(runnable, isPost, response);
+      if (record && isRaw) return await this.below(runnable, accountId, request, response, record);
       await this.front.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
@@ -84,6 +89,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     } finally {
       if (record) {
         const { serverId, release } = runnable;
+        const { output } = record;
+        if (output) this.outputs.observe(serverId, output.tool, output.result);
         const url = [this.addresses.run(runnable.slug), ...path.map(encodeURIComponent)].join('/');
         this.invocations.record(
           record.finish({ serverId, releaseId: release.id }, url, {
@@ -118,11 +125,22 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     return this.held.close();
   }
 
-  /** @throws RunPathNotFoundError, McpMethodNotAllowedError */
-  private refusePath({ name, slug }: Runnable, isPost: boolean, response: ServerResponse): never {
-    if (isPost) throw new RunPathNotFoundError(name, this.addresses.run(slug));
-    response.setHeader('allow', 'POST');
-    throw new McpMethodNotAllowedError();
+  /** What is below the address belongs to the code that runs here. @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError */
+  private async below(
+    { serverId, name, slug, release }: Runnable,
+    accountId: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+    record: InvocationRecord,
+  ): Promise<void> {
+    if ('reason' in release) throw new NotRunnableError(release.reason);
+    if (!release.program) {
+      if (request.method === 'POST') throw new RunPathNotFoundError(name, this.addresses.run(slug));
+      response.setHeader('allow', 'POST');
+      throw new McpMethodNotAllowedError();
+    }
+    this.registry.countUse(serverId);
+    await this.raw.forward(release.program, { slug, accountId }, request, response, record);
   }
 
   private channelOrRefusal(runnable: Runnable, accountId: string, request: IncomingMessage): Channel | FrontRefusal {

@@ -1,12 +1,18 @@
 import { parseUrl } from '../../config/parse-url.js';
+import type { ProgramRef } from '../../hosting/hosting.types.js';
 import type { RunnableServer } from '../servers/server.types.js';
 import { compileConfig, type CompiledConfig } from './config-map.js';
+import type { ConfigKind } from './config-fields.js';
+import { hostedAddress } from './hosted-channels.service.js';
 
 /** A release that can be called. */
 export interface RunnableRelease {
   id: string;
+  /** For code that runs here an address that is nobody's. */
   upstream: URL;
   config: CompiledConfig;
+  /** The code that runs here; null for a server that runs elsewhere. */
+  program: ProgramRef | null;
 }
 
 /** A server, made ready to be called. */
@@ -24,29 +30,51 @@ export interface Runnable {
 /** What calls need of a server, worked out once for many of them. */
 export function toRunnable({ id, namespace, name, slug, logPayloads, current }: RunnableServer): Runnable {
   const qualifiedName = name === '' ? namespace : `${namespace}/${name}`;
-  return { serverId: id, name: qualifiedName, slug, logPayloads, release: releaseOf(qualifiedName, current) };
+  return { serverId: id, name: qualifiedName, slug, logPayloads, release: releaseOf(qualifiedName, id, current) };
 }
 
-function releaseOf(name: string, current: RunnableServer['current']): Runnable['release'] {
+function releaseOf(name: string, serverId: string, current: RunnableServer['current']): Runnable['release'] {
   const path = `/servers/${encodeURIComponent(name)}`;
   if (!current) {
     const reason = `The server ${name} has no successful release yet: its owner publishes one with PUT ${path}/releases.`;
     return { id: null, reason };
   }
-  const { releaseId: id, type, upstreamUrl, configSchema } = current;
+  const { releaseId: id, type, upstreamUrl, hosted } = current;
+  const configFor = (kind: ConfigKind) =>
+    compileConfig({ properties: {}, ...current.configSchema, type: 'object' }, kind);
   switch (type) {
     case 'stdio':
       return {
         id,
         reason: `The server ${name} is a bundle: download it with GET ${path}/download and run it where its client runs.`,
       };
-    case 'hosted_shttp':
-      return { id, reason: `The server ${name} is hosted code, and hosting is not enabled on this service.` };
+    case 'hosted_shttp': {
+      if (!hosted) return { id, reason: `The current release of ${name} was never run here: publish it again.` };
+      const program = releaseProgram(id, serverId, hosted.isStateful);
+      return { id, upstream: hostedAddress(program, hosted.mcpPath), config: configFor('hosted'), program };
+    }
     case 'external_shttp': {
       const upstream = parseUrl(upstreamUrl ?? '');
       if (!upstream) return { id, reason: `The current release of ${name} has no URL to call: publish it again.` };
-      const config = compileConfig({ properties: {}, ...configSchema, type: 'object' }, 'external');
-      return { id, upstream, config };
+      return { id, upstream, config: configFor('external'), program: null };
     }
   }
+}
+
+/** The module of a release as a program. */
+export function releaseProgram(id: string, ownerId: string, isStateful: boolean): ProgramRef {
+  return { kind: 'release', id, ownerId, engine: 'worker', isStateful };
+}
+
+/**
+ * The module of a release while it is looked at: an owner of its own, so that it neither takes the place of the release
+ * that runs nor sees what that one stored.
+ */
+export function scannedProgram(id: string, isStateful: boolean): ProgramRef {
+  return releaseProgram(id, id, isStateful);
+}
+
+/** Whether a program runs to be looked at only. */
+export function isScanned({ id, ownerId }: ProgramRef): boolean {
+  return id === ownerId;
 }

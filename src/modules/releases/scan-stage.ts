@@ -1,15 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { toStorableJson } from '../../platform/database/storable.js';
-import type { ServerSnapshot } from '../servers/server.types.js';
+import type { HostedFacts, ServerSnapshot } from '../servers/server.types.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import { ExternalScan } from './external-scan.js';
+import { HostedScan } from './hosted-scan.js';
 import { ReleaseFiles } from './release-files.js';
 import type { ReleaseLease } from './release-lease.js';
 import type { LogLine } from './release-log.js';
 import type { Release } from './release.entity.js';
-import { factsOfBundle, factsOfCard, type FactsSource, type ServerFacts } from './server-facts.js';
+import { factsOfBundle, type FactsSource, type ServerFacts } from './server-facts.js';
 import { checkServer } from './security-check.js';
-import { failed, type ReleaseStage, type StageOutcome } from './stage-outcome.js';
+import type { ReleaseStage, StageOutcome } from './stage-outcome.js';
 
 /** What the security check says, wherever it looked. */
 interface ScanFinding {
@@ -24,6 +25,7 @@ export class ScanStage implements ReleaseStage {
     private readonly servers: ServerReleasesService,
     private readonly external: ExternalScan,
     private readonly files: ReleaseFiles,
+    private readonly hosted: HostedScan,
   ) {}
 
   async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
@@ -35,16 +37,23 @@ export class ScanStage implements ReleaseStage {
       case 'stdio':
         return this.judge(release, factsOfBundle(await this.files.readBundle(release.id), release.serverCard), 'files');
       case 'hosted_shttp': {
-        const outcome = this.judge(release, factsOfCard(release.serverCard), 'claims');
-        if (outcome.change?.status !== undefined) return outcome;
-        return { ...outcome, ...failed('FAILURE', 'scan', NOT_HOSTED) };
+        const result = await this.hosted.run(release, lease);
+        if ('outcome' in result) return result.outcome;
+        const { facts, source, mcpPath } = result;
+        const { stateful: isStateful = false, hasAuthAdapter = false } = release.hosting ?? {};
+        return this.judge(release, facts, source, { isStateful, hasAuthAdapter, mcpPath });
       }
     }
   }
 
   /** The security check, and what the later stages need. What a server only claims of itself is never said to have passed. */
-  private judge(release: Release, facts: ServerFacts, source: FactsSource): StageOutcome {
-    const snapshot = toStorableJson(snapshotOf(release, facts)) as object;
+  private judge(
+    release: Release,
+    facts: ServerFacts,
+    source: FactsSource,
+    hosted: HostedFacts | null = null,
+  ): StageOutcome {
+    const snapshot = toStorableJson(snapshotOf(release, facts, hosted)) as object;
     const findings = [...checkServer({ ...facts, requireSchemas: source === 'server' }), ...oversize(snapshot)];
     const hasPassed = findings.length === 0;
     const also: StageOutcome['also'] = async (tx) => {
@@ -55,10 +64,6 @@ export class ScanStage implements ReleaseStage {
       : { change: { status: 'FAILURE_SCAN' }, lines: report(findings), also };
   }
 }
-
-const NOT_HOSTED =
-  'Hosting is not enabled on this service, so the module cannot run. Its syntax and exports are fine, and it is stored. ' +
-  'Run it elsewhere and publish its URL, or publish again when hosting is enabled.';
 
 /** A thousand tools with their schemas stay below 2 MB; whoever reads the server reads all of it. */
 const SNAPSHOT_MB_MAX = 4;
@@ -93,13 +98,14 @@ function summary({ tools, resources, resourceTemplates, prompts }: ServerFacts, 
   return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 
-function snapshotOf(release: Release, facts: ServerFacts): ServerSnapshot {
+function snapshotOf(release: Release, facts: ServerFacts, hosted: HostedFacts | null): ServerSnapshot {
   const { serverInfo, tools, resources, resourceTemplates, prompts } = facts;
   return {
     releaseId: release.id,
     type: release.type,
     upstreamUrl: release.upstreamUrl,
     runtime: facts.runtime ?? release.runtime,
+    hosted,
     configSchema: release.configSchema ?? facts.configSchema ?? {},
     serverInfo,
     tools,

@@ -8,8 +8,8 @@ export interface ServerChannelSource<R extends { releaseId: string }> {
   current(): Promise<R>;
   /** The live end of a release. */
   connect(release: R): Link;
-  /** Stands around every call, for its record. */
-  watch(call: McpCall, work: () => Promise<McpReply>): Promise<McpReply>;
+  /** Stands around every call, for its record, whose id `work` is given. */
+  watch(call: McpCall, work: (invocationId: string) => Promise<McpReply>): Promise<McpReply>;
 }
 
 /**
@@ -27,7 +27,10 @@ export class ServerChannel<R extends { releaseId: string }> implements Channel {
   }
 
   request(call: McpCall): Promise<McpReply> {
-    return this.source.watch(call, async () => (await this.link()).request(call));
+    return this.source.watch(call, async (invocationId) => {
+      const link = await this.link();
+      return link.request({ ...call, invocationId });
+    });
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {

@@ -3,9 +3,10 @@ import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
+import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord, type Answered } from './invocation-record.js';
 import type { GivenValues, RunFormField } from './releases.types.js';
-import { toRunForm, valuesFor } from './run-input.js';
+import { toRunForm, valuesFor, type RunValues } from './run-input.js';
 import { RunLinks } from './run-links.js';
 import { NotRunnableError, ServerGoneError } from './run.errors.js';
 import type { Runnable, RunnableRelease } from './runnable.js';
@@ -30,6 +31,7 @@ export class ServerRunsService {
     private readonly registry: ServersService,
     private readonly addresses: ServerLinksService,
     private readonly invocations: InvocationsService,
+    private readonly outputs: ToolOutputsService,
     private readonly runnables: Runnables,
     private readonly links: RunLinks,
   ) {}
@@ -44,47 +46,45 @@ export class ServerRunsService {
       current: () => this.usable(serverId, user.serverName),
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
-        const { href } = release.upstream;
-        // A value that goes on as the authorization header is meant to, and no token takes its place.
-        const hasOwn = Object.keys(values.headers).some((name) => name.toLowerCase() === 'authorization');
-        const { bearer } = user;
-        const token = hasOwn || !bearer ? undefined : (rejected?: string) => bearer(href, rejected);
-        return this.links.to(runnable, release, values, token);
+        return this.links.to(runnable, release, values, tokenFor(release, values, user));
       },
       watch: (call, work) => this.watched(serverId, call, work),
     });
   }
 
   /**
-   * What a person may fill in for a server, and where its current release is.
+   * What a person may fill in for a server, and where its current release is: null for code that runs here.
    *
    * @throws ServerGoneError, NotRunnableError
    */
   async formOf(
     serverId: string,
     { serverName, ...given }: Omit<ServerUser, 'bearer'>,
-  ): Promise<{ upstream: string; fields: RunFormField[] }> {
+  ): Promise<{ upstream: string | null; fields: RunFormField[] }> {
     const { release } = await this.usable(serverId, serverName);
-    return { upstream: release.upstream.href, fields: toRunForm(release.config, given) };
+    const upstream = release.program ? null : release.upstream.href;
+    return { upstream, fields: toRunForm(release.config, given) };
   }
 
   /**
-   * Where a server's current release runs, for those who look at the way there. Its owner's to know: tell nobody else.
+   * Where a server's current release runs, for those who look at the way there: null for here. Its owner's to know: tell
+   * nobody else.
    *
    * @throws ServerGoneError, NotRunnableError
    */
-  async upstreamOf(serverId: string, serverName: string): Promise<URL> {
-    return (await this.usable(serverId, serverName)).release.upstream;
+  async upstreamOf(serverId: string, serverName: string): Promise<URL | null> {
+    const { program, upstream } = (await this.usable(serverId, serverName)).release;
+    return program ? null : upstream;
   }
 
   /** Counts and records a call that came by a connection. */
-  private async watched(serverId: string, call: McpCall, work: () => Promise<McpReply>): Promise<McpReply> {
+  private async watched(serverId: string, call: McpCall, work: (id: string) => Promise<McpReply>) {
     this.registry.countUse(serverId);
     const asked = await this.runnables.byId(serverId).catch(() => null);
     const record = new InvocationRecord(asked?.logPayloads);
     record.asked(call.method, call.params === undefined ? undefined : JSON.parse(call.params));
     try {
-      const reply = await work();
+      const reply = await work(record.invocationId);
       record.answered(reply);
       return reply;
     } catch (error) {
@@ -94,6 +94,8 @@ export class ServerRunsService {
       // What came of the call is its caller's, also while the database is away.
       const known = await this.runnables.byId(serverId).catch(() => null);
       const url = known ? this.addresses.run(known.slug) : '';
+      const { output } = record;
+      if (output) this.outputs.observe(serverId, output.tool, output.result);
       if (known) this.invocations.record(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
     }
   }
@@ -104,6 +106,13 @@ export class ServerRunsService {
     if (!runnable) throw new ServerGoneError(serverName);
     return usable(runnable);
   }
+}
+
+/** The token for a server that runs elsewhere. A value that goes on as the authorization header is meant to. */
+function tokenFor({ program, upstream }: RunnableRelease, { headers }: RunValues, { bearer }: ServerUser) {
+  const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
+  if (program || hasOwn || !bearer) return undefined;
+  return (rejected?: string) => bearer(upstream.href, rejected);
 }
 
 /** A release that can be called, with its server. */

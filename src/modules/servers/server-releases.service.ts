@@ -43,10 +43,16 @@ export class ServerReleasesService {
 
   /** What a server offers through its current release, as far as it is known; null without a successful release. */
   async offersOf(id: string): Promise<ServerOffers | null> {
-    const row = await this.servers.findOne({ where: { id }, select: { id: true, snapshot: true } });
-    if (!row?.snapshot) return null;
-    const { serverInfo, tools, resources, resourceTemplates, prompts } = row.snapshot;
+    const current = await this.currentOf(id);
+    if (!current) return null;
+    const { serverInfo, tools, resources, resourceTemplates, prompts } = current;
     return { serverInfo, tools, resources, resourceTemplates, prompts };
+  }
+
+  /** What is known of a server through its current release; null without one. */
+  async currentOf(id: string): Promise<ServerSnapshot | null> {
+    const row = await this.servers.findOne({ where: { id }, select: { id: true, snapshot: true } });
+    return row?.snapshot ?? null;
   }
 
   /** What of `info` would fill a field that the owner left empty. @throws ServerNotFoundError */

@@ -34,11 +34,6 @@ export class ServerRuntimeService {
     return this.read(server.id);
   }
 
-  /** The only hosts a server's code may reach, as `Program.egressAllow`; null: any public one. */
-  async egressAllowOf(serverId: string): Promise<string[] | null> {
-    return (await this.read(serverId)).egressAllow;
-  }
-
   private async write(row: Pick<ServerRuntime, 'serverId'> & UpdateServerRuntimeDto): Promise<void> {
     try {
       await this.rows.upsert(row, ['serverId']);

@@ -16,7 +16,7 @@ import { ServersService } from './servers.service.js';
 /** Secrets one server may have. */
 const COUNT_MAX = 100;
 
-/** Secrets of servers: written by their owners, read by nobody but what runs their releases. */
+/** Secrets of servers: written by their owners, read by nobody but what runs their releases ({@link SecretValuesService}). */
 @Injectable()
 export class ServerSecretsService {
   constructor(
@@ -60,19 +60,5 @@ export class ServerSecretsService {
     if (!affected) throw new SecretNotFoundError();
     this.servers.announceChange(server);
     return { success: true };
-  }
-
-  /**
-   * The values of these secrets by name, for what runs a release. Names the server does not have are absent.
-   *
-   * @throws VaultError when one cannot be opened
-   */
-  async reveal(serverId: string, names: readonly string[]): Promise<Record<string, string>> {
-    const rows = await this.secrets
-      .createQueryBuilder('secret')
-      .addSelect('secret.sealedValue')
-      .where('secret.serverId = :serverId AND secret.name = ANY(:names)', { serverId, names })
-      .getMany();
-    return Object.fromEntries(rows.map(({ id, name, sealedValue }) => [name, this.vault.open(sealedValue, id)]));
   }
 }

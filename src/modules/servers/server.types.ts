@@ -7,6 +7,16 @@ export type BundleRuntime = (typeof bundleRuntimes)[number];
 
 type Item = Record<string, unknown>;
 
+/** How code that runs here wants to be run and called, as its module says. */
+export interface HostedFacts {
+  /** It keeps sessions, each with values of its own. */
+  isStateful: boolean;
+  /** It brings its own way of authorizing its callers. */
+  hasAuthAdapter: boolean;
+  /** Where it answers MCP: `/`, or `/mcp`. */
+  mcpPath: string;
+}
+
 /** What is known of a server through one release: what the scan found, or what its author claimed. */
 export interface ServerSnapshot {
   releaseId: string;
@@ -15,6 +25,8 @@ export interface ServerSnapshot {
   upstreamUrl: string | null;
   /** Bundles only. */
   runtime: BundleRuntime | null;
+  /** Code that runs here; null, or missing in what was stored before there was any, for all others. */
+  hosted?: HostedFacts | null;
   /** JSON Schema of what a caller configures; `{}` when there is nothing. */
   configSchema: Item;
   serverInfo: Item | null;
@@ -44,7 +56,7 @@ export interface RunnableServer extends ServerRef {
   /** Its owner wants arguments and results in the runtime logs. */
   logPayloads: boolean;
   /** Null without a successful release. */
-  current: Pick<ServerSnapshot, 'releaseId' | 'type' | 'upstreamUrl' | 'configSchema'> | null;
+  current: Pick<ServerSnapshot, 'releaseId' | 'type' | 'upstreamUrl' | 'hosted' | 'configSchema'> | null;
 }
 
 /**

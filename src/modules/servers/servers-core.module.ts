@@ -5,12 +5,23 @@ import { ServerIcon } from './server-icon.entity.js';
 import { ServerIconsService } from './server-icons.service.js';
 import { ServerLinksService } from './server-links.service.js';
 import { ServerReleasesService } from './server-releases.service.js';
+import { SecretValuesService } from './secret-values.service.js';
+import { ServerSecret } from './server-secret.entity.js';
+import { ServerEgressService } from './server-egress.service.js';
+import { ServerRuntime } from './server-runtime.entity.js';
 import { Server } from './server.entity.js';
 
 /** What jobs need of the registry. Serves nothing. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Server, ServerIcon]), NamespacesCoreModule],
-  providers: [ServerLinksService, ServerIconsService, ServerReleasesService],
-  exports: [TypeOrmModule, ServerLinksService, ServerIconsService, ServerReleasesService],
+  imports: [TypeOrmModule.forFeature([Server, ServerIcon, ServerRuntime, ServerSecret]), NamespacesCoreModule],
+  providers: [SecretValuesService, ServerEgressService, ServerLinksService, ServerIconsService, ServerReleasesService],
+  exports: [
+    TypeOrmModule,
+    SecretValuesService,
+    ServerEgressService,
+    ServerLinksService,
+    ServerIconsService,
+    ServerReleasesService,
+  ],
 })
 export class ServersCoreModule {}

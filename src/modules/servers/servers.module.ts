@@ -1,16 +1,13 @@
 import { Module } from '@nestjs/common';
-import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { ServerDetailsService } from './server-details.service.js';
 import { ServerDomainsController } from './server-domains.controller.js';
 import { ServerIconsController } from './server-icons.controller.js';
 import { ServerRuntimeController } from './server-runtime.controller.js';
-import { ServerRuntime } from './server-runtime.entity.js';
 import { ServerRuntimeService } from './server-runtime.service.js';
 import { ServerSearchController } from './server-search.controller.js';
 import { ServerSearchService } from './server-search.service.js';
-import { ServerSecret } from './server-secret.entity.js';
 import { ServerSecretsController } from './server-secrets.controller.js';
 import { ServerSecretsService } from './server-secrets.service.js';
 import { ServerSettingsService } from './server-settings.service.js';
@@ -21,7 +18,7 @@ import { ServersService } from './servers.service.js';
 
 /** The registry. */
 @Module({
-  imports: [ServersCoreModule, TypeOrmModule.forFeature([ServerSecret, ServerRuntime]), AuthModule, NamespacesModule],
+  imports: [ServersCoreModule, AuthModule, NamespacesModule],
   controllers: [
     ServerSearchController,
     ServersController,

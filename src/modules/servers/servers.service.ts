@@ -102,7 +102,8 @@ export class ServersService {
               coalesce(r.log_payloads, false) AS "logPayloads",
               CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
                 'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
-                'upstreamUrl', s.snapshot -> 'upstreamUrl', 'configSchema', s.snapshot -> 'configSchema') END AS current
+                'upstreamUrl', s.snapshot -> 'upstreamUrl', 'hosted', s.snapshot -> 'hosted',
+                'configSchema', s.snapshot -> 'configSchema') END AS current
          FROM servers s JOIN namespaces n ON n.id = s.namespace_id
          LEFT JOIN server_runtime r ON r.server_id = s.id WHERE ${'slug' in by ? 's.slug' : 's.id'} = $1`,
       ['slug' in by ? by.slug : by.id],

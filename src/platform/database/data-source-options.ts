@@ -28,4 +28,4 @@ export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSou
 }
 
 /** Where TypeORM finds the tables, for processes that do not start Nest. */
-export const entityFiles = [here('../../modules/**/*.entity.js'), here('../../mcp/**/*.entity.js')];
+export const entityFiles = ['modules', 'mcp', 'hosting'].map((room) => here(`../../${room}/**/*.entity.js`));

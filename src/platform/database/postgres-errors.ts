@@ -1,6 +1,7 @@
 import { QueryFailedError } from 'typeorm';
 
-function codeOf(error: unknown): string | undefined {
+/** The SQLSTATE of a failed query; undefined for any other error. */
+export function codeOf(error: unknown): string | undefined {
   return error instanceof QueryFailedError ? (error.driverError as { code?: string }).code : undefined;
 }
 

@@ -48,6 +48,8 @@ export abstract class DomainError extends Error {
   abstract readonly code: string;
   /** What the one-field body says where the contract fixes its text; the message otherwise. */
   readonly registryText?: string;
+  /** The whole body where the contract fixes another one for this failure alone; that of the route's family otherwise. */
+  readonly ownBody?: object;
   /** Set when the same request may work after this long: sent as `Retry-After`. */
   readonly retryAfterSeconds?: number;
 

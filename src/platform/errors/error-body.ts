@@ -12,7 +12,8 @@ export interface ErrorAnswer {
   headers: Record<string, string>;
   body:
     | { error: string; message?: string; code?: string }
-    | { jsonrpc: '2.0'; id: null; error: { code: number; message: string } };
+    | { jsonrpc: '2.0'; id: null; error: { code: number; message: string } }
+    | object;
 }
 
 /** JSON-RPC's own codes where it has them; otherwise ours, -33000 less the status, outside of what it reserves. */
@@ -69,7 +70,7 @@ export function errorAnswer(error: unknown, family: ErrorFamily): ErrorAnswer {
     case 'json-rpc':
       return { status, headers, body: { jsonrpc: '2.0', id: null, error: { code: rpcCodeOf(status), message } } };
     case 'connections':
-      return { status, headers, body: { error: code, message } };
+      return { status, headers, body: known?.ownBody ?? { error: code, message } };
     case 'publishing':
       return { status, headers, body: { error: known?.registryText ?? message, code: code.toUpperCase() } };
     case 'registry':

@@ -25,7 +25,7 @@ export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set(
 export const SERVER_SUBRESOURCES: ReadonlySet<string> = new Set(
   (
     'releases deployments logs icon secrets domains download transfer experimental changes runtime repo metrics stats ' +
-    'invocations tools resources prompts versions verified'
+    'invocations tools resources prompts versions verified otlp'
   ).split(' '),
 );
 

@@ -29,6 +29,7 @@ const tags: [name: string, description: string][] = [
   ['MCP', 'What a connection or a registered server can do, over MCP.'],
   ['Servers', 'The registry.'],
   ['Releases', 'Publishing versions of a server, and what became of them.'],
+  ['Runtime logs', 'Every request to a server: how it ended, what it wrote, what it threw.'],
   ['Skills', 'Instructions for agents: folders with a SKILL.md.'],
   ['Server icons', 'A picture for each server.'],
   ['Server settings', 'Secrets of a server, and the address it runs at.'],

@@ -7,7 +7,7 @@ import { IsDate, IsOptional } from 'class-validator';
 const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:?\d\d)?)?$/i;
 
 /** The moment a text means; null when it means none. Without a zone it is UTC, as the times we write are. */
-function parseTime(text: string): Date | null {
+export function parseTime(text: string): Date | null {
   const [, day, time = '00:00', zone = 'Z'] = TIME.exec(text.trim()) ?? [];
   if (day === undefined) return null;
   const date = new Date(`${day}T${time}${zone.toUpperCase()}`);

@@ -27,6 +27,9 @@ const TURN_MS_MAX = 5_000;
 
 const network = ['target', 'dns', 'guard', 'connect', 'tls', 'http', 'era', 'authorization', 'list'] as const;
 
+/** What lies between here and a server elsewhere. */
+const onTheWay = ['dns', 'guard', 'connect', 'tls'] as const;
+
 /** What is looked at, by where a connection leads. */
 const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = {
   url: network,
@@ -92,7 +95,8 @@ export class DiagnosisService {
       case 'url':
       case 'server': {
         const place = await this.placeOf(target, log);
-        await new NetworkLook(this.egress, place, log, left).run();
+        if (place) await new NetworkLook(this.egress, place, log, left).run();
+        else for (const step of onTheWay) log.skip(step, 'It is hosted here: no network lies between.');
         const channel = this.channels.to(target);
         return lookAtMcp(channel, log, left, { overHttp: true }).finally(() => channel.close());
       }
@@ -107,10 +111,11 @@ export class DiagnosisService {
     }
   }
 
+  /** Null for what runs here. */
   private async placeOf(
     target: ConnectionTarget & { kind: 'url' | 'server' },
     log: DiagnosisLog,
-  ): Promise<NetworkPlace> {
+  ): Promise<NetworkPlace | null> {
     if (target.kind === 'url') {
       const url = new URL(target.url);
       log.ok('target', `It leads to the MCP server at ${url.host}.`);
@@ -119,8 +124,9 @@ export class DiagnosisService {
     const { serverId, serverName } = target;
     if (serverId === null) log.fail('target', new ServerGoneError(serverName));
     const url = await this.runs.upstreamOf(serverId, serverName).catch((error: Error) => log.fail('target', error));
-    log.ok('target', `It leads to the registry server ${serverName}, which has a release that runs.`);
-    return { url, alias: serverName };
+    const where = url ? 'which has a release that runs' : 'which is hosted here';
+    log.ok('target', `It leads to the registry server ${serverName}, ${where}.`);
+    return url && { url, alias: serverName };
   }
 
   private async lookAtUplink(

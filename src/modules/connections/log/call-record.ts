@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { CallTiming, McpReply } from '../../../mcp/channel.js';
 import type { FrontWatch } from '../../../mcp/front/asked.js';
 import { CallerLeftError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
+import { uuidV7 } from '../../../platform/database/uuid-v7.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
@@ -26,6 +26,8 @@ export class CallRecord implements FrontWatch {
   /** The row of the connection that was called; null until it is known, and for good where there is none. */
   connectionId: string | null = null;
   readonly timing: CallTiming = {};
+  /** The id of its row: what code that runs here prints during the call is found by it. */
+  readonly invocationId = uuidV7();
   private readonly at = new Date();
   private readonly startedAt = performance.now();
   private rpcMethod: string | null = null;
@@ -64,7 +66,7 @@ export class CallRecord implements FrontWatch {
     const { guardMs, queueMs, connectMs, firstByteMs } = this.timing;
     const failure = this.told();
     return {
-      id: randomUUID(),
+      id: this.invocationId,
       connectionId,
       at: this.at,
       method,

@@ -1,11 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { In, Repository } from 'typeorm';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { isConnectionId } from '../connection-target.js';
 import { Connection } from '../connection.entity.js';
 import { ResourceNotFoundError } from '../connections.errors.js';
 import type { LoggedCall } from './call-record.js';
+import { ConnectionLine } from './connection-line.entity.js';
+import { LineRecorder } from './line-recorder.js';
 import { LogRecorder, KEPT_DAYS, KEPT_MAX } from './log-recorder.js';
 import type { ConnectionLogDto, ConnectionLogQueryDto } from './connection-log.dto.js';
 import { toInvocationDto } from './connection-log.mapper.js';
@@ -24,8 +26,13 @@ const MATCHING = `
    WHERE ($2::timestamptz IS NULL OR at >= $2) AND ($3::timestamptz IS NULL OR at < $3)
      AND ($4::text IS NULL OR outcome = $4) AND ($5::text IS NULL OR tool_name = $5)
      AND ($6::text IS NULL
-          OR position(lower($6) IN lower(concat_ws(chr(10), tool_name, failure_name, failure_message))) > 0)
+          OR position(lower($6) IN lower(concat_ws(chr(10), tool_name, failure_name, failure_message))) > 0
+          OR EXISTS (SELECT FROM connection_lines l WHERE l.invocation_id = newest.id AND l.connection_id = $1
+                       AND position(lower($6) IN lower(concat_ws(chr(10), l.name, l.message))) > 0))
    ORDER BY at DESC, id DESC LIMIT $7`;
+
+/** Lines one answer holds at most. */
+const LINES_MAX = 2_000;
 
 /** Reads the logs of connections. */
 @Injectable()
@@ -33,6 +40,8 @@ export class ConnectionLogService {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly recorder: LogRecorder,
+    private readonly lines: LineRecorder,
+    @InjectRepository(ConnectionLine) private readonly written: Repository<ConnectionLine>,
   ) {}
 
   /** The newest matching calls, of the newest 1,000 of 7 days. @throws ResourceNotFoundError */
@@ -45,9 +54,15 @@ export class ConnectionLogService {
       ? await this.connections.findOne({ where: { namespaceId: namespace.id, connectionId }, select: { id: true } })
       : null;
     if (!row) throw new ResourceNotFoundError();
-    await this.recorder.settle();
+    await Promise.all([this.recorder.settle(), this.lines.settle()]);
     const given = [from, to, outcome, tool, search].map((value) => value ?? null);
     const rows = await this.connections.query<(LoggedCall & { total: number })[]>(MATCHING, [row.id, ...given, limit]);
-    return { invocations: rows.map(toInvocationDto), total: rows[0]?.total ?? 0 };
+    const lines = await this.written.find({
+      where: { invocationId: In(rows.map(({ id: one }) => one)), connectionId: row.id },
+      order: { seq: 'ASC' },
+      take: LINES_MAX,
+    });
+    const linesOf = (id: string) => lines.filter(({ invocationId }) => invocationId === id);
+    return { invocations: rows.map((call) => toInvocationDto(call, linesOf(call.id))), total: rows[0]?.total ?? 0 };
   }
 }

@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import type { FrozenServer } from '../../../mcp/simulated/simulator.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { isObject } from '../../../platform/text/json-object.js';
+import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
 import type { ServerOffers } from '../../servers/server.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { NewTarget } from '../connection-target.js';
@@ -10,9 +13,12 @@ import type { MockDto } from '../connection.dto.js';
 /** What is frozen of a server, as JSON. */
 const SERVER_BYTES_MAX = 4 * 1024 * 1024;
 
+/** Tools of one server that are looked up so: each costs a query. */
+const INFERRED_MAX = 200;
+
 /** A mock that waits for its connection's row. */
 export interface NewMock {
-  server: ServerOffers;
+  server: ServerOffers & Pick<FrozenServer, 'inferred'>;
   /** Recorded calls to replay, as JSON texts. */
   replies: string[];
 }
@@ -23,6 +29,7 @@ export class MockCreation {
   constructor(
     private readonly servers: ServerReleasesService,
     private readonly replies: MockReplies,
+    private readonly outputs: ToolOutputsService,
   ) {}
 
   /**
@@ -36,18 +43,34 @@ export class MockCreation {
     mock: MockDto | undefined,
   ): Promise<NewMock | null> {
     if (!mock?.enabled || serverId === null) return null;
-    const server = await this.servers.offersOf(serverId);
-    if (!server) {
+    const offers = await this.servers.offersOf(serverId);
+    if (!offers) {
       throw new InvalidInputError(
         `"${serverName}" cannot be simulated: it has no successful release yet, so nothing is known of its tools. ` +
           'Publish one first.',
       );
     }
+    const inferred = await this.inferredOf(serverId, offers);
+    const server = Object.keys(inferred).length === 0 ? offers : { ...offers, inferred };
     if (Buffer.byteLength(JSON.stringify(server)) > SERVER_BYTES_MAX) {
       throw new InvalidInputError(`"${serverName}" cannot be simulated: what it offers is larger than 4 MB.`);
     }
     const replayed = replayedIn(mock.scenario);
     return { server, replies: replayed === null ? [] : await this.replies.recorded(namespaceId, replayed) };
+  }
+
+  /** What the answers of tools without an output schema looked like so far. */
+  private async inferredOf(
+    serverId: string,
+    { tools }: ServerOffers,
+  ): Promise<Record<string, Record<string, unknown>>> {
+    const names = (tools ?? []).flatMap(({ name, outputSchema }) => (isObject(outputSchema) ? [] : [String(name)]));
+    const found: [string, Record<string, unknown>][] = [];
+    for (const name of names.slice(0, INFERRED_MAX)) {
+      const schema = await this.outputs.inferred(serverId, name);
+      if (schema) found.push([name, schema]);
+    }
+    return Object.fromEntries(found);
   }
 
   /** Part of the transaction that creates the connection. @param id of its row @param connectionId which seeds the mock */

@@ -78,13 +78,13 @@ class NamespaceSource implements UnionSource {
     link: Link,
     method: string,
     tool: string | null,
-    work: (timing: CallTiming) => Promise<McpReply>,
+    work: (record: { timing: CallTiming; invocationId: string }) => Promise<McpReply>,
   ): Promise<McpReply> {
     const request = { method: 'POST', url: `/connect/${this.namespace.name}/.mcp` };
     return this.recorder.watching(request, { statusCode: 200 }, async (record) => {
       record.connectionId = (link as ConnectionLink).id;
       record.asked(method, { name: tool });
-      const reply = await work(record.timing);
+      const reply = await work(record);
       record.answered(reply);
       return reply;
     });

@@ -1,7 +1,7 @@
 import { getLineInfo } from 'acorn';
 import { isBuiltin } from 'node:module';
-import { DomainError } from '../../platform/errors/domain-error.js';
-import { quoted, visible } from '../../platform/text/quoted.js';
+import { DomainError } from '../platform/errors/domain-error.js';
+import { quoted, visible } from '../platform/text/quoted.js';
 import { readModule, type ModuleOutline, type Shape } from './module-outline.js';
 
 /** The module of a hosted release cannot be run; the message says where and why. */

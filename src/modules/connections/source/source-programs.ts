@@ -1,0 +1,93 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { LRUCache } from 'lru-cache';
+import { Repository } from 'typeorm';
+import { ProgramStartError } from '../../../hosting/hosting.errors.js';
+import type { Program, ProgramRef, Trace } from '../../../hosting/hosting.types.js';
+import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
+import { Connection } from '../connection.entity.js';
+import { InvalidSourceError } from '../connections.errors.js';
+import type { LoggedCall } from '../log/call-record.js';
+import { LineRecorder } from '../log/line-recorder.js';
+import { LogRecorder } from '../log/log-recorder.js';
+import { SourceCompiler } from './source-compiler.js';
+
+const UNRECORDED_MAX = 2_000;
+
+/** The modules of connections, for those who run them. They have no secrets, and no configuration. */
+@Injectable()
+export class SourcePrograms implements ProgramOwner, OnModuleInit {
+  /** Requests whose lines, or whose end, may still come; without lines they are forgotten. */
+  private readonly unrecorded = new LRUCache<string, { end: Trace | null; hasLines: boolean }>({ max: UNRECORDED_MAX });
+
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly compiler: SourceCompiler,
+    private readonly programs: Programs,
+    private readonly lines: LineRecorder,
+    private readonly calls: LogRecorder,
+  ) {}
+
+  onModuleInit(): void {
+    this.programs.register('source', this);
+  }
+
+  async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
+    const row = await this.connections.findOne({
+      where: { id: ref.id },
+      select: { id: true, namespaceId: true, source: true },
+    });
+    if (!row?.source) throw new ProgramStartError('The connection is gone: it was deleted.');
+    try {
+      return await this.compiler.withCompiled(row.source, row.namespaceId, (file) =>
+        use({ ref, file, secrets: {}, configSchema: null, egressAllow: null }),
+      );
+    } catch (error) {
+      // What compiled once does so again, unless what is compiled into it is another by now.
+      if (error instanceof InvalidSourceError) throw new ProgramStartError(error.message, error);
+      throw error;
+    }
+  }
+
+  traced(trace: Trace): void {
+    const { ref, invocationId, lines, exceptions } = trace;
+    const place = { connectionId: ref.id, invocationId };
+    for (const { at, level, message } of lines) this.lines.record({ ...place, at, level, name: null, message });
+    for (const { at, name, message } of exceptions) this.lines.record({ ...place, at, level: null, name, message });
+    this.note(trace);
+  }
+
+  /**
+   * Requests that nobody else records, such as the opening of a session, are kept only if the module said something during
+   * them. Their end and their lines come in any order.
+   */
+  private note(trace: Trace): void {
+    const { invocationId, lines, exceptions } = trace;
+    const known = this.unrecorded.get(invocationId) ?? { end: null, hasLines: false };
+    const end = trace.request ? trace : known.end;
+    const hasLines = known.hasLines || lines.length + exceptions.length > 0;
+    this.unrecorded.set(invocationId, { end, hasLines });
+    if (end?.request && hasLines && !(known.end && known.hasLines)) this.calls.record(toCall(end, end.request));
+  }
+}
+
+function toCall({ ref, invocationId, outcome, wallMs = 0 }: Trace, request: NonNullable<Trace['request']>): LoggedCall {
+  return {
+    id: invocationId,
+    connectionId: ref.id,
+    at: request.at,
+    method: request.method,
+    url: request.path.split('?')[0] ?? '',
+    rpcMethod: request.rpcMethod,
+    toolName: null,
+    status: request.status,
+    outcome: outcome === undefined || outcome === 'ok' ? 'ok' : outcome === 'canceled' ? 'canceled' : 'exception',
+    failureName: null,
+    failureMessage: null,
+    guardMs: null,
+    queueMs: null,
+    connectMs: null,
+    firstByteMs: null,
+    totalMs: wallMs,
+  };
+}

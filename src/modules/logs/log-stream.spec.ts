@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect } from '@jest/globals';
+import { until } from '../../../test/support/until.js';
+import { verifies } from '../../../test/support/verifies.js';
+import type { InvocationSearch } from './invocation-search.js';
+import { LogStream } from './log-stream.js';
+
+const empty = {
+  find: () => Promise.resolve({ invocations: [], total: 0, totalIsExact: true }),
+  versions: () => Promise.resolve([]),
+  byIds: () => Promise.resolve([]),
+} as unknown as InvocationSearch;
+
+const followed = { serverId: randomUUID(), query: {}, limit: 20, check: () => Promise.resolve() };
+
+/** A listener that takes nothing, until it is told to. */
+function reader() {
+  const seen = { written: '', isCut: false, drain: () => undefined as void };
+  return {
+    seen,
+    open: () => undefined,
+    write: (text: string) => {
+      seen.written += text;
+      return false;
+    },
+    onDrain: (listener: () => void) => {
+      seen.drain = listener;
+    },
+    end: () => undefined,
+    cut: () => {
+      seen.isCut = true;
+    },
+    onGone: () => undefined,
+  };
+}
+
+describe('a reader of a stream', () => {
+  verifies('runtime-log:stream:end', 'who takes nothing is cut off', async () => {
+    const stalled = reader();
+    await new LogStream(empty, followed, stalled, 50).run();
+    expect(stalled.seen).toMatchObject({ isCut: true, written: expect.stringMatching(/^id: \nevent: init\ndata: \{/) });
+  });
+
+  verifies('runtime-log:stream:end', 'who takes it late, but in time, is not', async () => {
+    const slow = reader();
+    const stream = new LogStream(empty, followed, slow, 60_000);
+    const running = stream.run();
+    await until(() => slow.seen.written !== '', 'it is told');
+    slow.seen.drain();
+    stream.close();
+    await running;
+    expect(slow.seen.isCut).toBe(false);
+  });
+});

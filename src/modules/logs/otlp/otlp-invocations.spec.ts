@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
+import { groupRecords, type GroupedRecords } from './otlp-invocations.js';
+import type { OtlpRecord } from './otlp-records.js';
+import { TraceBeginnings } from './trace-beginnings.js';
+
+const serverId = randomUUID();
+const now = new Date('2026-11-20T10:15:00.000Z');
+const later = (ms: number) => new Date(now.getTime() + ms);
+const traceA = '5b8efff798038103d269b633813fc60c';
+const traceB = '6b8efff798038103d269b633813fc60c';
+
+const record = ({
+  attributes = {},
+  ...given
+}: { attributes?: Record<string, string> } & Partial<Omit<OtlpRecord, 'attributes'>>): OtlpRecord => ({
+  at: now,
+  level: 'info',
+  message: 'x',
+  traceId: null,
+  ...given,
+  attributes: new Map(Object.entries(attributes)),
+});
+
+const group = (records: OtlpRecord[], beginnings = new TraceBeginnings(), server = serverId): GroupedRecords =>
+  groupRecords(server, records, now, (traceId, at) => beginnings.of(server, traceId, at));
+
+describe('invocations of OTLP records', () => {
+  it('hold all records of their trace, and what those say of the request', () => {
+    const { invocations, rejected } = group([
+      record({ traceId: traceA, message: 'one', attributes: { 'mcp.method.name': 'tools/call' } }),
+      record({ traceId: traceB, message: 'other' }),
+      record({
+        traceId: traceA,
+        at: later(40),
+        message: 'two',
+        level: 'warn',
+        attributes: {
+          'gen_ai.tool.name': 'forecast',
+          'http.request.method': 'POST',
+          'http.response.status_code': '200',
+          'url.full': 'https://me:secret@example.com/mcp?key=secret#here',
+          'user.name': 'ignored',
+        },
+      }),
+    ]);
+    expect(rejected).toBe(0);
+    expect(invocations).toEqual([
+      {
+        id: expect.any(String),
+        serverId,
+        releaseId: null,
+        at: now,
+        method: 'POST',
+        url: 'https://example.com/mcp',
+        rpcMethod: 'tools/call',
+        toolName: 'forecast',
+        status: 200,
+        outcome: 'ok',
+        cpuMs: 0,
+        wallMs: 40,
+        lines: [
+          { at: now, level: 'info', message: 'one' },
+          { at: later(40), level: 'warn', message: 'two' },
+        ],
+        exceptions: [],
+      },
+      expect.objectContaining({ method: 'POST', url: '/', rpcMethod: null, outcome: 'unknown', status: 200 }),
+    ]);
+  });
+
+  it('turn exception attributes into exceptions, and their outcome into `exception`', () => {
+    const attributes = { 'exception.type': 'RangeError', 'exception.message': 'too far' };
+    const [thrown] = group([record({ traceId: traceA, message: '', level: 'error', attributes })]).invocations;
+    expect(thrown).toMatchObject({ status: 500, outcome: 'exception', lines: [] });
+    expect(thrown.exceptions).toEqual([{ at: now, name: 'RangeError', message: 'too far' }]);
+  });
+
+  it('have one id however often and in how many exports a trace is told, of one server', () => {
+    const beginnings = new TraceBeginnings();
+    const idOf = (at: Date, known = beginnings, server = serverId) =>
+      group([record({ traceId: traceA, at })], known, server).invocations[0].id;
+    const id = idOf(now);
+    expect(timeOfUuidV7(id)).toEqual(now);
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(idOf(later(90))).toBe(id);
+    expect(idOf(now, new TraceBeginnings())).toBe(id);
+    expect(idOf(now, beginnings, randomUUID())).not.toBe(id);
+  });
+
+  it('put what belongs to no trace together, under an id that a repeated export has again', () => {
+    const loose = [record({ message: 'one' }), record({ message: 'two', at: later(5) })];
+    const [first, ...rest] = group(loose).invocations;
+    expect(rest).toEqual([]);
+    expect(first.lines.map(({ message }) => message)).toEqual(['one', 'two']);
+    expect(group(loose).invocations[0].id).toBe(first.id);
+    expect(group(loose.slice(1)).invocations[0].id).not.toBe(first.id);
+  });
+
+  it('leave out what is too old, ahead, or too much, and count it', () => {
+    const day = 86_400_000;
+    expect(group([record({ at: later(-day - 1) }), record({ at: later(day) }), record({})])).toMatchObject({
+      rejected: 2,
+      reason: 'The time of a record must not be older than 24 hours',
+      invocations: [expect.anything()],
+    });
+    const many = Array.from({ length: 1_002 }, () => record({ traceId: traceA }));
+    expect(group(many)).toMatchObject({ rejected: 2, reason: 'A trace may have 1000 records in one request' });
+    const traces = Array.from({ length: 1_003 }, (_, at) => record({ traceId: String(at + 1).padStart(32, '0') }));
+    const grouped = group(traces);
+    expect(grouped).toMatchObject({ rejected: 3, reason: 'A request may hold 1000 traces' });
+    expect(grouped.invocations).toHaveLength(1_000);
+  });
+});

@@ -1,0 +1,112 @@
+import { describe, expect, it } from '@jest/globals';
+import { answerOf, exportBytes, exportJson, type SentLog } from '../../../../test/support/otlp.js';
+import { decodeExport, encodeAnswer } from './otlp-messages.js';
+import { recordsOf, type OtlpRecord } from './otlp-records.js';
+
+const at = new Date('2026-11-20T10:15:00.123Z');
+const traceId = '5b8efff798038103d269b633813fc60c';
+
+const logs: SentLog[] = [
+  { at, severity: 9, body: 'It rains', traceId, attributes: { 'http.response.status_code': 200, 'url.path': '/mcp' } },
+  { at, severity: 17, body: { kvlistValue: { values: [{ key: 'city', value: { stringValue: 'Ulm' } }] } } },
+  { at, severity: 1, body: { arrayValue: { values: [{ intValue: '7' }, { doubleValue: 0.5 }, { boolValue: true }] } } },
+  { at, severity: 13 },
+];
+
+const read = (request: unknown): OtlpRecord[] => [...recordsOf(request)];
+const one = (record: object): OtlpRecord | undefined =>
+  read({ resourceLogs: [{ scopeLogs: [{ logRecords: [record] }] }] })[0];
+
+describe('records of OTLP', () => {
+  it('are the same from protobuf and from JSON', () => {
+    const records = read(decodeExport(exportBytes(logs)));
+    expect(records).toEqual(read(exportJson(logs)));
+    expect(records).toEqual([
+      {
+        at,
+        level: 'info',
+        message: 'It rains',
+        traceId,
+        attributes: new Map([
+          ['http.response.status_code', '200'],
+          ['url.path', '/mcp'],
+        ]),
+      },
+      { at, level: 'error', message: '{"city":"Ulm"}', traceId: null, attributes: new Map() },
+      { at, level: 'debug', message: '[7,0.5,true]', traceId: null, attributes: new Map() },
+      { at, level: 'warn', message: '', traceId: null, attributes: new Map() },
+    ]);
+  });
+
+  it('have the time they were observed at when they have none of their own, or none', () => {
+    expect(one({ timeUnixNano: '0', observedTimeUnixNano: `${at.getTime()}500000` })?.at).toEqual(at);
+    expect(one({})?.at).toBeNull();
+    expect(one({ timeUnixNano: '99999999999999999999999999' })?.at).toBeNull();
+  });
+
+  it('have a level from the text when the number is missing', () => {
+    for (const [text, level] of Object.entries({ WARNING: 'warn', Fatal: 'error', trace: 'debug', Notice: 'info' })) {
+      expect(one({ severityText: text })?.level).toBe(level);
+    }
+    expect(one({ severityNumber: 24 })?.level).toBe('error');
+    expect(one({ severityNumber: 99 })?.level).toBe('info');
+  });
+
+  it('belong to no trace when the id is none', () => {
+    for (const id of ['0'.repeat(32), 'abc', 7, `${traceId}00`]) expect(one({ traceId: id })?.traceId).toBeNull();
+    expect(one({ traceId: traceId.toUpperCase() })?.traceId).toBe(traceId);
+  });
+
+  it('survive whatever JSON can hold in the place of a value', () => {
+    const hostile: unknown[] = [
+      { toString: 1, valueOf: 1 },
+      [],
+      null,
+      7,
+      'x',
+      { low: {}, high: {} },
+      { __proto__: null },
+    ];
+    for (const value of hostile) {
+      for (const kind of ['stringValue', 'intValue', 'boolValue', 'bytesValue', 'arrayValue', 'kvlistValue']) {
+        const record = one({
+          body: { [kind]: value },
+          timeUnixNano: value,
+          severityNumber: value,
+          severityText: value,
+          traceId: value,
+          attributes: [{ key: value, value: { [kind]: value } }, value],
+        });
+        expect(typeof record?.message).toBe('string');
+      }
+    }
+    expect(one({ body: { kvlistValue: { values: [{ key: '__proto__', value: { intValue: 1 } }] } } })?.message).toBe(
+      '{"__proto__":1}',
+    );
+  });
+
+  it('end where a value is nested too deeply', () => {
+    let body: object = { stringValue: 'deep' };
+    for (let i = 0; i < 50_000; i += 1) body = { arrayValue: { values: [body] } };
+    expect(one({ body })?.message).toBe(`${'['.repeat(21)}null${']'.repeat(21)}`);
+  });
+
+  it('are refused when it is no export at all', () => {
+    for (const request of [null, 7, 'x', { resourceLogs: {} }]) {
+      expect(() => read(request)).toThrow('The body must be an ExportLogsServiceRequest');
+    }
+    for (const bytes of ['hello world', '\x0a\xff\xff\xff\xff\x0f', '\x0a\x05ab']) {
+      expect(() => decodeExport(Buffer.from(bytes, 'latin1'))).toThrow(/^The body is no ExportLogsServiceRequest in/);
+    }
+    expect(read({})).toEqual([]);
+    expect(read(decodeExport(Buffer.alloc(0)))).toEqual([]);
+  });
+});
+
+describe('the answer to an export', () => {
+  it('is empty when everything was taken, and says what was not', () => {
+    expect(encodeAnswer({})).toHaveLength(0);
+    const partialSuccess = { rejectedLogRecords: 3, errorMessage: 'Too old' };
+    expect(answerOf(encodeAnswer({ partialSuccess }))).toEqual({ partialSuccess });
+  });
+});

@@ -1,0 +1,127 @@
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+
+/** One log record, whichever form it came in. */
+export interface OtlpRecord {
+  /** When it happened, or was seen; null when neither is said. */
+  at: Date | null;
+  /** `debug`, `info`, `warn` or `error`. */
+  level: string;
+  /** Its body as text; structured bodies as JSON text, empty without a body. */
+  message: string;
+  /** 32 lower-case hex digits; null outside of a trace. */
+  traceId: string | null;
+  /** The attributes that are texts, numbers or booleans. */
+  attributes: Map<string, string>;
+}
+
+type Members = Record<string, unknown>;
+/** What an AnyValue stands for. */
+type Plain = string | number | boolean | object | null;
+
+/** Levels of nesting that are read of a structured value. */
+const DEPTH_MAX = 20;
+
+/**
+ * The records of an ExportLogsServiceRequest, decoded from protobuf or parsed from OTLP's JSON form. What is not of the
+ * promised form within them is passed over.
+ *
+ * @throws InvalidInputError when it is no such request at all
+ */
+export function* recordsOf(request: unknown): Generator<OtlpRecord> {
+  if (!isMembers(request) || (own(request, 'resourceLogs') !== undefined && !Array.isArray(request.resourceLogs))) {
+    throw new InvalidInputError('The body must be an ExportLogsServiceRequest: {"resourceLogs": […]}');
+  }
+  for (const resource of listOf(request, 'resourceLogs')) {
+    for (const scope of listOf(resource, 'scopeLogs')) {
+      for (const record of listOf(scope, 'logRecords')) yield toRecord(record);
+    }
+  }
+}
+
+function toRecord(record: Members): OtlpRecord {
+  const attributes = new Map<string, string>();
+  for (const pair of listOf(record, 'attributes')) {
+    const value = plain(own(pair, 'value'));
+    if (value !== null && typeof value !== 'object') attributes.set(textOf(own(pair, 'key')), String(value));
+  }
+  const body = plain(own(record, 'body'));
+  return {
+    at: timeOf(own(record, 'timeUnixNano')) ?? timeOf(own(record, 'observedTimeUnixNano')),
+    level: levelOf(own(record, 'severityNumber'), own(record, 'severityText')),
+    message: body === null ? '' : typeof body === 'object' ? JSON.stringify(body) : String(body),
+    traceId: traceIdOf(own(record, 'traceId')),
+    attributes,
+  };
+}
+
+/** An AnyValue as the value it stands for; null for none, and for what is nested deeper than is read. */
+function plain(value: unknown, depth = 0): Plain {
+  if (!isMembers(value) || depth > DEPTH_MAX) return null;
+  for (const [kind, read] of Object.entries(readers)) {
+    const given = own(value, kind);
+    if (given !== undefined && given !== null) return read(given, depth + 1);
+  }
+  return null;
+}
+
+const readers: Record<string, (given: unknown, depth: number) => Plain> = {
+  stringValue: textOf,
+  boolValue: (given) => given === true,
+  intValue: numberOf,
+  doubleValue: numberOf,
+  bytesValue: (given) => (Buffer.isBuffer(given) ? given.toString('base64') : textOf(given)),
+  arrayValue: (given, depth) => listOf(given, 'values').map((one) => plain(one, depth)),
+  kvlistValue: (given, depth) =>
+    Object.fromEntries(
+      listOf(given, 'values').map((pair) => [textOf(own(pair, 'key')), plain(own(pair, 'value'), depth)]),
+    ),
+};
+
+function textOf(given: unknown): string {
+  return typeof given === 'string' ? given : '';
+}
+
+/** A number, its digits, or the two halves of a 64-bit one; 0 for anything else. Exact to 2^53. */
+function numberOf(given: unknown): number {
+  const { low, high } = isMembers(given) ? given : {};
+  if (typeof low === 'number' && typeof high === 'number') return high * 2 ** 32 + (low >>> 0);
+  const number = typeof given === 'number' || typeof given === 'string' ? Number(given) : 0;
+  return Number.isFinite(number) ? number : 0;
+}
+
+/** Nanoseconds since 1970; 0 means none. */
+function timeOf(nanoseconds: unknown): Date | null {
+  const date = new Date(Math.floor(numberOf(nanoseconds) / 1e6));
+  return Number.isNaN(date.getTime()) || date.getTime() === 0 ? null : date;
+}
+
+/** The severity numbers come in fours: trace, debug, info, warn, error, fatal. */
+const levels = ['debug', 'debug', 'info', 'warn', 'error', 'error'];
+
+function levelOf(number: unknown, text: unknown): string {
+  const level = levels[Math.ceil(numberOf(number) / 4) - 1];
+  if (level !== undefined) return level;
+  const word = textOf(text).toLowerCase();
+  if (/^(trace|debug)/.test(word)) return 'debug';
+  if (/^warn/.test(word)) return 'warn';
+  return /^(err|fatal|crit|alert|emerg)/.test(word) ? 'error' : 'info';
+}
+
+function traceIdOf(given: unknown): string | null {
+  const hex = Buffer.isBuffer(given) ? given.toString('hex') : textOf(given).toLowerCase();
+  return /^(?!0{32})[0-9a-f]{32}$/.test(hex) ? hex : null;
+}
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Decoded messages inherit the defaults of what was not sent. */
+function own(value: Members, name: string): unknown {
+  return Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+function listOf(value: unknown, name: string): Members[] {
+  const list = isMembers(value) ? own(value, name) : undefined;
+  return Array.isArray(list) ? (list as unknown[]).filter(isMembers) : [];
+}

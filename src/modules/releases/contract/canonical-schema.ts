@@ -1,0 +1,83 @@
+import { canonicalJson } from '../../../mcp/simulated/canonical-json.js';
+import { isObject } from '../../../platform/text/json-object.js';
+
+export type Schema = Record<string, unknown>;
+
+/** Keywords that say nothing about values and are not shown to models. */
+const NOISE = new Set(['$schema', '$id', '$comment', '$anchor', 'examples', 'example']);
+
+/** Keywords that hold one schema, a list of them, or schemas by name. */
+const ONE = new Set([
+  'items',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'unevaluatedItems',
+  'contains',
+  'propertyNames',
+  'not',
+  'if',
+  'then',
+  'else',
+]);
+const LIST = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
+const BY_NAME = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
+
+/**
+ * A JSON Schema in the one form that all spellings of the same rules share: without noise, with sets in order, without what
+ * is said by leaving it out, and with the `anyOf` that generators write for null as a type.
+ */
+export function canonicalSchema(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  const entries = Object.entries(schema)
+    .filter(([keyword]) => !NOISE.has(keyword))
+    .map(([keyword, value]): [string, unknown] => [keyword, canonicalValue(keyword, value)])
+    .filter(([keyword, value]) => !isImplied(keyword, value));
+  return nullable(constant(Object.fromEntries(entries)));
+}
+
+function canonicalValue(keyword: string, value: unknown): unknown {
+  if (ONE.has(keyword)) return canonicalSchema(value);
+  if (LIST.has(keyword) && Array.isArray(value)) return value.map(canonicalSchema);
+  if (BY_NAME.has(keyword) && isObject(value)) {
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, canonicalSchema(one)]));
+  }
+  if ((keyword === 'type' || keyword === 'required' || keyword === 'enum') && Array.isArray(value)) {
+    const sorted = sortedSet(value);
+    return keyword === 'type' && sorted.length === 1 ? sorted[0] : sorted;
+  }
+  return value;
+}
+
+/** The values in the order of their canonical texts, each once. */
+export function sortedSet(values: unknown[]): unknown[] {
+  const byText = new Map(values.map((value) => [canonicalJson(value), value]));
+  return [...byText.keys()].sort().map((text) => byText.get(text));
+}
+
+function isImplied(keyword: string, value: unknown): boolean {
+  if (keyword === 'additionalProperties' || keyword === 'items') {
+    return value === true || (isObject(value) && Object.keys(value).length === 0);
+  }
+  if (keyword === 'required') return Array.isArray(value) && value.length === 0;
+  return keyword === 'properties' && isObject(value) && Object.keys(value).length === 0;
+}
+
+/** One allowed value is a list of one. */
+function constant(schema: Schema): Schema {
+  const { const: only, ...rest } = schema;
+  return only === undefined || rest.enum !== undefined ? schema : { ...rest, enum: [only] };
+}
+
+/** `anyOf: [{type: string}, {type: null}]` is `type: [null, string]`. */
+function nullable(schema: Schema): Schema {
+  const { anyOf, ...rest } = schema;
+  if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.type !== undefined) return schema;
+  const value: unknown = anyOf.find((one) => !isNull(one));
+  if (!anyOf.some(isNull) || !isObject(value) || value.type === undefined || value.enum !== undefined) return schema;
+  if (Object.keys(value).some((keyword) => rest[keyword] !== undefined)) return schema;
+  return { ...rest, ...value, type: sortedSet([value.type, 'null'].flat()) };
+}
+
+function isNull(schema: unknown): boolean {
+  return isObject(schema) && schema.type === 'null' && Object.keys(schema).length === 1;
+}

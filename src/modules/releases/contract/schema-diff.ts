@@ -1,0 +1,287 @@
+import { canonicalJson } from '../../../mcp/simulated/canonical-json.js';
+import { isObject } from '../../../platform/text/json-object.js';
+import { quoted } from '../../../platform/text/quoted.js';
+import type { Schema } from './canonical-schema.js';
+import type { ChangeLevel } from './contract-change.js';
+
+/** Who relies on a schema: callers send what an input schema allows, and rely on what an output schema promises. */
+export type Direction = 'input' | 'output';
+
+/** One difference of two schemas. */
+export interface SchemaChange {
+  kind: SchemaChangeKind;
+  level: ChangeLevel;
+  path: string;
+  message: string;
+}
+
+/** What each difference means to those who send values, and to those who read them. */
+const levels = {
+  added: { input: 'compatible', output: 'compatible' },
+  required_added: { input: 'breaking', output: 'compatible' },
+  removed: { input: 'risky', output: 'breaking' },
+  // Removed, and refused where it is still sent.
+  refused: { input: 'breaking', output: 'breaking' },
+  now_required: { input: 'breaking', output: 'compatible' },
+  now_optional: { input: 'compatible', output: 'breaking' },
+  type_narrowed: { input: 'breaking', output: 'compatible' },
+  type_widened: { input: 'compatible', output: 'breaking' },
+  type_changed: { input: 'breaking', output: 'breaking' },
+  value_added: { input: 'compatible', output: 'risky' },
+  value_removed: { input: 'breaking', output: 'compatible' },
+  closed: { input: 'breaking', output: 'compatible' },
+  opened: { input: 'compatible', output: 'risky' },
+  tightened: { input: 'breaking', output: 'compatible' },
+  loosened: { input: 'compatible', output: 'risky' },
+  default_changed: { input: 'risky', output: 'risky' },
+  // Models read it, and do what it says.
+  description_changed: { input: 'risky', output: 'risky' },
+  schema_changed: { input: 'risky', output: 'risky' },
+} as const satisfies Record<string, Record<Direction, ChangeLevel>>;
+export type SchemaChangeKind = keyof typeof levels;
+
+/** Every kind of difference of two schemas. */
+export const schemaChangeKinds = Object.keys(levels) as SchemaChangeKind[];
+
+/** Places looked at of one schema, and levels: schemas may refer to themselves. */
+const PLACES_MAX = 2_000;
+const DEPTH_MAX = 16;
+
+/** Keywords with a bound: whether more of it is less allowed. */
+const BOUNDS = new Map([
+  ['minimum', true],
+  ['exclusiveMinimum', true],
+  ['minLength', true],
+  ['minItems', true],
+  ['minProperties', true],
+  ['maximum', false],
+  ['exclusiveMaximum', false],
+  ['maxLength', false],
+  ['maxItems', false],
+  ['maxProperties', false],
+]);
+
+/** Keywords that allow less when they are there. */
+const RESTRICTIONS = new Set(['pattern', 'format', 'multipleOf', 'uniqueItems', 'contentEncoding', 'contentMediaType']);
+
+/** Keywords that are compared by their meaning. */
+const UNDERSTOOD = new Set([
+  ...BOUNDS.keys(),
+  ...RESTRICTIONS,
+  ...['type', 'enum', 'properties', 'required', 'additionalProperties', 'items', 'description', 'title', 'default'],
+  ...['$defs', 'definitions', '$ref'],
+]);
+
+/** The differences of two canonical schemas. @param path of the schema */
+export function schemaChanges(before: unknown, after: unknown, direction: Direction, path: string): SchemaChange[] {
+  if (canonicalJson(before) === canonicalJson(after)) return [];
+  const found = new SchemaDiff(before, after, direction).at(before, after, path, 0);
+  if (found.length > 0) return found;
+  const message = 'It changed in a way that is not understood: compare the two.';
+  return [{ kind: 'schema_changed', level: levels.schema_changed[direction], path, message }];
+}
+
+class SchemaDiff {
+  private places = 0;
+
+  constructor(
+    private readonly before: unknown,
+    private readonly after: unknown,
+    private readonly direction: Direction,
+  ) {}
+
+  at(one: unknown, other: unknown, path: string, depth: number): SchemaChange[] {
+    this.places += 1;
+    if (this.places > PLACES_MAX || depth > DEPTH_MAX) return [];
+    const before = resolved(one, this.before);
+    const after = resolved(other, this.after);
+    return [
+      ...this.texts(before, after, path),
+      ...this.types(before, after, path),
+      ...this.values(before, after, path),
+      ...this.bounds(before, after, path),
+      ...this.members(before, after, path, depth),
+      ...this.openness(before, after, path),
+      ...this.elements(before, after, path, depth),
+      ...this.others(before, after, path),
+    ];
+  }
+
+  private change(kind: SchemaChangeKind, path: string, message: string): SchemaChange {
+    return { kind, level: levels[kind][this.direction], path, message };
+  }
+
+  private texts(before: Schema, after: Schema, path: string): SchemaChange[] {
+    const isDifferent = (keyword: string) => canonicalJson(before[keyword]) !== canonicalJson(after[keyword]);
+    return [
+      ...(isDifferent('description') || isDifferent('title')
+        ? [this.change('description_changed', path, 'Its description changed, which models read.')]
+        : []),
+      ...(isDifferent('default') ? [this.change('default_changed', path, 'Its default changed.')] : []),
+    ];
+  }
+
+  private types(before: Schema, after: Schema, path: string): SchemaChange[] {
+    const [old, now] = [typesOf(before), typesOf(after)];
+    const isNarrower = isWithin(now, old);
+    const isWider = isWithin(old, now);
+    if (isNarrower && isWider) return [];
+    const kind = isNarrower ? 'type_narrowed' : isWider ? 'type_widened' : 'type_changed';
+    return [this.change(kind, path, `Its type was ${typeText(before)}, and is ${typeText(after)}.`)];
+  }
+
+  private values(before: Schema, after: Schema, path: string): SchemaChange[] {
+    const [old, now] = [valuesOf(before), valuesOf(after)];
+    if (!old && !now) return [];
+    if (!old) return [this.change('value_removed', path, 'Only certain values are allowed now.')];
+    if (!now) return [this.change('value_added', path, 'Any value is allowed now.')];
+    const tell = (kind: SchemaChangeKind, values: string[], verb: string) =>
+      values.map((value) => this.change(kind, path, `The value ${quoted(value)} was ${verb}.`));
+    return [
+      ...tell(
+        'value_removed',
+        [...old].filter((value) => !now.has(value)),
+        'removed',
+      ),
+      ...tell(
+        'value_added',
+        [...now].filter((value) => !old.has(value)),
+        'added',
+      ),
+    ];
+  }
+
+  private bounds(before: Schema, after: Schema, path: string): SchemaChange[] {
+    return [...BOUNDS.keys(), ...RESTRICTIONS].flatMap((keyword) => {
+      const [old, now] = [before[keyword], after[keyword]];
+      if (canonicalJson(old) === canonicalJson(now)) return [];
+      const kind = kindOfBound(keyword, old, now);
+      const said = (value: unknown) => (value === undefined ? 'none' : quoted(canonicalJson(value), 80));
+      return [this.change(kind, path, `Its ${keyword} was ${said(old)}, and is ${said(now)}.`)];
+    });
+  }
+
+  private members(before: Schema, after: Schema, path: string, depth: number): SchemaChange[] {
+    const [old, now] = [membersOf(before), membersOf(after)];
+    const [oldRequired, nowRequired] = [namesIn(before.required), namesIn(after.required)];
+    const noun = this.direction === 'input' ? 'input' : 'field';
+    const gone = this.direction === 'input' && after.additionalProperties === false ? 'refused' : 'removed';
+    const lost = [...old.keys()].filter((name) => !now.has(name));
+    return [
+      ...lost.map((name) => this.change(gone, path + step(name), `The ${noun} was removed.`)),
+      ...[...now].flatMap(([name, member]) => {
+        const isRequired = nowRequired.has(name);
+        const place = path + step(name);
+        if (!old.has(name)) {
+          const kind = isRequired ? 'required_added' : 'added';
+          return [this.change(kind, place, `The ${isRequired ? 'required' : 'optional'} ${noun} was added.`)];
+        }
+        return [
+          ...(isRequired === oldRequired.has(name)
+            ? []
+            : [
+                this.change(
+                  isRequired ? 'now_required' : 'now_optional',
+                  place,
+                  `It is ${isRequired ? 'required' : 'optional'} now.`,
+                ),
+              ]),
+          ...this.at(old.get(name), member, place, depth + 1),
+        ];
+      }),
+    ];
+  }
+
+  /** What is said of members without a schema of their own. */
+  private openness(before: Schema, after: Schema, path: string): SchemaChange[] {
+    const [old, now] = [before.additionalProperties, after.additionalProperties];
+    if (canonicalJson(old) === canonicalJson(now)) return [];
+    if (now === false) return [this.change('closed', path, 'Other members are refused now.')];
+    if (old === false) return [this.change('opened', path, 'Other members are allowed now.')];
+    return [this.change('schema_changed', path, 'What other members may be changed.')];
+  }
+
+  private elements(before: Schema, after: Schema, path: string, depth: number): SchemaChange[] {
+    if (before.items === undefined && after.items === undefined) return [];
+    return this.at(before.items ?? {}, after.items ?? {}, `${path}[]`, depth + 1);
+  }
+
+  private others(before: Schema, after: Schema, path: string): SchemaChange[] {
+    const keywords = new Set([...Object.keys(before), ...Object.keys(after)]);
+    const changed = [...keywords].filter(
+      (keyword) => !UNDERSTOOD.has(keyword) && canonicalJson(before[keyword]) !== canonicalJson(after[keyword]),
+    );
+    return changed.map((keyword) =>
+      this.change('schema_changed', path, `Its ${quoted(keyword)} changed: compare the two.`),
+    );
+  }
+}
+
+/** With what it refers to in place of `$ref`; one that leads nowhere stays. */
+function resolved(schema: unknown, root: unknown): Schema {
+  let place: unknown = schema;
+  let around: Schema = {};
+  for (
+    let references = 0;
+    isObject(place) && typeof place.$ref === 'string' && references < DEPTH_MAX;
+    references += 1
+  ) {
+    const { $ref, ...rest } = place;
+    const target = pointedAt($ref, root);
+    if (target === undefined) break;
+    around = { ...rest, ...around };
+    place = target;
+  }
+  return isObject(place) ? { ...place, ...around } : place === false ? { not: {} } : {};
+}
+
+function pointedAt(reference: string, root: unknown): unknown {
+  if (!reference.startsWith('#')) return undefined;
+  return reference
+    .split('/')
+    .slice(1)
+    .map((text) => text.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>((place, name) => (isObject(place) && Object.hasOwn(place, name) ? place[name] : undefined), root);
+}
+
+/** Null: any. A number may be an integer. */
+function typesOf({ type }: Schema): Set<unknown> | null {
+  if (type === undefined) return null;
+  const types = new Set<unknown>([type].flat());
+  if (types.has('number')) types.add('integer');
+  return types;
+}
+
+function isWithin(inner: Set<unknown> | null, outer: Set<unknown> | null): boolean {
+  return outer === null || (inner !== null && [...inner].every((type) => outer.has(type)));
+}
+
+function typeText({ type }: Schema): string {
+  return type === undefined ? 'any' : [type].flat().map(String).join(' or ').slice(0, 80);
+}
+
+/** The allowed values as JSON texts; null: any. */
+function valuesOf(schema: Schema): Set<string> | null {
+  return Array.isArray(schema.enum) ? new Set(schema.enum.map(canonicalJson)) : null;
+}
+
+/** A name that is only required is a member of which nothing else is said. */
+function membersOf({ properties, required }: Schema): Map<string, unknown> {
+  const named = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
+  return new Map([...named, ...(isObject(properties) ? Object.entries(properties) : [])]);
+}
+
+function namesIn(required: unknown): Set<string> {
+  return new Set(Array.isArray(required) ? required.filter((name) => typeof name === 'string') : []);
+}
+
+function kindOfBound(keyword: string, old: unknown, now: unknown): SchemaChangeKind {
+  if (old === undefined || now === undefined) return old === undefined ? 'tightened' : 'loosened';
+  if (typeof old !== 'number' || typeof now !== 'number' || !BOUNDS.has(keyword)) return 'schema_changed';
+  return now > old === BOUNDS.get(keyword) ? 'tightened' : 'loosened';
+}
+
+/** One step of a path; a name that would not be read as one stands in brackets. */
+export function step(name: string): string {
+  return /^[\w$-]{1,64}$/.test(name) ? `.${name}` : `[${quoted(name)}]`;
+}

@@ -1,0 +1,66 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { Hosting } from '../../hosting/hosting.js';
+import { INVOCATION_HEADER, type ProgramRef } from '../../hosting/hosting.types.js';
+import type { Channel } from '../../mcp/channel.js';
+import { HttpChannels } from '../../mcp/channels/http-channels.js';
+import type { HttpTarget } from '../../mcp/channels/http-wire.js';
+import { HostedDoor } from './hosted-door.js';
+import { NamedChannel } from './named-channel.js';
+
+/** Callers of one stateful program that may have sessions of their own at once, through one channel. */
+const SESSIONS_MAX = 1_000;
+
+/** How a program is called. */
+export interface HostedCall {
+  /** Where it answers MCP. */
+  mcpPath: string;
+  /** What its callers are told its name is, such as `"acme/weather"`. */
+  name: string;
+  headers?: Record<string, string>;
+  query?: readonly [name: string, value: string][];
+  bearer?: HttpTarget['bearer'];
+}
+
+/** The way to MCP servers whose code runs here. */
+@Injectable()
+export class HostedChannelsService {
+  private readonly host: string;
+
+  constructor(
+    private readonly hosting: Hosting,
+    private readonly channels: HttpChannels,
+    private readonly env: Env,
+  ) {
+    this.host = new URL(env.baseUrl).host;
+  }
+
+  /** A channel of its own to a program, which is started by the first call. */
+  channelTo(ref: ProgramRef, { mcpPath, name, headers = {}, query = [], bearer }: HostedCall): Channel {
+    const url = hostedAddress(ref, mcpPath);
+    for (const [key, value] of query) url.searchParams.append(key, value);
+    const channel = this.channels.channelTo({
+      url,
+      headers: withoutOurs(headers),
+      bearer,
+      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+      door: new HostedDoor(this.hosting, ref, this.host),
+      invocationHeader: INVOCATION_HEADER,
+      sessionsMax: SESSIONS_MAX,
+    });
+    return new NamedChannel(channel, url, name, ref.isStateful);
+  }
+}
+
+/** Names a program where an upstream has an address: another version has another one, and nothing ever dials it. */
+export function hostedAddress({ id }: ProgramRef, path: string): URL {
+  return new URL(path, `https://${id}.hosted.invalid`);
+}
+
+/** Headers in which the runtime is told things; nobody outside may say them. */
+const OURS = /^x-slipway-/i;
+
+/** The headers without those that only this service may set. */
+export function withoutOurs<V>(headers: Record<string, V>): Record<string, V> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OURS.test(name)));
+}

@@ -1,0 +1,51 @@
+import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../mcp/channel.js';
+import type { ServerHello } from '../../mcp/protocol.js';
+import { underName } from './upstream-names.js';
+
+/** A channel whose failures name the server, not the address it is known by here. */
+export class NamedChannel implements Channel {
+  /**
+   * @param name with its quotes, such as `"acme/weather"`
+   * @param keepsSessions each caller gets an upstream session of its own: the server remembers what it is told in one
+   */
+  constructor(
+    private readonly channel: Channel,
+    private readonly upstream: URL,
+    private readonly name: string,
+    private readonly keepsSessions: boolean,
+  ) {}
+
+  open(timeoutMs: number): Promise<ServerHello> {
+    return this.named(this.channel.open(timeoutMs));
+  }
+
+  request(call: McpCall): Promise<McpReply> {
+    return this.named(this.channel.request(this.keepsSessions ? inOwnSession(call) : call));
+  }
+
+  listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+    return this.named(this.channel.listen(filter, listener, timeoutMs));
+  }
+
+  release(profileKey: string): Promise<void> {
+    return this.channel.release(profileKey);
+  }
+
+  close(): Promise<void> {
+    return this.channel.close();
+  }
+
+  private async named<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      throw underName(error as Error, this.upstream, this.name);
+    }
+  }
+}
+
+/** A caller that can be asked back has its own session already. */
+function inOwnSession(call: McpCall): McpCall {
+  const { caller, profile } = call;
+  return caller === undefined || profile ? call : { ...call, profile: { key: caller, capabilities: {} } };
+}

@@ -1,0 +1,86 @@
+import { quoted } from '../../platform/text/quoted.js';
+import { DeclaredSchema } from './declared-schema.js';
+import type { Shape } from './shape.js';
+import { step } from './shape-fields.js';
+import { toldObject, toldTypes } from './told-shape.js';
+import type { Observed } from './tool-shapes.js';
+
+/**
+ * `unstructured`: answers come without `structuredContent`. `type`: a value of another type. `missing`: a required member
+ * is not always there. `forbidden`: a member that must not be there. `undeclared`: one that nothing is said of.
+ */
+export const driftKinds = ['unstructured', 'type', 'missing', 'forbidden', 'undeclared'] as const;
+export type DriftKind = (typeof driftKinds)[number];
+
+/** Where answers depart from what the tool declares. */
+export interface Drift {
+  /** JSONPath. */
+  path: string;
+  kind: DriftKind;
+  message: string;
+}
+
+/** Told of one tool, at most. */
+const DRIFTS_MAX = 50;
+
+/** Where a tool's answers depart from the output schema it declares. */
+export function driftOf(declared: unknown, { samples, structured, shape }: Observed): Drift[] {
+  const unstructured = samples - structured;
+  const first: Drift[] =
+    unstructured === 0
+      ? []
+      : [
+          {
+            path: '$',
+            kind: 'unstructured',
+            message: `${unstructured} of ${samples} answers had no structuredContent, which a tool with an output schema must send.`,
+          },
+        ];
+  if (structured === 0) return first;
+  // What came as text is of any type.
+  const seen = unstructured === 0 ? shape : { ...shape, texts: null, lists: null };
+  return [...first, ...new Comparison(new DeclaredSchema(declared)).at('$', undefined, seen)].slice(0, DRIFTS_MAX);
+}
+
+class Comparison {
+  constructor(private readonly declared: DeclaredSchema) {}
+
+  /** @param schema undefined for the whole of it */
+  at(path: string, schema: unknown, shape: Shape): Drift[] {
+    const place = this.declared.read(schema);
+    if (!place || shape.isOpaque) return [];
+    const { lists, objects } = shape;
+    const { fields = [] } = objects ? toldObject(objects) : {};
+    const objectCount = objects?.count ?? 0;
+    return [
+      ...wrongTypes(path, place.types, shape),
+      ...place.required.flatMap((name) => missing(path, name, objects?.isMap ? null : objects, objectCount)),
+      ...fields.flatMap(([name, field]) => this.member(path + step(name), place.member(name), place.isClosed, field)),
+      ...(lists && place.items !== null ? this.at(`${path}[*]`, place.items, lists.items) : []),
+    ];
+  }
+
+  private member(path: string, schema: unknown, isClosed: boolean, field: Shape): Drift[] {
+    if (schema !== null) return this.at(path, schema, field);
+    const message = isClosed
+      ? 'It is there, and the output schema forbids it.'
+      : 'It is there, and the output schema does not mention it.';
+    return [{ path, kind: isClosed ? 'forbidden' : 'undeclared', message }];
+  }
+}
+
+function wrongTypes(path: string, types: Set<string> | null, shape: Shape): Drift[] {
+  if (!types) return [];
+  const wrong = toldTypes(shape).filter((type) => !types.has(type) && !(type === 'integer' && types.has('number')));
+  if (wrong.length === 0) return [];
+  const message = `It is declared as ${[...types].join(' or ')}, and was ${wrong.join(' or ')}.`;
+  return [{ path, kind: 'type', message }];
+}
+
+function missing(path: string, name: string, objects: Shape['objects'], of: number): Drift[] {
+  const seen = objects?.fields.get(name)?.count ?? 0;
+  // Under a name that is not kept it may have been there.
+  if (!objects || seen >= of || (objects.rest && !objects.fields.has(name))) return [];
+  const message = `${quoted(name)} is required, and was missing in ${of - seen} of ${of}.`;
+  return [{ path: path + step(name), kind: 'missing', message }];
+}

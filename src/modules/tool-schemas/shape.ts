@@ -1,0 +1,211 @@
+import { formatOf, type TextFormat } from './text-format.js';
+import { isClosedList, isFieldName, isWord } from './safe-words.js';
+
+/**
+ * What the values at one place of a tool's answers looked like: how many were of which kind, never what they were. Shapes
+ * of the same place add up, in any order, so that processes and days can be put together.
+ */
+export interface Shape {
+  /** Values seen. */
+  count: number;
+  /** Too deep, too much, or no JSON: nothing but the count is known. */
+  isOpaque: boolean;
+  nulls: number;
+  booleans: number;
+  /** Those a JavaScript number holds exactly. */
+  integers: number;
+  /** The other numbers. */
+  decimals: number;
+  texts: TextShape | null;
+  lists: ListShape | null;
+  objects: ObjectShape | null;
+}
+
+export interface TextShape {
+  count: number;
+  formats: Map<TextFormat, number>;
+  /** How often each word of a closed list came; null when it is none. */
+  words: Map<string, number> | null;
+}
+
+export interface ListShape {
+  count: number;
+  items: Shape;
+}
+
+export interface ObjectShape {
+  count: number;
+  fields: Map<string, Shape>;
+  /** What stands under names that are data, as a dictionary's. */
+  rest: Shape | null;
+  /** There were too many names for fields: all stand in `rest`. */
+  isMap: boolean;
+}
+
+/** Levels that are looked at; below them a list or object is opaque. */
+export const DEPTH_MAX = 12;
+
+/** Names of one object; with more it is a dictionary. Large objects of published APIs have about 100. */
+export const FIELDS_MAX = 128;
+
+/** Places of one tool's answers. One takes about 60 bytes of JSON, so a shape about 40 KB; most have 5 to 50. */
+export const NODES_MAX = 600;
+
+/** Different words of a closed list. */
+export const WORDS_MAX = 8;
+
+export function emptyShape(): Shape {
+  return {
+    count: 0,
+    isOpaque: false,
+    nulls: 0,
+    booleans: 0,
+    integers: 0,
+    decimals: 0,
+    texts: null,
+    lists: null,
+    objects: null,
+  };
+}
+
+/** The shape of one value. */
+export function shapeOf(value: unknown): Shape {
+  const shape = emptyShape();
+  add(shape, value, 0, null);
+  return fit(shape);
+}
+
+/** @param name of the member the value stands under; null where there is none */
+function add(shape: Shape, value: unknown, depth: number, name: string | null): void {
+  shape.count += 1;
+  if (shape.isOpaque) return;
+  if (value === null) shape.nulls += 1;
+  else if (typeof value === 'boolean') shape.booleans += 1;
+  else if (Number.isSafeInteger(value)) shape.integers += 1;
+  else if (Number.isFinite(value)) shape.decimals += 1;
+  else if (typeof value === 'string') addText((shape.texts ??= noTexts(name)), value);
+  else if (typeof value !== 'object' || depth >= DEPTH_MAX) obscure(shape);
+  else if (Array.isArray(value)) addList((shape.lists ??= { count: 0, items: emptyShape() }), value, depth, name);
+  else addObject((shape.objects ??= { count: 0, fields: new Map(), rest: null, isMap: false }), value, depth);
+}
+
+function noTexts(name: string | null): TextShape {
+  return { count: 0, formats: new Map(), words: isClosedList(name) ? new Map() : null };
+}
+
+function addText(texts: TextShape, text: string): void {
+  texts.count += 1;
+  const format = formatOf(text);
+  if (format) increase(texts.formats, format, 1);
+  if (texts.words && isWord(text)) increase(texts.words, text, 1);
+  else texts.words = null;
+  if (texts.words && texts.words.size > WORDS_MAX) texts.words = null;
+}
+
+function addList(lists: ListShape, values: unknown[], depth: number, name: string | null): void {
+  lists.count += 1;
+  for (const value of values) add(lists.items, value, depth + 1, name);
+}
+
+function addObject(objects: ObjectShape, value: object, depth: number): void {
+  objects.count += 1;
+  for (const [name, one] of Object.entries(value)) {
+    const isField = !objects.isMap && isFieldName(name);
+    const place = isField ? fieldOf(objects, name) : (objects.rest ??= emptyShape());
+    add(place, one, depth + 1, isField ? name : null);
+    if (objects.fields.size > FIELDS_MAX) becomeMap(objects);
+  }
+}
+
+function fieldOf({ fields }: ObjectShape, name: string): Shape {
+  const known = fields.get(name);
+  if (known) return known;
+  const shape = emptyShape();
+  fields.set(name, shape);
+  return shape;
+}
+
+function becomeMap(objects: ObjectShape): void {
+  objects.isMap = true;
+  objects.rest ??= emptyShape();
+  for (const field of objects.fields.values()) addShape(objects.rest, field);
+  objects.fields.clear();
+}
+
+/** Forgets everything but the count. */
+function obscure(shape: Shape): void {
+  Object.assign(shape, { ...emptyShape(), count: shape.count, isOpaque: true });
+}
+
+function increase<Key>(counts: Map<Key, number>, key: Key, by: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+}
+
+/** Both together, within the bounds; neither is changed. */
+export function merged(one: Shape, other: Shape): Shape {
+  const sum = emptyShape();
+  addShape(sum, one);
+  addShape(sum, other);
+  return fit(sum);
+}
+
+/** Adds `source`, which stays as it is, to `target`. */
+function addShape(target: Shape, source: Shape): void {
+  target.count += source.count;
+  if (target.isOpaque || source.isOpaque) return obscure(target);
+  target.nulls += source.nulls;
+  target.booleans += source.booleans;
+  target.integers += source.integers;
+  target.decimals += source.decimals;
+  if (source.texts) addTexts((target.texts ??= { count: 0, formats: new Map(), words: new Map() }), source.texts);
+  if (source.lists) {
+    target.lists ??= { count: 0, items: emptyShape() };
+    target.lists.count += source.lists.count;
+    addShape(target.lists.items, source.lists.items);
+  }
+  if (source.objects) {
+    addObjects((target.objects ??= { count: 0, fields: new Map(), rest: null, isMap: false }), source.objects);
+  }
+}
+
+function addTexts(target: TextShape, source: TextShape): void {
+  target.count += source.count;
+  for (const [format, count] of source.formats) increase(target.formats, format, count);
+  if (source.words) for (const [word, count] of source.words) if (target.words) increase(target.words, word, count);
+  if (!source.words || (target.words && target.words.size > WORDS_MAX)) target.words = null;
+}
+
+function addObjects(target: ObjectShape, source: ObjectShape): void {
+  target.count += source.count;
+  if (source.isMap && !target.isMap) becomeMap(target);
+  for (const [name, field] of source.fields) {
+    addShape(target.isMap ? (target.rest ??= emptyShape()) : fieldOf(target, name), field);
+    if (target.fields.size > FIELDS_MAX) becomeMap(target);
+  }
+  if (source.rest) addShape((target.rest ??= emptyShape()), source.rest);
+}
+
+/** Makes the deepest levels opaque until no more than {@link NODES_MAX} places are left. */
+function fit(shape: Shape): Shape {
+  let places = 1;
+  let level = [shape];
+  while (level.length > 0) {
+    const below = level.flatMap(placesBelow);
+    places += below.length;
+    if (places > NODES_MAX) {
+      level.filter((one) => one.lists || one.objects).forEach(obscure);
+      break;
+    }
+    level = below;
+  }
+  return shape;
+}
+
+/** The places right below one. */
+export function placesBelow({ lists, objects }: Shape): Shape[] {
+  return [
+    ...(lists ? [lists.items] : []),
+    ...(objects ? objects.fields.values() : []),
+    ...(objects?.rest ? [objects.rest] : []),
+  ];
+}

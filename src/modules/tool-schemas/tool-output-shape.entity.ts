@@ -1,0 +1,35 @@
+import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
+import type { Relation } from 'typeorm';
+import { Server } from '../servers/server.entity.js';
+
+/** What the sampled answers of one tool looked like in one week. Holds no values. */
+@Entity('tool_output_shapes')
+@Index('tool_output_shapes_week', ['week'])
+export class ToolOutputShape {
+  @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'tool_output_shapes_pk' })
+  serverId: string;
+
+  /** CASCADE: what is known of a server's tools goes with it. */
+  @ManyToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'tool_output_shapes_server_fk' })
+  server: Relation<Server>;
+
+  @PrimaryColumn('text', { name: 'tool_name', primaryKeyConstraintName: 'tool_output_shapes_pk' })
+  toolName: string;
+
+  /** Weeks since 1970-01-01, which was a Thursday. */
+  @PrimaryColumn('integer', { primaryKeyConstraintName: 'tool_output_shapes_pk' })
+  week: number;
+
+  /** Answers the shape was made of. */
+  @Column('integer')
+  samples: number;
+
+  /** Those of them that came as `structuredContent`. */
+  @Column('integer')
+  structured: number;
+
+  /** JSON of `shape-text.ts`, which Postgres never looks into. */
+  @Column('text')
+  shape: string;
+}

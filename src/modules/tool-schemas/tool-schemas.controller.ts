@@ -1,0 +1,33 @@
+import { Controller, Get, Param } from '@nestjs/common';
+import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { Access } from '../auth/access.decorator.js';
+import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
+import type { ServerRef } from '../servers/server.types.js';
+import { ToolOutputSchemaDto, toolOutputSchemaExample } from './tool-schema.dto.js';
+import { ToolSchemasService } from './tool-schemas.service.js';
+
+@ApiTags('Servers')
+@ApiServerName()
+@Controller('servers/:qualifiedName/experimental/tools')
+export class ToolSchemasController {
+  constructor(private readonly schemas: ToolSchemasService) {}
+
+  /**
+   * Infer the output schema of a tool. Made from recent successful answers, which only the server's owner may know of. A
+   * sample is `structuredContent`, else the first text as JSON, else as text. Spec 4.8.
+   */
+  @Get('*toolName/output-schema')
+  @ApiParam({
+    name: 'toolName',
+    description: "The tool's name, as the server gives it.",
+    example: 'echo',
+    type: String,
+  })
+  @Access('servers:read', ownServerOrNone)
+  @ApiOkResponse({ type: ToolOutputSchemaDto, example: toolOutputSchemaExample })
+  @ApiErrors({ status: 404, message: 'No output samples found' })
+  infer(@TargetServer() server: ServerRef, @Param('toolName') name: string[]): Promise<ToolOutputSchemaDto> {
+    return this.schemas.infer(server, name.join('/'));
+  }
+}

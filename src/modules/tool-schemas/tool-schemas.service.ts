@@ -1,0 +1,37 @@
+import { Injectable } from '@nestjs/common';
+import { toStorableText } from '../../platform/database/storable.js';
+import { ServerReleasesService } from '../servers/server-releases.service.js';
+import type { ServerRef } from '../servers/server.types.js';
+import { driftOf } from './schema-drift.js';
+import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
+import { toToolOutputSchemaDto } from './tool-schema.mapper.js';
+import { NoSamplesError } from './tool-schemas.errors.js';
+import { ToolShapes } from './tool-shapes.js';
+
+/** What the answers of a server's tools look like, as its owner reads it. */
+@Injectable()
+export class ToolSchemasService {
+  constructor(
+    private readonly shapes: ToolShapes,
+    private readonly servers: ServerReleasesService,
+  ) {}
+
+  /** The schema inferred from a tool's recent answers (Spec 4.8). @throws NoSamplesError */
+  async infer(server: ServerRef, toolName: string): Promise<ToolOutputSchemaDto> {
+    const observed = await this.shapes.find(server.id, toStorableText(toolName));
+    if (!observed) throw new NoSamplesError();
+    const declared = await this.declared(server.id, toolName);
+    return toToolOutputSchemaDto(
+      server,
+      toolName,
+      observed,
+      declared === undefined ? null : driftOf(declared, observed),
+    );
+  }
+
+  /** The output schema the current release's tool declares. */
+  private async declared(serverId: string, toolName: string): Promise<unknown> {
+    const offers = await this.servers.offersOf(serverId);
+    return offers?.tools?.find(({ name }) => name === toolName)?.outputSchema;
+  }
+}

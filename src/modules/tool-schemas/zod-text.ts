@@ -1,0 +1,59 @@
+import type { Shape, TextShape } from './shape.js';
+import type { TextFormat } from './text-format.js';
+import { toldFormat, toldObject, toldWords } from './told-shape.js';
+
+/** What both Zod 3 and Zod 4 call the formats. */
+const formatCalls: Record<TextFormat, string> = {
+  'date-time': '.datetime({ offset: true })',
+  date: '.date()',
+  uuid: '.uuid()',
+  email: '.email()',
+  uri: '.url()',
+};
+
+/**
+ * The shape as a Zod expression, with every field optional (Spec 2.6): `z.object({ "id": z.number().int().optional() })`.
+ * It accepts every value the shape was made of. People paste it into programs, so names of fields stand in it as string
+ * literals of plain characters, and nothing else of an answer does but words of closed lists.
+ */
+export function toZodText(shape: Shape): string {
+  const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
+  if (isOpaque) return 'z.unknown()';
+  const kinds = [
+    ...(texts ? [textCall(texts)] : []),
+    ...(decimals > 0 ? ['z.number()'] : integers > 0 ? ['z.number().int()'] : []),
+    ...(booleans > 0 ? ['z.boolean()'] : []),
+    ...(lists ? [`z.array(${toZodText(lists.items)})`] : []),
+    ...(objects ? [objectCall(toldObject(objects))] : []),
+  ];
+  const [first, second] = kinds;
+  if (first === undefined) return nulls > 0 ? 'z.null()' : 'z.unknown()';
+  const either = second === undefined ? first : `z.union([${kinds.join(', ')}])`;
+  return nulls > 0 ? `${either}.nullable()` : either;
+}
+
+function textCall(texts: TextShape): string {
+  const words = toldWords(texts);
+  if (words) return `z.enum([${words.map(literal).join(', ')}])`;
+  const format = toldFormat(texts);
+  return format ? `z.string()${formatCalls[format]}` : 'z.string()';
+}
+
+function objectCall({ fields, rest }: ReturnType<typeof toldObject>): string {
+  if (rest && fields.length === 0) return `z.record(z.string(), ${toZodText(rest)})`;
+  const members = fields.map(([name, field]) => `${literal(name)}: ${toZodText(field)}.optional()`);
+  const object = members.length === 0 ? 'z.object({})' : `z.object({ ${members.join(', ')} })`;
+  return rest ? `${object}.catchall(${toZodText(rest)})` : object;
+}
+
+/**
+ * Everything but plain ASCII is escaped, so that nothing changes how a program is shown; and what would end a script
+ * element, a comment or a template around it.
+ */
+function literal(text: string): string {
+  return JSON.stringify(text).replace(/[^\x20-\x7e]|[<>/`$]/g, escaped);
+}
+
+function escaped(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}

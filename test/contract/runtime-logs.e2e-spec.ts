@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import * as newest from '@smithery/api';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
+import { createServer } from '../support/factories.js';
+import { logWith, record } from '../support/invocations.js';
+import { openCli, publishedClis, type PublishedCli } from '../support/published-cli.js';
+import { serverIdOf } from '../support/server-rows.js';
+import { verifies } from '../support/verifies.js';
+
+/** The tool starts anew for each command. */
+const SLOW_MS = 120_000;
+
+let app: TestApp;
+let owner: TestAccount;
+let name: string;
+let client: newest.Smithery;
+let ids: string[];
+
+beforeAll(async () => {
+  app = await startApp();
+  owner = await app.account();
+  name = await createServer(app, owner);
+  client = new newest.Smithery({ baseURL: app.url, connectBaseURL: app.url, apiKey: owner.key });
+  const serverId = await serverIdOf(app, name);
+  const hour = 3_600_000;
+  ids = [
+    record(app, serverId, { at: new Date(Date.now() - hour), messages: ['It rains in Ulm'], wallMs: 1_234 }),
+    record(app, serverId, {
+      at: new Date(Date.now() - 1_000),
+      status: 500,
+      outcome: 'exception',
+      exceptions: [{ at: new Date(), name: 'RangeError', message: 'too far' }],
+    }),
+  ];
+  await logWith(app, owner, name, 2);
+});
+afterAll(() => app.close());
+
+describe('the published client', () => {
+  verifies(
+    ['contract:published-client', 'logs:list:shape'],
+    'lists the log of a server, by time and text',
+    async () => {
+      const all = await client.servers.logs.list(name);
+      expect(all.total).toBe(2);
+      expect(all.invocations.map(({ id }) => id)).toEqual([...ids].reverse());
+      expect(all.invocations[0]).toMatchObject({
+        response: { status: 500, outcome: 'exception' },
+        exceptions: [{ name: 'RangeError', message: 'too far' }],
+      });
+      const found = await client.servers.logs.list(name, { search: 'rains in ULM', limit: 1 });
+      expect(found.invocations.map(({ id }) => id)).toEqual([ids[0]]);
+      const ago = new Date(Date.now() - 60_000).toISOString();
+      expect((await client.servers.logs.list(name, { from: ago })).invocations.map(({ id }) => id)).toEqual([ids[1]]);
+      expect((await client.servers.logs.list(name, { to: ago })).invocations.map(({ id }) => id)).toEqual([ids[0]]);
+    },
+  );
+
+  verifies(['contract:published-client', 'logs:list:not-found'], 'is told when there is no such server', async () => {
+    const missing = client.servers.logs.list(`${name.split('/')[0]}/${uniqueName('none')}`);
+    await expect(missing).rejects.toMatchObject({ status: 404, error: { error: 'Server not found' } });
+    await expect(client.servers.logs.list(name, { limit: 101 })).rejects.toBeInstanceOf(newest.BadRequestError);
+  });
+});
+
+for (const program of Object.keys(publishedClis) as (keyof typeof publishedClis)[]) {
+  describe(program, () => {
+    let cli: PublishedCli;
+
+    beforeAll(async () => {
+      cli = await openCli(program, { url: app.url, key: owner.key });
+    });
+    afterAll(() => cli?.close(), SLOW_MS);
+
+    verifies(
+      'contract:published-cli',
+      'shows the log of a server, also with times as people write them',
+      async () => {
+        const all = await cli.run('--table', 'mcp', 'logs', name);
+        expect(all).toMatchObject({ code: 0, output: expect.stringContaining('Showing 2 of 2 invocations') });
+        for (const part of ['1234ms', '1 log', '1 error', 'exception']) expect(all.output).toContain(part);
+        const from = new Date(Date.now() - 60_000).toISOString().slice(0, 19).replace('T', ' ');
+        const some = await cli.run('--table', 'mcp', 'logs', name, '--from', from, '--search', 'TOO FAR');
+        expect(some.output).toContain('Showing 1 of 1 invocations');
+      },
+      SLOW_MS,
+    );
+  });
+}

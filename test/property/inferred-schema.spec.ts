@@ -1,0 +1,230 @@
+import { describe, expect, it } from '@jest/globals';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import fc from 'fast-check';
+import { z } from 'zod';
+import { z as z3 } from 'zod/v3';
+import { fieldsOf } from '../../src/modules/tool-schemas/shape-fields.js';
+import { toJsonSchema } from '../../src/modules/tool-schemas/shape-schema.js';
+import { parseShape, toShapeText } from '../../src/modules/tool-schemas/shape-text.js';
+import {
+  DEPTH_MAX,
+  merged,
+  NODES_MAX,
+  placesBelow,
+  shapeOf,
+  type Shape,
+} from '../../src/modules/tool-schemas/shape.js';
+import { toZodText } from '../../src/modules/tool-schemas/zod-text.js';
+import { verifies } from '../support/verifies.js';
+import { pasted } from '../support/zod-expression.js';
+
+/** Names that break what takes them for their own: literals, prototypes, comments, script elements. */
+const evilNames = fc.constantFrom(
+  '__proto__',
+  'constructor',
+  'toString',
+  'hasOwnProperty',
+  '"',
+  "'",
+  '\\',
+  '`${process.exit()}`',
+  '"}); process.exit(1); ({"',
+  '*/ process.exit(1) /*',
+  '</script><script>',
+  '\u2028\u2029',
+  '\u202e\u200b',
+  '\ud800',
+  '\0',
+  '\n',
+  '',
+  'ключ',
+  '名前',
+  '😀',
+  'a.b[0]',
+  '$ref',
+  '@type',
+);
+const usualNames = fc.constantFrom(
+  'id',
+  'name',
+  'status',
+  'items',
+  'kind',
+  'created_at',
+  'url',
+  'email',
+  'tags',
+  'unit',
+);
+const dataNames = fc.oneof(fc.uuid(), fc.nat().map(String), fc.emailAddress(), fc.webUrl(), fc.string());
+const names = fc.oneof({ weight: 5, arbitrary: usualNames }, evilNames, dataNames);
+
+const texts = fc.oneof(
+  fc.constantFrom('open', 'closed', 'in_progress', 'toString', 'constructor', '', '42', 'null'),
+  fc.string({ unit: 'binary' }),
+  fc.uuid(),
+  fc.emailAddress(),
+  fc.webUrl({ withQueryParameters: true, withFragments: true }),
+  fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
+  fc
+    .date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) })
+    .map((date) => date.toISOString().slice(0, 10)),
+  fc.constantFrom('2026-02-30', '2024-02-29', '2026-01-01T10:00:00+02:00', '2026-01-01T10:00:00', 'http://', 'a@b'),
+);
+const numbers = fc.oneof(
+  fc.integer(),
+  fc.maxSafeInteger(),
+  fc.double({ noNaN: true }),
+  fc.constantFrom(1e300, -0, 2 ** 53),
+);
+
+const { output } = fc.letrec<{ output: unknown }>((tie) => ({
+  output: fc.oneof(
+    { maxDepth: 5, depthSize: 'small' },
+    texts,
+    numbers,
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie('output'), { maxLength: 6 }),
+    fc
+      .array(fc.tuple(names, tie('output')), { maxLength: 8 })
+      .map((members) => JSON.parse(`{${members.map(([k, v]) => `${JSON.stringify(k)}:${JSON.stringify(v)}`).join()}}`)),
+  ),
+}));
+/** What really came over the wire, which JSON.stringify alone does not make: `{"__proto__": …}`, 1e400. */
+const asJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value) ?? 'null') as unknown;
+/** Some outputs, many times: closed lists and formats need many samples. */
+const day = fc
+  .tuple(fc.array(output, { minLength: 1, maxLength: 6 }), fc.constantFrom(1, 2, 12))
+  .map(([all, times]) => Array.from({ length: times }, () => all.map(asJson)).flat());
+
+function together(values: unknown[]): Shape {
+  return values.map(shapeOf).reduce((sum, one) => merged(sum, one));
+}
+
+function ajvAccepts(schema: object): (value: unknown) => boolean {
+  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
+  formats.default(ajv);
+  return ajv.compile(schema);
+}
+
+describe('an inferred schema', () => {
+  verifies(
+    'output-schema:field:validator-schema',
+    'is an expression that Zod reads, and accepts every sample it came from',
+    () => {
+      fc.assert(
+        fc.property(day, (values) => {
+          const text = toZodText(together(values));
+          const schema = pasted(text, z);
+          const refused = values.filter((value) => !schema.safeParse(value).success);
+          expect({ text, refused }).toEqual({ text, refused: [] });
+          const older = pasted(text, z3);
+          expect({ text, refused: values.filter((value) => !older.safeParse(value).success) }).toEqual({
+            text,
+            refused: [],
+          });
+        }),
+        { numRuns: 400 },
+      );
+    },
+  );
+
+  verifies('output-schema:json-schema', 'accepts them as JSON Schema 2020-12 too', () => {
+    fc.assert(
+      fc.property(day, (values) => {
+        const schema = toJsonSchema(together(values));
+        const accepts = ajvAccepts(JSON.parse(JSON.stringify(schema)) as object);
+        expect({ schema, refused: values.filter((value) => !accepts(value)) }).toEqual({ schema, refused: [] });
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  verifies('output-schema:fields-optional', 'has no field that must be there', () => {
+    fc.assert(
+      fc.property(day, (values) => {
+        const shape = together(values);
+        const text = toZodText(shape);
+        const optional = text.split('.optional()').length - 1;
+        expect(optional).toBe(fieldsOf(shape).filter(({ path }) => /(\.[A-Za-z_]\w*|"\])$/.test(path)).length);
+        expect(JSON.stringify(toJsonSchema(shape))).not.toContain('"required":');
+      }),
+    );
+  });
+
+  verifies(
+    'output-schema:paste-safe',
+    'is plain ASCII without anything that ends a script, comment or template',
+    () => {
+      fc.assert(
+        fc.property(day, (values) => {
+          const text = toZodText(together(values));
+          expect(text).toMatch(/^[\x20-\x7e]*$/);
+          expect(text).not.toMatch(/[<>`]|\*\/|\/\/|\$\{/);
+        }),
+        { numRuns: 400 },
+      );
+    },
+  );
+});
+
+describe('a shape', () => {
+  it('is the same in whatever order and groups samples are put together', () => {
+    const sorted = (shape: Shape): unknown =>
+      JSON.parse(JSON.stringify(shape, (_, one: unknown) => (one instanceof Map ? [...one].sort() : one)));
+    fc.assert(
+      fc.property(fc.array(output.map(asJson), { minLength: 3, maxLength: 12 }), fc.nat(), (values, seed) => {
+        const at = 1 + (seed % (values.length - 1));
+        const parts = merged(together(values.slice(at)), together(values.slice(0, at)));
+        expect(sorted(parts)).toEqual(sorted(together(values)));
+        expect(sorted(parseShape(toShapeText(parts)))).toEqual(sorted(parts));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  verifies('output-schema:no-values', 'holds nothing of what was answered but names and words of closed lists', () => {
+    const secrets = fc.oneof(
+      fc.uuid(),
+      fc.emailAddress(),
+      fc.stringMatching(/^sk_live_[A-Za-z0-9]{24}$/),
+      fc.nat(1e9).map((n) => `Bob ${n}`),
+    );
+    fc.assert(
+      fc.property(fc.array(fc.tuple(usualNames, secrets), { minLength: 1 }), (members) => {
+        const values = members.flatMap(([name, secret]) => [
+          { [name]: secret },
+          { [name]: [secret] },
+          ...(secret.includes(' ') ? [] : [{ map: { [secret]: 1 } }]),
+        ]);
+        const text = toShapeText(together(values));
+        for (const [, secret] of members) expect(text).not.toContain(secret);
+      }),
+    );
+  });
+
+  it('stays within its bounds, whatever is answered', () => {
+    const size = (shape: Shape): number =>
+      1 +
+      placesBelow(shape)
+        .map(size)
+        .reduce((sum, one) => sum + one, 0);
+    const depth = (shape: Shape): number => 1 + Math.max(0, ...placesBelow(shape).map(depth));
+    const wide = Object.fromEntries(
+      Array.from({ length: 40 }, (_, i) => [
+        `f${i}x`,
+        Object.fromEntries(Array.from({ length: 40 }, (__, k) => [`g${k}x`, { a: k }])),
+      ]),
+    );
+    const deep = JSON.parse('{"a":'.repeat(5_000) + '1' + '}'.repeat(5_000)) as unknown;
+    const lists = JSON.parse('['.repeat(30_000) + ']'.repeat(30_000)) as unknown;
+    for (const value of [wide, deep, lists]) {
+      const shape = merged(shapeOf(value), shapeOf(wide));
+      expect(size(shape)).toBeLessThanOrEqual(NODES_MAX);
+      expect(depth(shape)).toBeLessThanOrEqual(DEPTH_MAX + 1);
+      expect(pasted(toZodText(shape), z).safeParse(wide).success).toBe(true);
+    }
+  });
+});

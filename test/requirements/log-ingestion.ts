@@ -1,0 +1,43 @@
+import type { Requirement } from '../requirements.js';
+
+/** How runtime logs come into the database, and leave it. */
+export const logIngestion = {
+  'log-ingestion:merge': {
+    source: 'House',
+    behavior: 'What several processes know of an invocation becomes one row, whichever comes first.',
+  },
+  'log-ingestion:once': {
+    source: 'House',
+    behavior: 'A batch that is written again, after its worker was killed in the middle of it, changes nothing.',
+  },
+  'log-ingestion:bad-rows': {
+    source: 'House',
+    behavior: 'Of a batch only the rows that cannot be kept are lost.',
+  },
+  'log-ingestion:own-server': {
+    source: 'House',
+    behavior: 'An invocation is only added to for the server it belongs to.',
+  },
+  'log-ingestion:bounded': {
+    source: 'House',
+    behavior:
+      'Taking an invocation never waits or fails; up to 50,000 of them wait for the queue, a quarter of one server, and the rest is counted.',
+  },
+  'log-ingestion:away': {
+    source: 'House',
+    behavior: 'What comes while the queue and the database are away is kept when they are back.',
+  },
+  'log-ingestion:retention': {
+    source: 'House',
+    behavior: 'The oldest days go as a whole, by `LOG_RETENTION_DAYS` and `LOG_RETENTION_GB`, while rows come in.',
+  },
+  'log-ingestion:indexes': {
+    source: 'House',
+    behavior:
+      'The past parts of an open day and each closed day get an index of search, again where a build was cut off.',
+  },
+  'log-ingestion:deleted-server': {
+    source: 'House',
+    behavior: 'A deleted server leaves no invocations, and none of its late ones stays.',
+  },
+} as const satisfies Record<string, Requirement>;

@@ -1,0 +1,52 @@
+import { afterEach, jest } from '@jest/globals';
+import type { Invocation, InvocationPiece } from '../../src/modules/logs/invocation.types.js';
+import { InvocationsService } from '../../src/modules/logs/invocations.service.js';
+import type { TestAccount, TestApp } from './app.js';
+import { createServer } from './factories.js';
+import { published, releaseIn, type ReleaseBody } from './releases.js';
+
+/** A server with a hosted release. */
+export interface HostedServer {
+  /** Its qualified name. */
+  name: string;
+  /** Where it is called. */
+  url: string;
+  release: ReleaseBody;
+}
+
+/** Publishes a module to a server, a new one without a name, and waits for the end of the release. */
+export async function publishHosted(
+  app: TestApp,
+  owner: TestAccount,
+  module: string,
+  { name, status = 'SUCCESS', ...payload }: { name?: string; status?: string; [member: string]: unknown } = {},
+): Promise<HostedServer> {
+  const server = name ?? (await createServer(app, owner));
+  const id = await published(app, owner, server, { type: 'hosted', ...payload }, { module: Buffer.from(module) });
+  const release = await releaseIn(app, owner, server, id, status, 30_000);
+  return { name: server, url: String(release.mcpUrl), release };
+}
+
+/** The log of a release as one text. */
+export function logOf({ release }: HostedServer): string {
+  return release.logs.map(({ stage, level, message }) => `${stage} ${level} ${message}`).join('\n');
+}
+
+/** Listens to what is handed to the logs of a process, until the test ends. */
+export function invocationsOf(app: TestApp): { records: Invocation[]; pieces: InvocationPiece[] } {
+  const service = app.get(InvocationsService);
+  const heard = { records: [] as Invocation[], pieces: [] as InvocationPiece[] };
+  const record = service.record.bind(service);
+  const append = service.append.bind(service);
+  jest.spyOn(service, 'record').mockImplementation((one) => {
+    heard.records.push(one);
+    record(one);
+  });
+  jest.spyOn(service, 'append').mockImplementation((one) => {
+    heard.pieces.push(one);
+    append(one);
+  });
+  return heard;
+}
+
+afterEach(() => void jest.restoreAllMocks());
