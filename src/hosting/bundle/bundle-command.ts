@@ -57,7 +57,7 @@ function valuesOf(
   const values = new Map<string, string[]>();
   const missing: string[] = [];
   for (const [name, option] of Object.entries(userConfig)) {
-    const { default: fallback, required }: { default?: unknown; required?: unknown } = isObject(option) ? option : {};
+    const { default: fallback, required } = (isObject(option) ? option : {}) as { default?: unknown; required?: unknown };
     const given = query.getAll(name).filter((value) => value !== '');
     const found = given.length > 0 ? given : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback);
     if (found.length > 0) values.set(name, found);
