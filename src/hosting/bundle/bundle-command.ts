@@ -40,7 +40,7 @@ export function commandFor(
       if (name.startsWith('user_config.')) return values.get(name.slice('user_config.'.length))?.join(',') ?? '';
       return Object.hasOwn(places, name) ? places[name] : all;
     });
-  const filled = Object.entries(env).map(([name, text]) => [name, fill(text)]);
+  const filled = Object.entries(env).map(([name, text]): [string, string] => [name, fill(text)]);
   return {
     command: fill(command),
     args: args.flatMap((text) => values.get(WHOLE.exec(text)?.[1] ?? '') ?? (WHOLE.test(text) ? [] : [fill(text)])),
@@ -57,7 +57,10 @@ function valuesOf(
   const values = new Map<string, string[]>();
   const missing: string[] = [];
   for (const [name, option] of Object.entries(userConfig)) {
-    const { default: fallback, required } = (isObject(option) ? option : {}) as { default?: unknown; required?: unknown };
+    const { default: fallback, required } = (isObject(option) ? option : {}) as {
+      default?: unknown;
+      required?: unknown;
+    };
     const given = query.getAll(name).filter((value) => value !== '');
     const found = given.length > 0 ? given : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback);
     if (found.length > 0) values.set(name, found);
