@@ -13,8 +13,8 @@ import { ID_SLACK_MS } from './sent-id.js';
 import { SearchIndexes } from './search-indexes.js';
 import { searchSlices } from './search-slices.js';
 
-/** `total` is counted up to here, and not exact beyond. */
-export const TOTAL_MAX = 10_000;
+/** `total` is counted up to here, and not exact beyond: ten times as much takes a common word hundreds of milliseconds. */
+export const TOTAL_MAX = 1_000;
 
 /** What one search may take. With server and a day given it takes some milliseconds. */
 const SEARCH_MS_MAX = 10_000;
@@ -77,7 +77,7 @@ export class InvocationSearch {
   }
 
   /**
-   * The newest that match, newest first, and how many do: exactly up to 10,000, and 10,000 beyond.
+   * The newest that match, newest first, and how many do: exactly up to 1,000, and 1,000 beyond.
    *
    * @throws SearchTooLongError after 10 s, NoSlotError while too many others search
    */
@@ -97,7 +97,8 @@ export class InvocationSearch {
     return this.bounded(serverId, async (tx) => {
       const { total, ids } = await count(tx, branches, matching, limit);
       const isExact = total <= TOTAL_MAX;
-      const invocations = isExact ? await byIds(tx, serverId, ids) : await newest(tx, branches, matching, limit);
+      const page = isExact || branches.length === 1 ? ids : await newest(tx, branches, matching, limit);
+      const invocations = await byIds(tx, serverId, page);
       return { invocations, total: Math.min(total, TOTAL_MAX), totalIsExact: isExact };
     });
   }
@@ -182,7 +183,11 @@ function part(from: Date, to: Date): string {
   return `day >= '${dayOf(from)}' AND day <= '${dayOf(to)}' AND id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
 }
 
-/** How many match, counted to one beyond 10,000; up to there also the newest ids. */
+/**
+ * How many match, counted to one beyond 1,000, and the newest ids; of more than 1,000 in several branches only some ids.
+ * Each branch is read newest first and no further than that, so that Postgres walks `(server_id, id)` for a common word
+ * and takes the index over the texts for a rare one. Without an order it takes that index for both.
+ */
 async function count(
   tx: EntityManager,
   branches: string[],
@@ -190,48 +195,26 @@ async function count(
   limit: number,
 ): Promise<{ total: number; ids: string[] }> {
   if (branches.length === 0) return { total: 0, ids: [] };
-  const found = branches.map((branch) => `SELECT id FROM invocations WHERE ${branch} AND ${sql}`).join(' UNION ALL ');
+  const beyond = TOTAL_MAX + 1;
+  const found = branches
+    .map((branch) => `(SELECT id FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${beyond})`)
+    .join(' UNION ALL ');
   const [row] = await tx.query<{ total: number; ids: string[] | null }[]>(
     `SELECT count(*)::int AS total, (array_agg(id ORDER BY id DESC))[1:${limit}]::text[] AS ids
-       FROM (SELECT id FROM (${found}) AS found LIMIT ${TOTAL_MAX + 1}) AS counted`,
+       FROM (SELECT id FROM (${found}) AS found LIMIT ${beyond}) AS counted`,
     values,
   );
   return { total: row?.total ?? 0, ids: row?.ids ?? [] };
 }
 
-/**
- * The newest of more than are counted: part by part, from the newest on. A part with few is read whole, since along
- * `(server_id, id)` a word that only occurs long ago would be looked for in everything since.
- */
-async function newest(
-  tx: EntityManager,
-  branches: string[],
-  matching: Condition,
-  limit: number,
-): Promise<FoundInvocation[]> {
-  const found: FoundInvocation[] = [];
+/** The newest ids of more than are counted: branch by branch, from the newest on, which mostly ends with the first. */
+async function newest(tx: EntityManager, branches: string[], matching: Condition, limit: number): Promise<string[]> {
+  const found: string[] = [];
   for (const branch of branches) {
-    const wanted = limit - found.length;
-    if (wanted === 0) break;
-    const { total, ids } =
-      branches.length === 1 ? { total: Infinity, ids: [] } : await count(tx, [branch], matching, wanted);
-    const rows =
-      total <= TOTAL_MAX ? await byIds(tx, String(matching.values[0]), ids) : await along(tx, branch, matching, wanted);
-    found.push(...rows);
+    if (found.length === limit) break;
+    found.push(...(await count(tx, [branch], matching, limit - found.length)).ids);
   }
   return found;
-}
-
-function along(
-  tx: EntityManager,
-  branch: string,
-  { sql, values }: Condition,
-  limit: number,
-): Promise<FoundInvocation[]> {
-  return tx.query<FoundInvocation[]>(
-    `SELECT ${COLUMNS} FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${limit}`,
-    values,
-  );
 }
 
 async function byIds(tx: EntityManager, serverId: string, ids: string[]): Promise<FoundInvocation[]> {
