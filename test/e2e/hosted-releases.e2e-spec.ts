@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { startApp, type TestAccount, type TestApp } from '../support/app.js';
+import { Hosting } from '../../src/hosting/hosting.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { ask, modern } from '../support/front-calls.js';
 import { invocationsOf, logOf, publishHosted, type HostedServer } from '../support/hosted-releases.js';
@@ -182,6 +183,43 @@ describe('a hosted release', () => {
       await client.close();
     }
   });
+
+  verifies(
+    'hosted:renew',
+    'is given changed secrets and egress rules while it runs, and is not started anew by a new slug',
+    async () => {
+      const code = WEATHER.replace("console.log('loading the weather');", 'let born;').replace(
+        'JSON.stringify({ config, env })',
+        'JSON.stringify({ env, born: (born ??= Math.random()) })',
+      );
+      const { name, url } = await publishHosted(app, owner, await bundled(code));
+      const client = await connected(url);
+      const given = async () => JSON.parse(await textOf(client, 'given')) as { env: object; born: number };
+      const path = `/servers/${encodeURIComponent(name)}`;
+      const { born, env } = await given();
+      expect(env).toEqual({});
+      await setSecret(name, 'ONE', 'first');
+      await until(async () => JSON.stringify((await given()).env) === '{"ONE":"first"}', 'it has the secret');
+      await setSecret(name, 'ONE', 'second');
+      await until(async () => JSON.stringify((await given()).env) === '{"ONE":"second"}', 'it has the other one');
+      await app.as(owner).delete(`${path}/secrets/ONE`);
+      await until(async () => JSON.stringify((await given()).env) === '{}', 'it has none any more');
+      const before = (await given()).born;
+      expect(before).not.toBe(born);
+      await app.as(owner).patch(`${path}/runtime`, { logPayloads: true });
+      await app.as(owner).patch(`${path}/runtime`, { egressAllow: ['api.example.com'] });
+      await until(async () => (await given()).born !== before, 'it is started with the rules');
+      const restarted = (await given()).born;
+      const slug = uniqueName('renamed');
+      await app.as(owner).patch(`${path}/domains/managed`, { subdomain: slug });
+      // What the message about the slug set off is over when this is.
+      const [{ id }] = await app.database.query('SELECT id FROM servers WHERE slug = $1', [slug]);
+      await app.get(Hosting).renew(id as string);
+      const again = await connected(new URL(slug, url).href);
+      expect(JSON.parse(await textOf(again, 'given'))).toMatchObject({ born: restarted });
+      await Promise.all([client.close(), again.close()]);
+    },
+  );
 
   verifies('hosted:records', 'has its console lines and exceptions in the invocation that printed them', async () => {
     const { url } = shared;

@@ -172,6 +172,11 @@ export const service = {
     source: 'Spec 1, 2.5',
     behavior: 'Console lines and exceptions of hosted code belong to the invocation during which they came.',
   },
+  'hosted:renew': {
+    source: 'House',
+    behavior:
+      'A changed secret and changed egress rules reach the running code of a server; a new slug restarts nothing.',
+  },
   'hosted:swap': { source: 'House', behavior: 'No call fails while another hosted release becomes current.' },
   'hosted:stateful': {
     source: 'House',
