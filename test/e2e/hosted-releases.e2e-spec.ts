@@ -1,3 +1,4 @@
+import http from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -404,6 +405,36 @@ describe('paths below the address of a hosted release', () => {
     });
     expect(headers.get('set-cookie')).toBeNull();
     expect((await get(`${url}/away`)).headers.get('location')).toBe(`${new URL(url).pathname}/page`);
+  });
+
+  verifies('hosted:paths-reserved', 'where code answers this service only are not there', async () => {
+    const { url } = shared;
+    /** As it is spelled: `fetch` would put some right. */
+    const status = (path: string, method = 'POST') =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const { port, hostname, pathname } = new URL(url);
+        const headers = { authorization: `Bearer ${owner.key}` };
+        http
+          .request({ port, hostname, method, headers, path: pathname + path }, (response) => {
+            response.resume().on('end', () => resolve(response.statusCode));
+          })
+          .on('error', reject)
+          .end();
+      });
+    for (const path of [
+      '/__smithery/auth',
+      '/__smithery/auth?a=b',
+      '/%5f_smithery/auth',
+      '//__smithery/auth',
+      '/a/..//__smithery/auth',
+      '/a/%2e%2e%2f__smithery/auth',
+      '/__SMITHERY/auth',
+      '/__smithery./auth',
+    ]) {
+      expect([path, await status(path)]).toEqual([path, 404]);
+    }
+    for (const method of ['GET', 'PUT', 'DELETE']) expect(await status('/__smithery/auth', method)).toBe(404);
+    expect(await status('/smithery/auth')).toBe(200);
   });
 
   verifies('hosted:paths', 'want a key like the address itself', async () => {

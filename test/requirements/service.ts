@@ -188,6 +188,11 @@ export const service = {
     behavior:
       'Other paths below the slug of a hosted release go to its code, with any method, recorded, for any valid key.',
   },
+  'hosted:paths-reserved': {
+    source: 'House',
+    behavior:
+      'Paths with a segment `__smithery`, where code answers this service only, are 404 from outside however they are spelled.',
+  },
   'hosted:paths-walls': {
     source: 'House',
     behavior:
