@@ -59,7 +59,7 @@ describe('the log of a program', () => {
   });
 
   it('counts the bytes of a request over all its pieces, and says once that there were more', () => {
-    const { traces, inFlight, log } = setUp(10);
+    const { traces, inFlight, log } = setUp(42);
     inFlight.begin(ONE);
     log.tell([item(ONE, '12345'), item(ONE, '123456', 'x'), item(ONE, 'y')]);
     expect(traces.map(({ lines, isTruncated }) => [lines.map(({ message }) => message), isTruncated])).toEqual([

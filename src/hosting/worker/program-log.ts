@@ -4,6 +4,9 @@ import type { TailItem } from './tail-item.js';
 import { keyOf, WAITING_MAX, WaitingLines } from './waiting-lines.js';
 import { levelOf, withoutOurs } from './workerd-output.js';
 
+/** What a line counts besides its text: a request that prints nothing but line ends is held to its limit too. */
+const LINE_BYTES = 16;
+
 /** Invocations whose bytes are counted at once; the oldest is forgotten. */
 const COUNTED_MAX = 2_000;
 
@@ -106,7 +109,7 @@ export class ProgramLog {
     let used = this.bytes.get(id) ?? 0;
     const before = used;
     const fits = (text: string) => {
-      used += Buffer.byteLength(text);
+      used += Buffer.byteLength(text) + LINE_BYTES;
       return used <= this.logBytes;
     };
     const thrown = exceptions.filter(({ message, stack }) => fits(message + (stack ?? '')));
