@@ -7,7 +7,7 @@ import type { Program, ProgramRef, Trace } from '../../hosting/hosting.types.js'
 import { Programs, type ProgramOwner } from '../../hosting/programs.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
-import { SERVER_DELETED_TOPIC, type ServerChange } from '../servers/server.types.js';
+import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC, type ServerChange } from '../servers/server.types.js';
 import { ServerEgressService } from '../servers/server-egress.service.js';
 import { SecretValuesService } from '../servers/secret-values.service.js';
 import { toInvocation, toPiece } from './hosted-invocations.js';
@@ -15,10 +15,10 @@ import { ReleaseFiles } from './release-files.js';
 import { Release } from './release.entity.js';
 import { FileLostError } from './releases.errors.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
-import { isScanned, releaseProgram } from './runnable.js';
+import { bundleProgram, isScanned, releaseProgram } from './runnable.js';
 import { ScanTraces } from './scan-traces.js';
 
-/** The modules of hosted releases, for those who run them. */
+/** The modules and bundles of releases, for those who run them. */
 @Injectable()
 export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   private readonly logger = new Logger('releases');
@@ -38,18 +38,21 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   async onModuleInit(): Promise<void> {
     this.programs.register('release', this);
     await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, (current) => void this.replaced(current));
+    await this.relay.subscribe<ServerChange>(SERVER_CHANGED_TOPIC, ({ id }) => void this.hosting.renew(id));
     await this.relay.subscribe<ServerChange>(SERVER_DELETED_TOPIC, ({ id }) => void this.hosting.forget(id));
   }
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
     const owner = isScanned(ref) ? {} : { serverId: ref.ownerId };
-    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type: 'hosted_shttp' });
+    const isBundle = ref.engine === 'bundle';
+    const type = isBundle ? 'stdio' : 'hosted_shttp';
+    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type });
     if (!release) throw new ProgramStartError('The release is gone: its server was deleted.');
     const names = release.hosting?.secretNames ?? [];
     const secrets = await this.secrets.reveal(release.serverId, names.length === 0 ? null : names);
     const egressAllow = await this.egress.allowOf(release.serverId);
     try {
-      return await this.files.withFile(release.id, 'module', (file) =>
+      return await this.files.withFile(release.id, isBundle ? 'bundle' : 'module', (file) =>
         use({ ref, file, secrets, configSchema: release.configSchema, egressAllow }),
       );
     } catch (error) {
@@ -68,8 +71,12 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {
     try {
       const release = await this.releases.findOneBy({ id: releaseId, serverId });
-      if (release?.type !== 'hosted_shttp') return;
-      await this.hosting.current(releaseProgram(releaseId, serverId, release.hosting?.stateful ?? false));
+      if (!release || release.type === 'external_shttp') return;
+      const isBundle = release.type === 'stdio';
+      const isStateful = release.hosting?.stateful ?? false;
+      await this.hosting.current(
+        isBundle ? bundleProgram(releaseId, serverId) : releaseProgram(releaseId, serverId, isStateful),
+      );
     } catch (error) {
       this.logger.warn({ msg: 'what a release replaces runs until nobody calls it', err: error });
     }
