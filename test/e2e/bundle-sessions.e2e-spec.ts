@@ -93,6 +93,19 @@ describe('a session of a bundle', () => {
     expect(bundle.server.size).toBe(1);
   });
 
+  it('gives its place back when its arguments are none a process can have', async () => {
+    await restart({ placesMax: 1 });
+    const open = (query: string) =>
+      bundle.fetch(`http://bundle/${query}`, {
+        method: 'POST',
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: {} }),
+        headers: { 'content-type': 'application/json' },
+      });
+    expect((await open('?argument=%00')).status).toBe(500);
+    expect(bundle.places()).toBe(0);
+    await bundle.connect();
+  });
+
   it('is refused in words when the message is none, or comes without a session', async () => {
     const post = (body: string, headers = {}) =>
       bundle.fetch('http://bundle/', {

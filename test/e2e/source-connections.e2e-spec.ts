@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { LineRecorder } from '../../src/modules/connections/log/line-recorder.js';
+import { uuidV7 } from '../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { until } from '../support/until.js';
@@ -73,7 +75,13 @@ describe('a connection with a module of its own', () => {
     'connection:source:logs',
     'has what its module prints in its log, with the call that printed it',
     async () => {
-      const { path } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });
+      const { path, body } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });
+      const [{ id }] = await app.database.query('SELECT id FROM connections WHERE connection_id = $1', [
+        (body as { connectionId: string }).connectionId,
+      ]);
+      const ids = { connectionId: String(id), invocationId: uuidV7() };
+      // No database can store such a name, and no line after it may wait for that.
+      app.get(LineRecorder).record({ ...ids, at: new Date(), level: null, name: 'Too\0Loud', message: 'thrown' });
       await app.as(owner).post(`${path}/.tools/digest`, { text: 'a rare word' });
       const call = await until(
         async () => (await logs(path, '?search=RARE')).find(({ logs: lines }) => lines.length > 0),

@@ -25,7 +25,7 @@ export interface TestBundle {
 }
 
 /** Serves {@link stdioServer} as a bundle is served, without a sandbox. */
-export async function startBundle({ idleMs = 60_000, cpuMs = 2_000, placesMax = 50 } = {}): Promise<TestBundle> {
+export async function startBundle({ idleMs = 60_000, cpuMs = 2_000, logBytes = 65_536, placesMax = 50 } = {}): Promise<TestBundle> {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-bundle-'));
   const script = join(folder, 'server.mjs');
   await writeFile(script, stdioServer);
@@ -33,8 +33,11 @@ export async function startBundle({ idleMs = 60_000, cpuMs = 2_000, placesMax = 
   const clients: Client[] = [];
   let places = 0;
   const server = new BundleServer({
-    command: () => Promise.resolve({ file: process.execPath, args: [script], options: { cwd: folder, env: {} } }),
-    limits: { cpuMs },
+    command: (query) => {
+      const args = [script, ...query.getAll('argument')];
+      return Promise.resolve({ file: process.execPath, args, options: { cwd: folder, env: {} } });
+    },
+    limits: { cpuMs, logBytes },
     idleMs,
     place: () => {
       if (places >= placesMax) throw new ProgramBusyError('full');

@@ -1,5 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { Logger } from '@nestjs/common';
 import { Pool } from 'undici';
 import { Env } from '../../config/env.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
@@ -115,6 +116,7 @@ async function unpacked(file: string, folder: string): Promise<BundleManifest> {
 
 /** The processes of one bundle. */
 class BundleInstance implements Instance {
+  private readonly logger = new Logger('bundles');
   readonly pid = null;
   readonly dispatcher: Pool;
   readonly exited: Promise<InstanceExit>;
@@ -145,12 +147,18 @@ class BundleInstance implements Instance {
   }
 
   kill(): void {
-    void this.server.close(true).then(() => this.over());
+    void this.server
+      .close(true)
+      .then(() => this.over())
+      .catch((error: unknown) => this.logger.error({ msg: 'a bundle did not end as it should', err: error }));
   }
 
   private async over(): Promise<void> {
-    await this.dispatcher.destroy();
-    await rm(this.socket, { force: true });
-    this.leave({ reason: 'stopped', detail: '' });
+    try {
+      await this.dispatcher.destroy();
+      await rm(this.socket, { force: true });
+    } finally {
+      this.leave({ reason: 'stopped', detail: '' });
+    }
   }
 }

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { buffer } from 'node:stream/consumers';
 import { Logger } from '@nestjs/common';
 import { isObject } from '../../platform/text/json-object.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
@@ -16,7 +15,7 @@ const SWEEP_MS_MAX = 5_000;
 export interface BundleServerOptions {
   /** What to start for a session whose caller sent this query. @throws HostedFailure */
   command(query: URLSearchParams): Promise<Launch>;
-  limits: { cpuMs: number };
+  limits: { cpuMs: number; logBytes: number };
   /** A session nobody uses for so long ends. */
   idleMs: number;
   /** A place for one more session; called back when it is free again. @throws ProgramBusyError */
@@ -95,14 +94,18 @@ export class BundleServer {
     if (this.isClosed) throw replaced();
     const query = new URL(request.url ?? '/', 'http://bundle').searchParams;
     const leave = this.options.place();
-    const launch = await this.options.command(query).catch((error: unknown) => {
+    try {
+      const launch = await this.options.command(query);
+      if (this.isClosed) throw replaced();
+      return this.begin(launch, leave);
+    } catch (error) {
       leave();
       throw error;
-    });
-    if (this.isClosed) {
-      leave();
-      throw replaced();
     }
+  }
+
+  /** @throws what `spawn` says of arguments no process can have, such as ones with a zero byte */
+  private begin(launch: Launch, leave: () => void): BundleSession {
     const session: BundleSession = new BundleSession(launch, this.options.limits, {
       ...this.options.ears,
       onEnd: () => {
@@ -149,10 +152,15 @@ class BodyError extends Error {
 }
 
 async function readBody(request: IncomingMessage): Promise<unknown> {
-  if (Number(request.headers['content-length'] ?? 0) > BODY_BYTES_MAX)
-    throw new BodyError(413, 'The message is too large.');
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > BODY_BYTES_MAX) throw new BodyError(413, 'The message is too large.');
+    chunks.push(chunk);
+  }
   try {
-    return JSON.parse((await buffer(request)).toString('utf8')) as unknown;
+    return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown;
   } catch {
     throw new BodyError(400, 'The message is no JSON.');
   }

@@ -16,6 +16,9 @@ const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
 /** A console line is cut here. */
 const LINE_CHARS_MAX = 8 * 1024;
 
+/** What a line counts besides its text: an empty one is not free. */
+const LINE_BYTES = 16;
+
 /** What is told of a server that ended: an error of Node takes about ten lines. */
 const WORDS_MAX = 12;
 const WORDS_CHARS_MAX = 1_000;
@@ -42,6 +45,7 @@ interface Asked {
   invocationId: string;
   progressToken: unknown;
   cpuAtStart: number;
+  loggedBytes: number;
 }
 
 /**
@@ -63,7 +67,7 @@ export class BundleSession {
 
   constructor(
     { file, args, options }: Launch,
-    private readonly limits: { cpuMs: number },
+    private readonly limits: { cpuMs: number; logBytes: number },
     private readonly ears: SessionEars,
   ) {
     // A group of its own, so that what it starts itself ends with it.
@@ -138,7 +142,7 @@ export class BundleSession {
       };
       // What it started itself may hold its pipes open, and then nothing would ever close.
       child.once('exit', () => this.kill());
-      child.once('error', (error) => over(`It could not be started: ${error.message}.`));
+      child.on('error', (error) => over(`It could not be started: ${error.message}.`));
       child.once('close', (code, signal) => over(`Its process ended with ${signal ?? `exit code ${code}`}.`));
     });
   }
@@ -161,6 +165,7 @@ export class BundleSession {
         invocationId: typeof given === 'string' ? given : '',
         progressToken: meta?.progressToken,
         cpuAtStart: cpuMsOf(this.child.pid) ?? 0,
+        loggedBytes: 0,
       });
     }
     // Servers need not answer what was cancelled, and many do not.
@@ -205,7 +210,12 @@ export class BundleSession {
     if (this.lastWords.length > WORDS_MAX) this.lastWords.shift();
     const line: TraceLine = { at: new Date(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
     const [only, another] = this.asked.values();
-    this.ears.onLine(only && !another ? only.invocationId : '', line);
+    if (!only || another) return this.ears.onLine('', line);
+    const { logBytes } = this.limits;
+    if (only.loggedBytes > logBytes) return;
+    only.loggedBytes += Buffer.byteLength(line.message) + LINE_BYTES;
+    const cut = `Lines were left out: one request may log ${Math.floor(logBytes / 1_024)} KB.`;
+    this.ears.onLine(only.invocationId, only.loggedBytes > logBytes ? { ...line, level: 'warn', message: cut } : line);
   }
 
   private lookAtCpu(): void {

@@ -59,7 +59,7 @@ describe('the log of a program', () => {
   });
 
   it('counts the bytes of a request over all its pieces, and says once that there were more', () => {
-    const { traces, inFlight, log } = setUp(10);
+    const { traces, inFlight, log } = setUp(42);
     inFlight.begin(ONE);
     log.tell([item(ONE, '12345'), item(ONE, '123456', 'x'), item(ONE, 'y')]);
     expect(traces.map(({ lines, isTruncated }) => [lines.map(({ message }) => message), isTruncated])).toEqual([
@@ -75,5 +75,27 @@ describe('the log of a program', () => {
     for (let count = 0; count < 40; count += 1) log.print(printed('x'.repeat(65_536)));
     log.close();
     expect(traces[0].lines).toHaveLength(16);
+  });
+
+  it('finds 80,000 lines of one request among those of another without looking at each', () => {
+    const { traces, inFlight, log } = setUp();
+    inFlight.begin(ONE);
+    inFlight.begin(OTHER);
+    let looks = 0;
+    const others = Array.from({ length: 2_000 }, (): TraceLine => {
+      return {
+        at: new Date(1_000),
+        level: 'debug',
+        get message() {
+          looks += 1;
+          return 'other';
+        },
+      };
+    });
+    for (const line of others) log.print(line);
+    looks = 0;
+    log.tell([item(ONE, ...Array.from({ length: 80_000 }, () => 'x'))]);
+    expect(looks).toBe(0);
+    expect(traces).toHaveLength(1);
   });
 });

@@ -1,16 +1,11 @@
 import type { ProgramRef, Trace, TraceException, TraceLine } from '../hosting.types.js';
 import type { InFlight } from './in-flight.js';
 import type { TailItem } from './tail-item.js';
+import { keyOf, WAITING_MAX, WaitingLines } from './waiting-lines.js';
 import { levelOf, withoutOurs } from './workerd-output.js';
 
-/** Lines kept until the tail tells whose they are: of what the console printed, and the other way round. */
-const WAITING_MAX = 2_000;
-
-/** And bytes of them: what a request says that dies with its process is kept up to here. */
-const WAITING_BYTES_MAX = 1_048_576;
-
-/** The pipe and the tail take the time of a line one after the other. Measured: up to 3 ms apart. */
-const SAME_TIME_MS = 10;
+/** What a line counts besides its text: a request that prints nothing but line ends is held to its limit too. */
+const LINE_BYTES = 16;
 
 /** Invocations whose bytes are counted at once; the oldest is forgotten. */
 const COUNTED_MAX = 2_000;
@@ -23,8 +18,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
  * process is gone was printed by requests that died with it.
  */
 export class ProgramLog {
-  private readonly printed: TraceLine[] = [];
-  private printedBytes = 0;
+  private readonly printed = new WaitingLines();
+  /** And the other way round: how often the tail told a line that was not printed yet. */
   private readonly told = new Map<string, number>();
   private readonly bytes = new Map<string, number>();
 
@@ -44,9 +39,7 @@ export class ProgramLog {
       else this.told.delete(key);
       return;
     }
-    this.printed.push(line);
-    this.printedBytes += line.message.length;
-    while (this.printed.length > WAITING_MAX || this.printedBytes > WAITING_BYTES_MAX) this.unprint(0);
+    this.printed.add(line);
   }
 
   /** The service itself says something about what the program does. */
@@ -76,35 +69,22 @@ export class ProgramLog {
 
   /** What was printed so far belongs to no request: the module was loading. */
   loaded(): void {
-    const lines = this.taken();
+    const lines = this.printed.takeAll();
     if (lines.length > 0) this.handOn('', lines, []);
   }
 
   /** The process is gone, and the tail with it. */
   close(): void {
-    const lines = this.taken();
+    const lines = this.printed.takeAll();
     if (lines.length > 0) this.handOn(this.inFlight.onlyLost ?? '', lines, []);
   }
 
   /** The tail told a line, so it need not wait any more, or must not when it comes. */
   private take(line: TraceLine): void {
+    if (this.printed.take(line)) return;
     const key = keyOf(line);
-    const same = this.printed.findIndex((waiting) => keyOf(waiting) === key);
-    // What does not go through the console of the prelude, such as `console.table`, reads differently on the two ways.
-    const found = same >= 0 ? same : this.printed.findIndex((waiting) => isAbout(waiting, line));
-    if (found >= 0) return this.unprint(found);
     this.told.set(key, (this.told.get(key) ?? 0) + 1);
     if (this.told.size > WAITING_MAX) this.told.delete(firstOf(this.told));
-  }
-
-  private unprint(index: number): void {
-    const [line] = this.printed.splice(index, 1);
-    this.printedBytes -= line.message.length;
-  }
-
-  private taken(): TraceLine[] {
-    this.printedBytes = 0;
-    return this.printed.splice(0);
   }
 
   private handOn(
@@ -129,7 +109,7 @@ export class ProgramLog {
     let used = this.bytes.get(id) ?? 0;
     const before = used;
     const fits = (text: string) => {
-      used += Buffer.byteLength(text);
+      used += Buffer.byteLength(text) + LINE_BYTES;
       return used <= this.logBytes;
     };
     const thrown = exceptions.filter(({ message, stack }) => fits(message + (stack ?? '')));
@@ -156,15 +136,6 @@ function once(exceptions: TraceException[]): TraceException[] {
     const key = `${at.getTime()} ${name} ${message}`;
     return !seen.has(key) && seen.add(key);
   });
-}
-
-/** Long lines are known by their beginning and their length. */
-function keyOf({ level, message }: TraceLine): string {
-  return `${level} ${message.length} ${message.slice(0, 256)}`;
-}
-
-function isAbout(one: TraceLine, other: TraceLine): boolean {
-  return one.level === other.level && Math.abs(one.at.getTime() - other.at.getTime()) <= SAME_TIME_MS;
 }
 
 function firstOf(map: Map<string, unknown>): string {

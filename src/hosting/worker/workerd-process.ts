@@ -45,12 +45,14 @@ export class WorkerdProcess {
   ) {
     this.listening = new Set(sockets);
     this.child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...held.fds] });
-    const [, out, err, control] = this.child.stdio as unknown as [null, Readable, Readable, Readable];
-    read(out, (line) => this.hear(line));
-    read(err, (line) => this.hear(line));
-    read(control, (line) => this.control(line));
+    // Without a free descriptor Node makes no pipes at all, whatever the type says, and tells the error a tick later.
+    const [, out, err, control] = (this.child.stdio ?? []) as unknown as (Readable | undefined)[];
+    if (out) read(out, (line) => this.hear(line));
+    if (err) read(err, (line) => this.hear(line));
+    if (control) read(control, (line) => this.control(line));
     this.ended = new Promise((resolve) => {
-      this.child.once('error', (error) => {
+      // Also of signals it may not be sent, so more than once.
+      this.child.on('error', (error) => {
         keep(this.detail, error.message);
         if (this.child.pid === undefined) resolve(this.endBy(1));
       });

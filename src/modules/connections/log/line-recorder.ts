@@ -8,6 +8,7 @@ import { KEPT_DAYS } from './log-recorder.js';
 
 /** What is kept of one line, and how many lines of one connection. */
 const MESSAGE_CHARS_MAX = 8_000;
+const NAME_CHARS_MAX = 200;
 const KEPT_LINES_MAX = 5_000;
 
 const SWEEP_EVERY_MS = 60_000;
@@ -33,7 +34,9 @@ export class LineRecorder implements OnApplicationShutdown {
   /** Keeps a line. Does not wait, does not fail. */
   record(line: RecordedLine): void {
     this.last += 1;
-    this.waiting.set(this.last, { ...line, message: toStorableText(line.message.slice(0, MESSAGE_CHARS_MAX)) });
+    // The name of an exception is the module's to choose too; one that cannot be stored would keep all others waiting.
+    const name = line.name === null ? null : toStorableText(line.name.slice(0, NAME_CHARS_MAX));
+    this.waiting.set(this.last, { ...line, name, message: toStorableText(line.message.slice(0, MESSAGE_CHARS_MAX)) });
   }
 
   /** Writes what waits, so that a read after this tells the latest. */
