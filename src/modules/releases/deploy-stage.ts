@@ -70,7 +70,10 @@ export class DeployStage implements ReleaseStage {
       const asked = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
       const own = { ...asked, ...saidBy(facts, asked) };
       const isConfigLost = exports.includes('configSchema') && configSchema === null;
-      return { lines: [info(message), ...differences(asked, own), ...(isConfigLost ? [CONFIG_LOST] : [])], hosting: own };
+      return {
+        lines: [info(message), ...differences(asked, own), ...(isConfigLost ? [CONFIG_LOST] : [])],
+        hosting: own,
+      };
     } finally {
       // A lease that is lost ends the check, not only the wait for it.
       leaving.abort();
