@@ -59,6 +59,18 @@ export class RunPathNotFoundError extends DomainError {
   }
 }
 
+/** What is asked for is between this service and the code that runs here. */
+export class RunPathReservedError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor(server: string, endpoint: string) {
+    super(
+      `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${server} answers at other paths.`,
+    );
+  }
+}
+
 /** The upstream wants authorization, and there is no connection whose headers could be put right. */
 export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   /** @param given what the caller may configure, in words; empty when there is nothing */

@@ -11,10 +11,11 @@ import { InvocationsService } from '../logs/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
 import { RawRuns } from './raw-runs.js';
+import { isReserved } from './reserved-paths.js';
 import { valuesOf, type RunValues } from './run-input.js';
 import type { RunLink } from './run-link.js';
 import { RunLinks } from './run-links.js';
-import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
+import { NotRunnableError, RunPathNotFoundError, RunPathReservedError } from './run.errors.js';
 import type { Runnable } from './runnable.js';
 import { Runnables } from './runnables.js';
 
@@ -62,7 +63,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * values that lack, become JSON-RPC answers to MCP.
    *
    * @param find which server; asked again when the body is there, so that a slow upload meets the release of its end
-   * @throws RunPathNotFoundError, NotRunnableError, what `find` and the front throw, and for other paths UpstreamFailure
+   * @throws RunPathNotFoundError, RunPathReservedError, NotRunnableError, what `find` and the front throw, and for other paths UpstreamFailure
    */
   async forward(
     find: () => Promise<Runnable>,
@@ -125,7 +126,11 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     return this.held.close();
   }
 
-  /** What is below the address belongs to the code that runs here. @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError */
+  /**
+   * What is below the address belongs to the code that runs here.
+   *
+   * @throws RunPathNotFoundError, RunPathReservedError, McpMethodNotAllowedError, NotRunnableError
+   */
   private async below(
     { serverId, name, slug, release }: Runnable,
     accountId: string,
@@ -139,6 +144,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       response.setHeader('allow', 'POST');
       throw new McpMethodNotAllowedError();
     }
+    if (isReserved(request.url ?? '')) throw new RunPathReservedError(name, this.addresses.run(slug));
     this.registry.countUse(serverId);
     await this.raw.forward(release.program, { slug, accountId }, request, response, record);
   }
