@@ -212,6 +212,16 @@ for package in typescript jest @nestjs/cli @embedded-postgres; do
 done
 say "no development or embedded packages; $(du -sm "$app" | cut -f1) MB in $cwd"
 
+# What runs hosted code, and what compiles the modules of connections: binaries in packages of their own, by platform.
+for binary in workerd esbuild; do
+  path=$(cd "$app" && node -p "require.resolve('$binary/bin/$binary')")
+  version=$(unprivileged "$path" --version 2>&1) || die "$binary does not run: $version"
+  say "$binary runs: $version"
+done
+for tool in prlimit setpriv unshare; do
+  command -v "$tool" >/dev/null || say "no $tool on this machine; the image has it, from util-linux"
+done
+
 # --- What the service needs.
 free_port() { node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })'; }
 

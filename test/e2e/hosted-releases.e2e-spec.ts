@@ -309,6 +309,20 @@ describe('a module that does not work', () => {
     expect(logOf(server)).toMatch(/scan warning .*does not have "storm"\. It has "fail" besides/);
   });
 
+  verifies(
+    'hosted:scanned',
+    'is told when callers cannot configure it, and of no contradiction it did not make',
+    async () => {
+      const module = `export const configSchema = {}; export const stateful = true;\n${weather}`;
+      const silent = await publishHosted(app, owner, module);
+      expect(logOf(silent)).toMatch(/deploy warning The module exports configSchema, but it was published without one/);
+      expect(logOf(silent)).toMatch(/deploy info The module is stateful/);
+      expect(logOf(silent)).not.toContain('the module counts');
+      const told = await publishHosted(app, owner, module, { configSchema: { type: 'object', properties: {} } });
+      expect(logOf(told)).not.toContain('published without one');
+    },
+  );
+
   verifies('hosted:scanned', 'does not pass with a tool that clients could not call', async () => {
     const badly = await bundled(WEATHER.replace("'given', {", "'not a name', {"));
     const server = await publishHosted(app, owner, badly, { status: 'FAILURE_SCAN' });

@@ -58,7 +58,7 @@ export class DeployStage implements ReleaseStage {
     return [...lines, { stage: 'deploy', level: 'warning', message }];
   }
 
-  private async checkModule({ id, hosting }: Release, lease: ReleaseLease): Promise<Checked> {
+  private async checkModule({ id, hosting, configSchema }: Release, lease: ReleaseLease): Promise<Checked> {
     const whyNot = await this.runtime.whyNot('worker');
     const leaving = new AbortController();
     try {
@@ -69,7 +69,11 @@ export class DeployStage implements ReleaseStage {
       const message = `Module of the form "${form}" with the exports ${exports.join(', ')}`;
       const asked = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
       const own = { ...asked, ...saidBy(facts, asked) };
-      return { lines: [info(message), ...differences(asked, own)], hosting: own };
+      const isConfigLost = exports.includes('configSchema') && configSchema === null;
+      return {
+        lines: [info(message), ...differences(asked, own), ...(isConfigLost ? [CONFIG_LOST] : [])],
+        hosting: own,
+      };
     } finally {
       // A lease that is lost ends the check, not only the wait for it.
       leaving.abort();
@@ -87,14 +91,29 @@ function saidBy({ form, exports, stateful }: ModuleFacts, asked: HostingRequest)
   };
 }
 
+/** A false may only be the default of what was not said, so it contradicts nothing. */
 function differences(asked: HostingRequest, own: HostingRequest): LogLine[] {
   return (['stateful', 'hasAuthAdapter'] as const)
     .filter((name) => asked[name] !== own[name])
     .map((name) => {
-      const message = `It was published with ${name} ${asked[name]}, but the module says ${own[name]}: the module counts.`;
+      if (own[name]) return info(SAID[name]);
+      const message = `It was published with ${name} true, but the module says false: the module counts.`;
       return { stage: 'deploy', level: 'warning', message };
     });
 }
+
+const SAID = {
+  stateful: 'The module is stateful: it has a session for each client',
+  hasAuthAdapter: 'The module has an auth adapter',
+};
+
+const CONFIG_LOST: LogLine = {
+  stage: 'deploy',
+  level: 'warning',
+  message:
+    'The module exports configSchema, but it was published without one, so it only gets its defaults: ' +
+    'publish it with the same schema as configSchema, in JSON Schema, to let callers configure it.',
+};
 
 function info(message: string): LogLine {
   return { stage: 'deploy', level: 'info', message };

@@ -34,7 +34,7 @@ export class ReleaseSourceDto {
 
 /** What every kind of release may say. Unknown members are ignored: published tools send more than they should. */
 export abstract class PublishPayloadDto {
-  /** JSON Schema of what a caller configures. */
+  /** JSON Schema of what a caller configures. What it does not name is not handed on to the server. */
   @IsOptional()
   @IsObject()
   configSchema?: Record<string, unknown>;
@@ -65,15 +65,17 @@ export class ExternalPayloadDto extends PublishPayloadDto {
 
 /** A JavaScript module that Slipway runs. */
 export class HostedPayloadDto extends PublishPayloadDto {
+  /** True: one session for each client, kept on disk. What the module itself exports as `stateful` counts before. */
   @IsOptional()
   @IsBoolean()
   stateful?: boolean = false;
 
+  /** Whether it exports `createAuthAdapter`; what it really exports counts. */
   @IsOptional()
   @IsBoolean()
   hasAuthAdapter?: boolean = false;
 
-  /** Names of the server's secrets that the module may read. */
+  /** Names of the server's secrets that the module may read; none means all. */
   @IsOptional()
   @IsArray()
   @ArrayMaxSize(100)

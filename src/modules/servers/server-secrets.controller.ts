@@ -28,7 +28,7 @@ export class ServerSecretsController {
     return this.secrets.list(namespace, name);
   }
 
-  /** Create or replace a secret. Hosted releases are given it under its name. */
+  /** Create or replace a secret. Hosted code finds it under its name: in the `env` its factory is given. */
   @Put()
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)

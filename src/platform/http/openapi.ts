@@ -14,7 +14,8 @@ One place where a company's MCP servers are published, found, connected and call
 4. *MCP*: use the same connection from any MCP client, at \`/connect/{namespace}/{connectionId}/mcp\`.
 5. *Connections*: list yours, filtered by your own metadata.
 6. *Servers* and *Releases*: create a server, publish the same URL as its first release, follow its log, find it by
-   search, and call it at \`/run/{slug}\` with any valid key.
+   search, and call it at \`/run/{slug}\` with any valid key. A JavaScript module, published as \`hosted\`, runs here.
+7. *Runtime logs*: see what became of each call, and find one by a word it printed.
 
 \`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
 endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
@@ -32,7 +33,7 @@ const tags: [name: string, description: string][] = [
   ['Runtime logs', 'Every request to a server: how it ended, what it wrote, what it threw.'],
   ['Skills', 'Instructions for agents: folders with a SKILL.md.'],
   ['Server icons', 'A picture for each server.'],
-  ['Server settings', 'Secrets of a server, and the address it runs at.'],
+  ['Server settings', 'Secrets of a server, the address it runs at, where its code may go.'],
   ['Accounts and API keys', 'Who may do what.'],
   ['Health', 'For monitors; no key needed.'],
 ];
