@@ -62,7 +62,7 @@ describe('walls around hosted code', () => {
     const walls = await probeWalls(hostWithout(), ROOT);
     const command = wrappers(walls, { user: 1_900_000_007, dataBytes: 805_306_368, withNetwork: false }).join(' ');
     expect(command).toBe(
-      'prlimit --data=805306368 --core=0 --nofile=4096 --fsize=1073741824 -- unshare --net --ipc --uts -- ' +
+      'prlimit --data=805306368 --core=0 --nofile=4096 --fsize=1073741824 --nproc=1024 -- unshare --net --ipc --uts -- ' +
         'setpriv --reuid=1900000007 --regid=1900000007 --clear-groups --no-new-privs --bounding-set=-all ' +
         '--inh-caps=-all --pdeathsig=KILL -- nice -n 5',
     );

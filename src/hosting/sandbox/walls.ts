@@ -65,7 +65,7 @@ export async function probeWalls(run: Run = runTool, uid = process.getuid?.() ??
 
 /** What a program of one owner is wrapped in, for these walls. */
 export function wrappers(
-  { missing, isRoot, canYield }: Walls,
+  { missing, isRoot, hasManyUsers, canYield }: Walls,
   wanted: { user: number; dataBytes: number; withNetwork: boolean },
 ): string[] {
   const hasUser = missing['own-user'] === null;
@@ -77,13 +77,18 @@ export function wrappers(
     ...(needsUserSpace ? ['--bounding-set=-all', '--inh-caps=-all'] : []),
     ...(missing['dies-with-service'] === null ? ['--pdeathsig=KILL'] : []),
   ];
+  // Counted for an account, so only where nobody else has the same.
+  const processes = isRoot && hasUser && hasManyUsers ? [`--nproc=${PROCESSES_MAX}`] : [];
   return [
-    ...(missing['memory-limit'] === null ? ['prlimit', ...limitsOf(wanted.dataBytes), '--'] : []),
+    ...(missing['memory-limit'] === null ? ['prlimit', ...limitsOf(wanted.dataBytes), ...processes, '--'] : []),
     ...(spaces.length > 0 ? ['unshare', ...spaces, '--'] : []),
     ...(missing['dies-with-service'] === null || (isRoot && hasUser) ? ['setpriv', ...priv, '--'] : []),
     ...(canYield ? ['nice', '-n', '5'] : []),
   ];
 }
+
+/** Processes and threads of one owner: 25 sessions of a bundle in Node take some 300. */
+const PROCESSES_MAX = 1_024;
 
 /** Open files and the size of one of them (bytes): enough for 1,000 sessions on disk at once, and no disk is filled by one. */
 function limitsOf(dataBytes: number): string[] {
