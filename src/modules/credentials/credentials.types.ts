@@ -15,6 +15,8 @@ export interface BeginAuthorization {
   challenge: string[] | null;
   /** What the person who authorizes knows it by, e.g. `acme/weather`. */
   label: string;
+  /** The registry server whose code authorizes its users itself, such as `acme/weather`; absent for all others. */
+  adapter?: string;
 }
 
 /** A client that somebody got by hand. */

@@ -69,3 +69,23 @@ export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
       `service is never passed on to it. ${given === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${given}.`}`;
   }
 }
+
+/** The code of a hosted server authorizes its users itself, and has not authorized this connection. */
+export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
+  constructor(server: string) {
+    super(false);
+    this.message =
+      `The server ${server} authorizes its users itself, and nobody has authorized this connection yet. ` +
+      'PUT the connection with an authorization header if you have a token.';
+  }
+}
+
+/** The path is this service's own way to the hosted code. */
+export class ReservedPathError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor(path: string) {
+    super(`${path} is not open to callers: connect to the server, and its users are authorized at the connection.`);
+  }
+}

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { AUTH_ADAPTER_PATH } from '../../hosting/hosting.types.js';
 import type { Channel } from '../../mcp/channel.js';
 import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
@@ -14,7 +15,7 @@ import { RawRuns } from './raw-runs.js';
 import { valuesOf, type RunValues } from './run-input.js';
 import type { RunLink } from './run-link.js';
 import { RunLinks } from './run-links.js';
-import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
+import { NotRunnableError, ReservedPathError, RunPathNotFoundError } from './run.errors.js';
 import type { Runnable } from './runnable.js';
 import { Runnables } from './runnables.js';
 
@@ -81,7 +82,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       return { channel, account: accountId, principal: keyId, target: runnable.serverId };
     };
     try {
-      if (record && isRaw) return await this.below(runnable, accountId, request, response, record);
+      if (record && isRaw) return await this.below(runnable, { accountId, path }, request, response, record);
       await this.front.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
@@ -128,7 +129,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   /** What is below the address belongs to the code that runs here. @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError */
   private async below(
     { serverId, name, slug, release }: Runnable,
-    accountId: string,
+    { accountId, path }: Omit<RunCaller, 'keyId'>,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,
@@ -139,6 +140,8 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       response.setHeader('allow', 'POST');
       throw new McpMethodNotAllowedError();
     }
+    if (release.authAddress && path.join('/') === AUTH_ADAPTER_PATH.slice(1))
+      throw new ReservedPathError(AUTH_ADAPTER_PATH);
     this.registry.countUse(serverId);
     await this.raw.forward(release.program, { slug, accountId }, request, response, record);
   }
