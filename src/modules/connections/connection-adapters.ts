@@ -1,5 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { AuthAdapters, type AuthAdapter } from '../credentials/auth-adapters.js';
+import { AuthAdaptersService } from '../credentials/auth-adapters.service.js';
+import type { AuthAdapter } from '../credentials/credentials.types.js';
 import { ServerRunsService } from '../releases/server-runs.service.js';
 import { ConnectionLinks } from './connection-links.js';
 
@@ -7,7 +8,7 @@ import { ConnectionLinks } from './connection-links.js';
 @Injectable()
 export class ConnectionAdapters implements OnModuleInit {
   constructor(
-    private readonly adapters: AuthAdapters,
+    private readonly adapters: AuthAdaptersService,
     private readonly links: ConnectionLinks,
     private readonly runs: ServerRunsService,
   ) {}

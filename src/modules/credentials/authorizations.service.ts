@@ -9,7 +9,7 @@ import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
-import { AuthAdapters } from './auth-adapters.js';
+import { AuthAdaptersService } from './auth-adapters.service.js';
 import type { AuthorizationSetup, BeginAuthorization, CredentialOwner, GivenClient } from './credentials.types.js';
 import { GivenClients } from './given-clients.js';
 import { OAuthClients } from './oauth-clients.js';
@@ -56,7 +56,7 @@ export class AuthorizationsService {
     private readonly dataSource: DataSource,
     private readonly clients: OAuthClients,
     private readonly given: GivenClients,
-    private readonly adapters: AuthAdapters,
+    private readonly adapters: AuthAdaptersService,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}

@@ -7,7 +7,7 @@ import { TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth
 import { exchangeCode, isClientRefusal, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { AuthAdapters } from './auth-adapters.js';
+import { AuthAdaptersService } from './auth-adapters.service.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { SetupPageError } from './credentials.errors.js';
 import type { CredentialOwner } from './credentials.types.js';
@@ -51,7 +51,7 @@ export class SetupService {
     private readonly dataSource: DataSource,
     private readonly clients: OAuthClients,
     private readonly authorizations: AuthorizationsService,
-    private readonly adapters: AuthAdapters,
+    private readonly adapters: AuthAdaptersService,
     private readonly vault: Vault,
     private readonly egress: Egress,
   ) {}

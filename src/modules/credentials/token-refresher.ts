@@ -8,7 +8,7 @@ import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/t
 import { Egress } from '../../platform/egress/egress.js';
 import { NoSlotError, Slots } from '../../platform/limits/slots.js';
 import { Vault } from '../../platform/vault/vault.js';
-import { AuthAdapters } from './auth-adapters.js';
+import { AuthAdaptersService } from './auth-adapters.service.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { away, isPast, issuerOf, settledBefore, type RefreshOutcome, type RefreshRequest } from './refresh-outcome.js';
@@ -51,7 +51,7 @@ export class TokenRefresher implements BeforeApplicationShutdown {
   constructor(
     private readonly dataSource: DataSource,
     private readonly clients: OAuthClients,
-    private readonly adapters: AuthAdapters,
+    private readonly adapters: AuthAdaptersService,
     private readonly vault: Vault,
     private readonly egress: Egress,
     env: Env,

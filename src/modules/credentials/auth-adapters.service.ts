@@ -2,33 +2,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { OAuthSetupError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import type { AuthorizationServer, AuthorizationTarget } from '../../mcp/oauth/discovery.js';
-import type { TokenSet } from '../../mcp/oauth/tokens.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
-import type { BeginAuthorization, CredentialOwner } from './credentials.types.js';
-
-/**
- * Code of a hosted server that stands between its users and an authorization server only it knows. Everything may take
- * 10 s at most.
- */
-export interface AuthAdapter {
-  /**
-   * Where a person signs in, with an S256 challenge of PKCE.
-   *
-   * @throws TokenEndpointAwayError
-   */
-  authorizationUrl(ask: { callbackUrl: string; state: string; codeChallenge: string }): Promise<string>;
-  /** @throws TokenRefusedError, TokenEndpointAwayError */
-  exchangeCode(grant: { code: string; callbackUrl: string; codeVerifier: string }): Promise<TokenSet>;
-  /** The refresh token in the answer is the one to keep. @throws TokenRefusedError, TokenEndpointAwayError */
-  refreshToken(refreshToken: string): Promise<TokenSet>;
-}
+import type { AuthAdapter, BeginAuthorization, CredentialOwner } from './credentials.types.js';
 
 /** Finds the adapter for one connection, with its values; null when its server has none. */
 type Finder = (connectionId: string) => Promise<AuthAdapter | null>;
 
 /** The adapters of hosted servers, in the place of authorization servers. */
 @Injectable()
-export class AuthAdapters {
+export class AuthAdaptersService {
   private find: Finder = () => Promise.resolve(null);
 
   /** For the module that knows connections, once at start. */
