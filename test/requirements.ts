@@ -7,6 +7,7 @@ import { registryEndpoints } from './requirements/endpoints-registry.js';
 import { hostingHosts } from './requirements/hosting-hosts.js';
 import { logIngestion } from './requirements/log-ingestion.js';
 import { hostedEgress } from './requirements/hosted-egress.js';
+import { hostedBundles } from './requirements/hosted-bundles.js';
 import { hostingRuntime } from './requirements/hosting-runtime.js';
 import { connectResources } from './requirements/resources-connect.js';
 import { registryResources } from './requirements/resources-registry.js';
@@ -52,6 +53,7 @@ export const requirementChapters = [
   uplinks,
   hostingHosts,
   hostedEgress,
+  hostedBundles,
   hostingRuntime,
 ] as const;
 
@@ -76,6 +78,7 @@ export const requirements = {
   ...uplinks,
   ...hostingHosts,
   ...hostedEgress,
+  ...hostedBundles,
   ...hostingRuntime,
 } as const satisfies Record<string, Requirement>;
 

@@ -17,6 +17,7 @@ import { bundleOf } from '../support/bundles.js';
 import { isAlive, pidOf, textOf } from '../support/bundle-server.js';
 import { stdioServer } from '../support/stdio-server.js';
 import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 import { listen, shut } from '../support/upstream-net.js';
 
 /** What a hostile bundle tries, beside the tools of an ordinary one. */
@@ -96,62 +97,70 @@ interface Seen {
 const seen = async (client: Client) => JSON.parse(await textOf(client, 'env')) as Seen;
 
 describe('a bundle that is run here', () => {
-  it('gets what its manifest asks for: of the caller, of its secrets, or its default', async () => {
-    const server = {
-      type: 'node',
-      entry_point: 'server/index.js',
-      mcp_config: {
-        command: 'node',
-        args: [
-          '${__dirname}/server/index.js',
-          '--key=${user_config.key}',
-          '${user_config.places}',
-          '${user_config.none}',
-        ],
-        env: { PLACE: '${user_config.place}', UNITS: '${user_config.units}' },
-      },
-    };
-    const user_config = {
-      key: { type: 'string', title: 'Key', required: true },
-      place: { type: 'string', title: 'Place' },
-      units: { type: 'string', title: 'Units', default: 'metric' },
-      places: { type: 'string', title: 'Places', multiple: true },
-      none: { type: 'string', title: 'None' },
-    };
-    await start({ changes: { server, user_config }, secrets: { place: 'Oslo', TOKEN: 's3cret' } });
-    const { env, argv } = await seen(await connect('key=one&places=a&places=b'));
-    expect(argv).toEqual(['--key=one', 'a', 'b']);
-    expect(env).toMatchObject({ PLACE: 'Oslo', UNITS: 'metric', TOKEN: 's3cret' });
-    expect((await seen(await connect('key=two'))).argv).toEqual(['--key=two']);
-  });
+  verifies(
+    'bundle:manifest',
+    'gets what its manifest asks for: of the caller, of its secrets, or its default',
+    async () => {
+      const server = {
+        type: 'node',
+        entry_point: 'server/index.js',
+        mcp_config: {
+          command: 'node',
+          args: [
+            '${__dirname}/server/index.js',
+            '--key=${user_config.key}',
+            '${user_config.places}',
+            '${user_config.none}',
+          ],
+          env: { PLACE: '${user_config.place}', UNITS: '${user_config.units}' },
+        },
+      };
+      const user_config = {
+        key: { type: 'string', title: 'Key', required: true },
+        place: { type: 'string', title: 'Place' },
+        units: { type: 'string', title: 'Units', default: 'metric' },
+        places: { type: 'string', title: 'Places', multiple: true },
+        none: { type: 'string', title: 'None' },
+      };
+      await start({ changes: { server, user_config }, secrets: { place: 'Oslo', TOKEN: 's3cret' } });
+      const { env, argv } = await seen(await connect('key=one&places=a&places=b'));
+      expect(argv).toEqual(['--key=one', 'a', 'b']);
+      expect(env).toMatchObject({ PLACE: 'Oslo', UNITS: 'metric', TOKEN: 's3cret' });
+      expect((await seen(await connect('key=two'))).argv).toEqual(['--key=two']);
+    },
+  );
 
-  it('hears what lacks, and no process is started', async () => {
+  verifies('bundle:manifest', 'hears what lacks, and no process is started', async () => {
     await start({});
     await expect(connect('')).rejects.toThrow(/The server wants .*key/);
   });
 
-  it('sees nothing of this service: no environment, no files of its account, no network', async () => {
-    const secretFile = join(folder, 'secret');
-    await writeFile(secretFile, 'key', { mode: 0o600 });
-    const local: Server = createServer((_request, response) => response.end('hello'));
-    const port = await listen(local);
-    process.env.SLIPWAY_TEST_SECRET = 'ours';
-    try {
-      await start({ code: stdioServer + HOSTILE });
-      const client = await connect();
-      const { env, uid } = await seen(client);
-      expect(JSON.stringify(env)).not.toContain('ours');
-      if (process.getuid?.() === 0) expect(uid).not.toBe(0);
-      const tried = JSON.parse(await textOf(client, 'attack', { secretFile, port })) as Record<string, string>;
-      expect(tried.network).toMatch(/^E/);
-      for (const what of ['read', 'shadow', 'write', 'parent']) expect(tried[what]).toMatch(/^E(ACCES|PERM|ROFS)/);
-    } finally {
-      delete process.env.SLIPWAY_TEST_SECRET;
-      await shut(local);
-    }
-  });
+  verifies(
+    'bundle:walls',
+    'sees nothing of this service: no environment, no files of its account, no network',
+    async () => {
+      const secretFile = join(folder, 'secret');
+      await writeFile(secretFile, 'key', { mode: 0o600 });
+      const local: Server = createServer((_request, response) => response.end('hello'));
+      const port = await listen(local);
+      process.env.SLIPWAY_TEST_SECRET = 'ours';
+      try {
+        await start({ code: stdioServer + HOSTILE });
+        const client = await connect();
+        const { env, uid } = await seen(client);
+        expect(JSON.stringify(env)).not.toContain('ours');
+        if (process.getuid?.() === 0) expect(uid).not.toBe(0);
+        const tried = JSON.parse(await textOf(client, 'attack', { secretFile, port })) as Record<string, string>;
+        expect(tried.network).toMatch(/^E/);
+        for (const what of ['read', 'shadow', 'write', 'parent']) expect(tried[what]).toMatch(/^E(ACCES|PERM|ROFS)/);
+      } finally {
+        delete process.env.SLIPWAY_TEST_SECRET;
+        await shut(local);
+      }
+    },
+  );
 
-  it('may not hoard memory', async () => {
+  verifies('bundle:limits', 'may not hoard memory', async () => {
     await start({ code: stdioServer + HOSTILE });
     const client = await connect();
     await expect(textOf(client, 'hoard')).rejects.toThrow(/ended before it answered/);
@@ -165,7 +174,7 @@ describe('a bundle that is run here', () => {
     await until(() => lines().includes('log called echo'), 'the line is told');
   });
 
-  it('ends with all its sessions', async () => {
+  verifies('bundle:session', 'ends with all its sessions', async () => {
     const running = await start({});
     const pids = [await pidOf(await connect()), await pidOf(await connect())];
     await running.stop(1_000);
@@ -173,8 +182,12 @@ describe('a bundle that is run here', () => {
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  it('is refused while bundles are off, and when its manifest says nothing of how it starts', async () => {
-    await expect(start({}, {})).rejects.toThrow(HostingUnavailableError);
-    await expect(start({ changes: { server: {} } })).rejects.toThrow(ProgramStartError);
-  });
+  verifies(
+    'bundle:off',
+    'is refused while bundles are off, and when its manifest says nothing of how it starts',
+    async () => {
+      await expect(start({}, {})).rejects.toThrow(HostingUnavailableError);
+      await expect(start({ changes: { server: {} } })).rejects.toThrow(ProgramStartError);
+    },
+  );
 });

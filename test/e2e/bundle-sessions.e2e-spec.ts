@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { isAlive, pidOf, startBundle, textOf, type TestBundle } from '../support/bundle-server.js';
 import { times } from '../support/calls.js';
 import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 let bundle: TestBundle;
 
@@ -22,7 +23,7 @@ async function restart(options: Parameters<typeof startBundle>[0]): Promise<void
 const end = ({ transport }: Client) => (transport as StreamableHTTPClientTransport).terminateSession();
 
 describe('a session of a bundle', () => {
-  it('is one process of its own, which an official client talks to', async () => {
+  verifies('bundle:session', 'is one process of its own, which an official client talks to', async () => {
     const [one, other] = await Promise.all([bundle.connect(), bundle.connect()]);
     expect(await textOf(one, 'echo', { message: 'hi' })).toBe('hi');
     const pids = await Promise.all([pidOf(one), pidOf(other)]);
@@ -33,7 +34,7 @@ describe('a session of a bundle', () => {
     expect(heard).toEqual([1]);
   });
 
-  it('ends with its DELETE, and with it what it started itself', async () => {
+  verifies('bundle:session', 'ends with its DELETE, and with it what it started itself', async () => {
     const client = await bundle.connect();
     const [pid, child] = [await pidOf(client), Number(await textOf(client, 'spawn'))];
     await end(client);
@@ -41,43 +42,51 @@ describe('a session of a bundle', () => {
     await until(() => bundle.server.size === 0 && bundle.places() === 0, 'its place is free');
   });
 
-  it('tells whoever waits why it ended, and is forgotten', async () => {
+  verifies('bundle:session', 'tells whoever waits why it ended, and is forgotten', async () => {
     const client = await bundle.connect();
     await expect(textOf(client, 'die')).rejects.toThrow(/ended before it answered.*exit code 3.*cannot go on/);
     await expect(textOf(client, 'echo')).rejects.toThrow(/Session not found/);
     expect(bundle.told).toContain('cannot go on');
   });
 
-  it('is ended when a call takes more CPU time than it may, and its neighbour is not', async () => {
-    await restart({ cpuMs: 300 });
-    const [looping, neighbour] = await Promise.all([bundle.connect(), bundle.connect()]);
-    const loop = expect(textOf(looping, 'spin')).rejects.toThrow(/more than 300 ms of CPU time/);
-    expect(await textOf(neighbour, 'echo', { message: 'here' })).toBe('here');
-    await loop;
-    expect(await textOf(neighbour, 'echo', { message: 'still here' })).toBe('still here');
-    expect(bundle.told.some((line) => line.startsWith('exceededCpu'))).toBe(true);
-  });
+  verifies(
+    'bundle:limits',
+    'is ended when a call takes more CPU time than it may, and its neighbour is not',
+    async () => {
+      await restart({ cpuMs: 300 });
+      const [looping, neighbour] = await Promise.all([bundle.connect(), bundle.connect()]);
+      const loop = expect(textOf(looping, 'spin')).rejects.toThrow(/more than 300 ms of CPU time/);
+      expect(await textOf(neighbour, 'echo', { message: 'here' })).toBe('here');
+      await loop;
+      expect(await textOf(neighbour, 'echo', { message: 'still here' })).toBe('still here');
+      expect(bundle.told.some((line) => line.startsWith('exceededCpu'))).toBe(true);
+    },
+  );
 
-  it('ends when nobody uses it, also while its client holds a stream open', async () => {
+  verifies('bundle:session:idle', 'ends when nobody uses it, also while its client holds a stream open', async () => {
     await restart({ idleMs: 300 });
     const pid = await pidOf(await bundle.connect());
     await until(() => !isAlive(pid), 'it is ended');
     await until(() => bundle.places() === 0, 'its place is free');
   });
 
-  it('ends when nobody uses it, although a call nobody waits for was never answered', async () => {
-    await restart({ idleMs: 300 });
-    const client = await bundle.connect();
-    const pid = await pidOf(client);
-    const leaving = new AbortController();
-    const call = expect(client.callTool({ name: 'hold' }, undefined, { signal: leaving.signal })).rejects.toThrow();
-    await until(() => bundle.told.includes('called hold'), 'it is called');
-    leaving.abort();
-    await call;
-    await until(() => !isAlive(pid), 'it is ended');
-  });
+  verifies(
+    'bundle:session:idle',
+    'ends when nobody uses it, although a call nobody waits for was never answered',
+    async () => {
+      await restart({ idleMs: 300 });
+      const client = await bundle.connect();
+      const pid = await pidOf(client);
+      const leaving = new AbortController();
+      const call = expect(client.callTool({ name: 'hold' }, undefined, { signal: leaving.signal })).rejects.toThrow();
+      await until(() => bundle.told.includes('called hold'), 'it is called');
+      leaving.abort();
+      await call;
+      await until(() => !isAlive(pid), 'it is ended');
+    },
+  );
 
-  it('is refused where there is no place, and nothing is started', async () => {
+  verifies('bundle:session:places', 'is refused where there is no place, and nothing is started', async () => {
     await restart({ placesMax: 1 });
     await bundle.connect();
     await expect(bundle.connect()).rejects.toThrow(/full/);
@@ -98,7 +107,7 @@ describe('a session of a bundle', () => {
   });
 });
 
-it('leaves no process behind when clients come and vanish', async () => {
+verifies('bundle:leak-free', 'leaves no process behind when clients come and vanish', async () => {
   await restart({ idleMs: 400 });
   const pids: number[] = [];
   await Promise.all(

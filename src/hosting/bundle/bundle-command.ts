@@ -61,7 +61,10 @@ function valuesOf(
       default?: unknown;
       required?: unknown;
     };
-    const given = query.getAll(name).filter((value) => value !== '');
+    const given = query
+      .getAll(name)
+      .flatMap(listIn)
+      .filter((value) => value !== '');
     const found = given.length > 0 ? given : Object.hasOwn(secrets, name) ? [secrets[name]] : textsOf(fallback);
     if (found.length > 0) values.set(name, found);
     else if (required === true) missing.push(name);
@@ -70,6 +73,16 @@ function valuesOf(
   throw new BundleConfigError(
     `The server wants ${missing.map((name) => `"${name}"`).join(', ')}: send it in the query.`,
   );
+}
+
+/** A list travels as one JSON text, as every value that is no plain one. */
+function listIn(value: string): string[] {
+  if (!value.startsWith('[')) return [value];
+  try {
+    return textsOf(JSON.parse(value));
+  } catch {
+    return [value];
+  }
 }
 
 function textsOf(value: unknown): string[] {

@@ -15,10 +15,10 @@ import { ReleaseFiles } from './release-files.js';
 import { Release } from './release.entity.js';
 import { FileLostError } from './releases.errors.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
-import { isScanned, releaseProgram } from './runnable.js';
+import { bundleProgram, isScanned, releaseProgram } from './runnable.js';
 import { ScanTraces } from './scan-traces.js';
 
-/** The modules of hosted releases, for those who run them. */
+/** The modules and bundles of releases, for those who run them. */
 @Injectable()
 export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   private readonly logger = new Logger('releases');
@@ -43,13 +43,15 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
     const owner = isScanned(ref) ? {} : { serverId: ref.ownerId };
-    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type: 'hosted_shttp' });
+    const isBundle = ref.engine === 'bundle';
+    const type = isBundle ? 'stdio' : 'hosted_shttp';
+    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type });
     if (!release) throw new ProgramStartError('The release is gone: its server was deleted.');
     const names = release.hosting?.secretNames ?? [];
     const secrets = await this.secrets.reveal(release.serverId, names.length === 0 ? null : names);
     const egressAllow = await this.egress.allowOf(release.serverId);
     try {
-      return await this.files.withFile(release.id, 'module', (file) =>
+      return await this.files.withFile(release.id, isBundle ? 'bundle' : 'module', (file) =>
         use({ ref, file, secrets, configSchema: release.configSchema, egressAllow }),
       );
     } catch (error) {
@@ -68,8 +70,12 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {
     try {
       const release = await this.releases.findOneBy({ id: releaseId, serverId });
-      if (release?.type !== 'hosted_shttp') return;
-      await this.hosting.current(releaseProgram(releaseId, serverId, release.hosting?.stateful ?? false));
+      if (!release || release.type === 'external_shttp') return;
+      const isBundle = release.type === 'stdio';
+      const isStateful = release.hosting?.stateful ?? false;
+      await this.hosting.current(
+        isBundle ? bundleProgram(releaseId, serverId) : releaseProgram(releaseId, serverId, isStateful),
+      );
     } catch (error) {
       this.logger.warn({ msg: 'what a release replaces runs until nobody calls it', err: error });
     }

@@ -32,13 +32,20 @@ export interface Runnable {
   release: RunnableRelease | { id: string | null; reason: string };
 }
 
-/** What calls need of a server, worked out once for many of them. */
-export function toRunnable({ id, namespace, name, slug, logPayloads, current }: RunnableServer): Runnable {
+/** What calls need of a server, worked out once for many of them. `runsBundles`: this service runs them, too. */
+export function toRunnable(server: RunnableServer, runsBundles: boolean): Runnable {
+  const { id, namespace, name, slug, logPayloads, current } = server;
   const qualifiedName = name === '' ? namespace : `${namespace}/${name}`;
-  return { serverId: id, name: qualifiedName, slug, logPayloads, release: releaseOf(qualifiedName, id, current) };
+  const release = releaseOf(qualifiedName, id, current, runsBundles);
+  return { serverId: id, name: qualifiedName, slug, logPayloads, release };
 }
 
-function releaseOf(name: string, serverId: string, current: RunnableServer['current']): Runnable['release'] {
+function releaseOf(
+  name: string,
+  serverId: string,
+  current: RunnableServer['current'],
+  runsBundles: boolean,
+): Runnable['release'] {
   const path = `/servers/${encodeURIComponent(name)}`;
   if (!current) {
     const reason = `The server ${name} has no successful release yet: its owner publishes one with PUT ${path}/releases.`;
@@ -48,11 +55,14 @@ function releaseOf(name: string, serverId: string, current: RunnableServer['curr
   const configFor = (kind: ConfigKind) =>
     compileConfig({ properties: {}, ...current.configSchema, type: 'object' }, kind);
   switch (type) {
-    case 'stdio':
-      return {
-        id,
-        reason: `The server ${name} is a bundle: download it with GET ${path}/download and run it where its client runs.`,
-      };
+    case 'stdio': {
+      if (runsBundles) {
+        const program = bundleProgram(id, serverId);
+        return { id, upstream: hostedAddress(program, '/'), config: configFor('hosted'), program };
+      }
+      const reason = `The server ${name} is a bundle: download it with GET ${path}/download and run it where its client runs.`;
+      return { id, reason };
+    }
     case 'hosted_shttp': {
       if (!hosted) return { id, reason: `The current release of ${name} was never run here: publish it again.` };
       const program = releaseProgram(id, serverId, hosted.isStateful);
@@ -71,6 +81,11 @@ function releaseOf(name: string, serverId: string, current: RunnableServer['curr
 /** The module of a release as a program. */
 export function releaseProgram(id: string, ownerId: string, isStateful: boolean): ProgramRef {
   return { kind: 'release', id, ownerId, engine: 'worker', isStateful };
+}
+
+/** The bundle of a release as a program: its sessions are processes of one host. */
+export function bundleProgram(id: string, ownerId: string): ProgramRef {
+  return { kind: 'release', id, ownerId, engine: 'bundle', isStateful: true };
 }
 
 /**

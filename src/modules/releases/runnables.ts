@@ -1,4 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
@@ -31,6 +32,7 @@ export class Runnables implements OnModuleInit {
   constructor(
     private readonly registry: ServersService,
     private readonly relay: RelayService,
+    private readonly env: Env,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -61,7 +63,7 @@ export class Runnables implements OnModuleInit {
   private async load(key: string): Promise<Runnable | null> {
     const by = key.startsWith(BY_ID) ? { id: key.slice(BY_ID.length) } : { slug: key };
     const server = await this.registry.findRunnable(by);
-    return server && toRunnable(server);
+    return server && toRunnable(server, this.env.runtimeBundles !== 'off');
   }
 
   private forget(id: string): void {
