@@ -58,7 +58,7 @@ function releaseOf(
     case 'stdio': {
       if (runsBundles) {
         const program = bundleProgram(id, serverId);
-        return { id, upstream: hostedAddress(program, '/'), config: configFor('hosted'), program };
+        return { id, upstream: hostedAddress(program, '/'), config: configFor('hosted'), program, authAddress: null };
       }
       const reason = `The server ${name} is a bundle: download it with GET ${path}/download and run it where its client runs.`;
       return { id, reason };
