@@ -25,6 +25,13 @@ export abstract class Hosting implements HostingState {
 
   /** Another version of this owner is current: older ones end when their requests have. Never rejects. */
   abstract current(ref: ProgramRef): Promise<void>;
+
+  /**
+   * What an owner's programs are given may be others' values now: a running one that was started with others is started
+   * anew, takes new requests, and the one before ends when its requests have. One that was not is left alone, and one that
+   * rests after crashes may start at once. Never rejects.
+   */
+  abstract renew(ownerId: string): Promise<void>;
 }
 
 /** Programs of this very process. Who calls what runs elsewhere goes through {@link Hosting}. */

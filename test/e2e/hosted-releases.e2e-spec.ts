@@ -1,7 +1,9 @@
+import http from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { startApp, type TestAccount, type TestApp } from '../support/app.js';
+import { Hosting } from '../../src/hosting/hosting.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { ask, modern } from '../support/front-calls.js';
 import { invocationsOf, logOf, publishHosted, type HostedServer } from '../support/hosted-releases.js';
@@ -182,6 +184,43 @@ describe('a hosted release', () => {
       await client.close();
     }
   });
+
+  verifies(
+    'hosted:renew',
+    'is given changed secrets and egress rules while it runs, and is not started anew by a new slug',
+    async () => {
+      const code = WEATHER.replace("console.log('loading the weather');", 'let born;').replace(
+        'JSON.stringify({ config, env })',
+        'JSON.stringify({ env, born: (born ??= Math.random()) })',
+      );
+      const { name, url } = await publishHosted(app, owner, await bundled(code));
+      const client = await connected(url);
+      const given = async () => JSON.parse(await textOf(client, 'given')) as { env: object; born: number };
+      const path = `/servers/${encodeURIComponent(name)}`;
+      const { born, env } = await given();
+      expect(env).toEqual({});
+      await setSecret(name, 'ONE', 'first');
+      await until(async () => JSON.stringify((await given()).env) === '{"ONE":"first"}', 'it has the secret');
+      await setSecret(name, 'ONE', 'second');
+      await until(async () => JSON.stringify((await given()).env) === '{"ONE":"second"}', 'it has the other one');
+      await app.as(owner).delete(`${path}/secrets/ONE`);
+      await until(async () => JSON.stringify((await given()).env) === '{}', 'it has none any more');
+      const before = (await given()).born;
+      expect(before).not.toBe(born);
+      await app.as(owner).patch(`${path}/runtime`, { logPayloads: true });
+      await app.as(owner).patch(`${path}/runtime`, { egressAllow: ['api.example.com'] });
+      await until(async () => (await given()).born !== before, 'it is started with the rules');
+      const restarted = (await given()).born;
+      const slug = uniqueName('renamed');
+      await app.as(owner).patch(`${path}/domains/managed`, { subdomain: slug });
+      // What the message about the slug set off is over when this is.
+      const [{ id }] = await app.database.query('SELECT id FROM servers WHERE slug = $1', [slug]);
+      await app.get(Hosting).renew(id as string);
+      const again = await connected(new URL(slug, url).href);
+      expect(JSON.parse(await textOf(again, 'given'))).toMatchObject({ born: restarted });
+      await Promise.all([client.close(), again.close()]);
+    },
+  );
 
   verifies('hosted:records', 'has its console lines and exceptions in the invocation that printed them', async () => {
     const { url } = shared;
@@ -366,6 +405,36 @@ describe('paths below the address of a hosted release', () => {
     });
     expect(headers.get('set-cookie')).toBeNull();
     expect((await get(`${url}/away`)).headers.get('location')).toBe(`${new URL(url).pathname}/page`);
+  });
+
+  verifies('hosted:paths-reserved', 'where code answers this service only are not there', async () => {
+    const { url } = shared;
+    /** As it is spelled: `fetch` would put some right. */
+    const status = (path: string, method = 'POST') =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const { port, hostname, pathname } = new URL(url);
+        const headers = { authorization: `Bearer ${owner.key}` };
+        http
+          .request({ port, hostname, method, headers, path: pathname + path }, (response) => {
+            response.resume().on('end', () => resolve(response.statusCode));
+          })
+          .on('error', reject)
+          .end();
+      });
+    for (const path of [
+      '/__smithery/auth',
+      '/__smithery/auth?a=b',
+      '/%5f_smithery/auth',
+      '//__smithery/auth',
+      '/a/..//__smithery/auth',
+      '/a/%2e%2e%2f__smithery/auth',
+      '/__SMITHERY/auth',
+      '/__smithery./auth',
+    ]) {
+      expect([path, await status(path)]).toEqual([path, 404]);
+    }
+    for (const method of ['GET', 'PUT', 'DELETE']) expect(await status('/__smithery/auth', method)).toBe(404);
+    expect(await status('/smithery/auth')).toBe(200);
   });
 
   verifies('hosted:paths', 'want a key like the address itself', async () => {

@@ -320,6 +320,11 @@ describe('programs with state', () => {
     await whoRuns(front, ref);
     await front.get(Hosting).current({ ...ref, id: 'next' });
     await until(() => [programs, otherPrograms].every(({ currents }) => currents.includes('next')), 'both hear of it');
+    await front.get(Hosting).renew(ref.ownerId);
+    await until(
+      () => [programs, otherPrograms].every(({ renewed }) => renewed.includes(ref.ownerId)),
+      'both hear of new values',
+    );
     await front.get(Hosting).forget(ref.ownerId);
     expect(await placementOf(ref)).toBeUndefined();
     await until(() => !existsSync(otherPrograms.stateDir(ref.ownerId)), 'its state is gone');

@@ -19,6 +19,7 @@ export default (request, response) => {
   if (path === '/loop') for (;;);
   if (path === '/wait') { response.write('begun '); setTimeout(() => response.end('${name}'), Number(new URL(request.url, 'http://x').searchParams.get('ms') ?? 300)); return; }
   if (path === '/hold') { response.write('open'); return; }
+  if (path === '/key') return response.end(process.env.KEY ?? 'none');
   if (path === '/headers') return response.end(JSON.stringify(request.headers));
   if (path === '/echo') return request.pipe(response);
   if (path === '/print') { console.log('printed'); return setTimeout(() => response.end('${name}'), 100); }
@@ -302,6 +303,92 @@ describe('a new version', () => {
     expect(await all).toEqual([null, null, null, null]);
     expect(most).toBeLessThanOrEqual(2);
     await until(() => live() === 1, 'one is left');
+  });
+});
+
+describe('new values', () => {
+  verifies('runtime:renew', 'reach a running program under load without losing a request', async () => {
+    await start();
+    hosted.secrets = { KEY: 'old' };
+    const ref = await hosted.add(program('a'));
+    await hosted.ask(ref);
+    const long = hosted.request(ref, '/wait?ms=1000');
+    await long.head;
+    hosted.secrets = { KEY: 'new' };
+    let isRenewed = false;
+    const bodies: string[] = [];
+    const callers = Array.from({ length: 8 }, async () => {
+      for (let after = 0; after < 10; after += isRenewed ? 1 : 0) {
+        const { error, body } = await hosted.ask(ref, '/key');
+        if (error) throw error;
+        bodies.push(body);
+      }
+    });
+    await hosted.runtime.renew(ref.ownerId);
+    isRenewed = true;
+    expect((await hosted.ask(ref, '/key')).body).toBe('new');
+    await Promise.all(callers);
+    expect(bodies.at(-1)).toBe('new');
+    expect(await long.answer).toMatchObject({ body: 'begun a', error: null });
+    await until(() => live() === 1, 'the one before is gone');
+    expect(engine.started).toEqual([ref.id, ref.id]);
+  });
+
+  verifies('runtime:renew', 'restart nothing that has them already, and start nothing that does not run', async () => {
+    await start();
+    hosted.secrets = { KEY: 'one', OTHER: 'two' };
+    const ref = await hosted.add(program('a'));
+    await hosted.runtime.renew(ref.ownerId);
+    expect(engine.started).toEqual([]);
+    await hosted.ask(ref);
+    hosted.secrets = { OTHER: 'two', KEY: 'one' };
+    await hosted.runtime.renew(ref.ownerId);
+    expect(engine.started).toEqual([ref.id]);
+  });
+
+  verifies('runtime:renew', 'wait with a program that keeps sessions until the one before is gone', async () => {
+    await start();
+    const ref = await hosted.add(program('a'), { isStateful: true });
+    const long = hosted.request(ref, '/wait?ms=600');
+    await long.head;
+    hosted.secrets = { KEY: 'new' };
+    const renewed = hosted.runtime.renew(ref.ownerId);
+    await until(() => hosted.runtime.stats().starting === 1, 'it waits');
+    expect(hosted.runtime.stats().live).toBe(1);
+    expect(await long.answer).toMatchObject({ body: 'begun a', error: null });
+    await renewed;
+    expect(hosted.runtime.stats()).toMatchObject({ live: 1, starts: 2 });
+    expect((await hosted.ask(ref, '/key')).body).toBe('new');
+  });
+
+  verifies('runtime:renew:bounded', 'that come while a program starts are given to it in one more start', async () => {
+    await start();
+    const ref = await hosted.add(program('a'));
+    await hosted.ask(ref);
+    const renewing = Array.from({ length: 20 }, (_, version) => {
+      hosted.secrets = { KEY: String(version) };
+      return hosted.runtime.renew(ref.ownerId);
+    });
+    const starting = hosted.ask(ref, '/key');
+    hosted.secrets = { KEY: 'last' };
+    renewing.push(hosted.runtime.renew(ref.ownerId));
+    await Promise.all(renewing);
+    expect((await starting).error).toBeNull();
+    expect((await hosted.ask(ref, '/key')).body).toBe('last');
+    expect(engine.started.length).toBeLessThanOrEqual(3);
+    await until(() => live() === 1, 'one is left');
+  });
+
+  verifies('runtime:renew', 'end the rest of a program that crashed without them', async () => {
+    await start();
+    const ref = await hosted.add(
+      "if (!process.env.KEY) throw new Error('no key'); export default (_, r) => r.end('ok');",
+    );
+    for (let crashes = 0; crashes < 2; crashes += 1) await hosted.ask(ref);
+    expect((await hosted.ask(ref)).error).toMatchObject({ name: 'ProgramRestingError' });
+    hosted.secrets = { KEY: 'there' };
+    await hosted.runtime.renew(ref.ownerId);
+    expect(await hosted.ask(ref)).toMatchObject({ body: 'ok', error: null });
   });
 });
 

@@ -148,12 +148,12 @@ describe('the stream of a log', () => {
     socket.pause();
     // More than the buffers of a connection take.
     const messages = Array.from({ length: 100 }, () => 'x'.repeat(8_000));
-    for (let sent = 0; sent < 40; sent += 1) record(app, id, { messages, at: new Date(Date.now() + sent) });
+    for (let sent = 0; sent < 18; sent += 1) record(app, id, { messages, at: new Date(Date.now() + sent) });
     const [stream] = (app.get(LogStreams) as unknown as { open: Map<{ isWaiting: boolean }, unknown> }).open.keys();
     await until(() => stream.isWaiting, 'it waits for its reader');
     socket.resume();
     const told = () => new Set(taken.match(/(?<=\nevent: invocation\ndata: \{"id":")[^"]+/g)).size;
-    await until(() => told() === 40, 'all of them are told');
+    await until(() => told() === 18, 'all of them are told');
   });
 });
 

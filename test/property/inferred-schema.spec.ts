@@ -126,7 +126,7 @@ describe('an inferred schema', () => {
             refused: [],
           });
         }),
-        { numRuns: 400 },
+        { numRuns: 100 },
       );
     },
   );
@@ -138,7 +138,7 @@ describe('an inferred schema', () => {
         const accepts = ajvAccepts(JSON.parse(JSON.stringify(schema)) as object);
         expect({ schema, refused: values.filter((value) => !accepts(value)) }).toEqual({ schema, refused: [] });
       }),
-      { numRuns: 400 },
+      { numRuns: 100 },
     );
   });
 
@@ -164,7 +164,7 @@ describe('an inferred schema', () => {
           expect(text).toMatch(/^[\x20-\x7e]*$/);
           expect(text).not.toMatch(/[<>`]|\*\/|\/\/|\$\{/);
         }),
-        { numRuns: 400 },
+        { numRuns: 100 },
       );
     },
   );
@@ -181,7 +181,7 @@ describe('a shape', () => {
         expect(sorted(parts)).toEqual(sorted(together(values)));
         expect(sorted(parseShape(toShapeText(parts)))).toEqual(sorted(parts));
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 

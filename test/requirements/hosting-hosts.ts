@@ -50,7 +50,7 @@ export const hostingHosts = {
   'hosting:hosts:messages': {
     source: 'House',
     behavior:
-      'A new version and an owner that is gone are told to every host; state of a forgotten owner goes also when the message is lost.',
+      'A new version, new values of an owner, and an owner that is gone are told to every host; state of a forgotten owner goes also when the message is lost.',
   },
   'hosting:hosts:api-only': {
     source: 'House',

@@ -50,6 +50,15 @@ export const hostingRuntime = {
     source: 'House',
     behavior: 'One owner has at most two programs at once, however often its versions change.',
   },
+  'runtime:renew': {
+    source: 'House',
+    behavior:
+      'A running program whose secrets or egress rules changed is started anew without losing a request, with state after the one before ended; without a change it is left alone.',
+  },
+  'runtime:renew:bounded': {
+    source: 'House',
+    behavior: 'However often the values of an owner change at once, at most two of its programs run.',
+  },
   'runtime:crash:back-off': {
     source: 'House',
     behavior:

@@ -21,7 +21,7 @@ export const runtimeLogs = {
   },
   'runtime-log:total-bound': {
     source: 'House',
-    behavior: '`total` is counted up to 10,000; `totalIsExact` is false when more match.',
+    behavior: '`total` is counted up to 1,000; `totalIsExact` is false when more match.',
   },
   'runtime-log:own': {
     source: 'House',

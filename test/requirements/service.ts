@@ -172,6 +172,11 @@ export const service = {
     source: 'Spec 1, 2.5',
     behavior: 'Console lines and exceptions of hosted code belong to the invocation during which they came.',
   },
+  'hosted:renew': {
+    source: 'House',
+    behavior:
+      'A changed secret and changed egress rules reach the running code of a server; a new slug restarts nothing.',
+  },
   'hosted:swap': { source: 'House', behavior: 'No call fails while another hosted release becomes current.' },
   'hosted:stateful': {
     source: 'House',
@@ -182,6 +187,11 @@ export const service = {
     source: 'House',
     behavior:
       'Other paths below the slug of a hosted release go to its code, with any method, recorded, for any valid key.',
+  },
+  'hosted:paths-reserved': {
+    source: 'House',
+    behavior:
+      'Paths with a segment `__smithery`, where code answers this service only, are 404 from outside however they are spelled.',
   },
   'hosted:paths-walls': {
     source: 'House',

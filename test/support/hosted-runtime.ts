@@ -102,6 +102,8 @@ export function hostedRequest(
 export class HostedPrograms implements ProgramOwner {
   readonly traces: Trace[] = [];
   readonly runtime: Runtime;
+  /** What programs are given that are started from now on. */
+  secrets: Record<string, string> = {};
   private readonly files = new Map<string, string>();
 
   private constructor(
@@ -166,7 +168,7 @@ export class HostedPrograms implements ProgramOwner {
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
     const file = this.files.get(ref.id);
     if (!file) throw new ProgramStartError('There is no such program any more.');
-    return use({ ref, file, secrets: {}, configSchema: null, egressAllow: null });
+    return use({ ref, file, secrets: this.secrets, configSchema: null, egressAllow: null });
   }
 
   traced(trace: Trace): void {

@@ -21,13 +21,17 @@ export class NodeEngine extends Engine {
   /** Ids of versions, in the order they were started. */
   readonly started: string[] = [];
 
-  async start({ file, ref }: Program, { runDir, onTrace }: EngineContext): Promise<Instance> {
+  async start({ file, ref, secrets }: Program, { runDir, onTrace }: EngineContext): Promise<Instance> {
     await writeFile(
       join(runDir, 'module.mjs'),
       `export * from ${JSON.stringify(file)};export { default } from ${JSON.stringify(file)};`,
     );
     await writeFile(join(runDir, 'host.mjs'), host);
-    const child = spawn(process.execPath, ['host.mjs'], { cwd: runDir, env: {}, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, ['host.mjs'], {
+      cwd: runDir,
+      env: secrets,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let words = '';
     let isStopping = false;
     let ready: () => void = () => undefined;

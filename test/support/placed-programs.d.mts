@@ -16,6 +16,7 @@ export class PlacedPrograms extends LocalHosting {
   written: number;
   readonly currents: string[];
   readonly forgotten: string[];
+  readonly renewed: string[];
   readonly refusal: Record<EngineName, string | null>;
   failure: Error | null;
   /** Programs with state that run now. */
@@ -26,6 +27,7 @@ export class PlacedPrograms extends LocalHosting {
   whyNot: LocalHosting['whyNot'];
   forget: LocalHosting['forget'];
   current: LocalHosting['current'];
+  renew: LocalHosting['renew'];
   endStateful: LocalHosting['endStateful'];
   ownersWithState: LocalHosting['ownersWithState'];
 }

@@ -67,6 +67,7 @@ export class PlacedPrograms {
     this.written = 0;
     this.currents = [];
     this.forgotten = [];
+    this.renewed = [];
     this.refusal = { worker: null, bundle: 'Bundles are off here.' };
     /** Thrown at the next requests, in place of an answer. */
     this.failure = null;
@@ -120,6 +121,10 @@ export class PlacedPrograms {
 
   async current(ref) {
     this.currents.push(ref.id);
+  }
+
+  async renew(ownerId) {
+    this.renewed.push(ownerId);
   }
 
   async forget(ownerId) {

@@ -26,6 +26,7 @@ const DRAIN_MS = 5_000;
 
 const CURRENT_TOPIC = 'hosting.current';
 const FORGOTTEN_TOPIC = 'hosting.forgotten';
+const RENEWED_TOPIC = 'hosting.renewed';
 
 /**
  * Hosting for the whole service: each program runs where {@link HostChoice} says, in this process or in another one that is
@@ -34,7 +35,8 @@ const FORGOTTEN_TOPIC = 'hosting.forgotten';
  *
  * Messages about versions and owners go over the relay. One that is lost does no harm: the next call names its version,
  * programs nobody calls are stopped (`RUNTIME_IDLE_MS`), and programs with state whose row is gone end with the next
- * renewal of the lease.
+ * renewal of the lease. Only values that changed are not given to a program that goes on without a pause until they change
+ * again.
  */
 @Injectable()
 export class PlacedHosting extends Hosting implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -62,6 +64,9 @@ export class PlacedHosting extends Hosting implements OnModuleInit, OnApplicatio
     });
     await this.relay.subscribe<{ from: string; ownerId: string }>(FORGOTTEN_TOPIC, ({ from, ownerId }) => {
       if (from !== this.processId) void this.forgetHere(ownerId);
+    });
+    await this.relay.subscribe<{ from: string; ownerId: string }>(RENEWED_TOPIC, ({ from, ownerId }) => {
+      if (from !== this.processId) void this.local?.renew(ownerId);
     });
   }
 
@@ -121,6 +126,11 @@ export class PlacedHosting extends Hosting implements OnModuleInit, OnApplicatio
   async current(ref: ProgramRef): Promise<void> {
     this.relay.publish(CURRENT_TOPIC, { from: this.processId, ref });
     await this.local?.current(ref);
+  }
+
+  async renew(ownerId: string): Promise<void> {
+    this.relay.publish(RENEWED_TOPIC, { from: this.processId, ownerId });
+    await this.local?.renew(ownerId);
   }
 
   async forget(ownerId: string): Promise<void> {

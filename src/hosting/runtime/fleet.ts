@@ -10,6 +10,7 @@ import type { Programs } from '../programs.js';
 import { noRoom, resting, stopping } from './endings.js';
 import { LiveProgram, type RuntimeCounts } from './live-program.js';
 import { OwnerVersions } from './owner-versions.js';
+import { isOutdated } from './renewals.js';
 import type { RunDirs } from './run-dirs.js';
 import { Watchdog } from './watchdog.js';
 
@@ -70,7 +71,7 @@ export class Fleet {
   programFor(asked: ProgramRef): LiveProgram {
     const owner = this.ownerOf(asked);
     const ref = owner.meant(asked);
-    return owner.taking.find((program) => program.ref.id === ref.id) ?? this.launch(owner, ref);
+    return owner.takingOf(ref) ?? this.launch(owner, ref);
   }
 
   /**
@@ -84,6 +85,23 @@ export class Fleet {
     if (!owner) return;
     owner.follow(ref);
     if (owner.taking.length > 0) await this.programFor(ref).settled;
+  }
+
+  /**
+   * Starts the current version of an owner anew if it runs with other values than it is given now; see
+   * {@link Hosting.renew}. Resolves when it takes requests, or cannot.
+   *
+   * @throws HostedFailure as {@link programFor}
+   */
+  async renew(ownerId: string): Promise<void> {
+    const owner = this.owners.get(ownerId);
+    if (!owner) return;
+    owner.endRest();
+    const program = owner.takingOf(owner.current);
+    await program?.settled;
+    if (!program || !(await isOutdated(this.setting.programs, program.ref, program.given))) return;
+    // What was started meanwhile was started with the values of now.
+    if (owner.takingOf(owner.current) === program) await this.launch(owner, program.ref).settled;
   }
 
   /** Ends all versions of an owner and removes what its sessions stored. */

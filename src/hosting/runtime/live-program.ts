@@ -10,6 +10,7 @@ import type { HostedCall } from './hosted-call.js';
 import { ProcessFigures } from './process-figures.js';
 import { ProgramCalls } from './program-calls.js';
 import { ProgramTraces } from './program-traces.js';
+import { digestOf } from './renewals.js';
 import type { RunDirs } from './run-dirs.js';
 
 /** How long a program may take to end in order. workerd takes 65 ms. */
@@ -60,6 +61,8 @@ export class LiveProgram {
   private runDir: string | null = null;
   instance: Instance | null = null;
   figures: ProcessFigures | null = null;
+  /** Of the values it was started with; null before. */
+  given: string | null = null;
 
   /** @param after resolves when there is room for it */
   constructor(
@@ -192,9 +195,10 @@ export class LiveProgram {
     this.runDir = runDir;
     counts.starts += 1;
     const onTrace = this.traces.told.bind(this.traces);
-    const instance = await programs
-      .of(this.ref.kind)
-      .withProgram(this.ref, (program) => engine.start(program, { limits, runDir, stateDir, onTrace }));
+    const instance = await programs.of(this.ref.kind).withProgram(this.ref, (program) => {
+      this.given = digestOf(program);
+      return engine.start(program, { limits, runDir, stateDir, onTrace });
+    });
     this.instance = instance;
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));
     if (this.state !== 'starting') return instance.stop(STOP_GRACE_MS);

@@ -35,6 +35,11 @@ export class OwnerVersions {
     return [...this.programs].filter((program) => program.takesCalls);
   }
 
+  /** What takes requests of a version: the last one started, while one before has some to end. */
+  takingOf({ id }: ProgramRef): LiveProgram | undefined {
+    return this.taking.findLast((program) => program.ref.id === id);
+  }
+
   /** The version a request is for: a past one means the current one, unless it still takes requests. */
   meant(ref: ProgramRef): ProgramRef {
     if (!this.past.has(ref.id)) return this.follow(ref);
@@ -51,6 +56,11 @@ export class OwnerVersions {
     this.newest = ref;
     this.rest = new Backoff();
     return ref;
+  }
+
+  /** What made it crash may be set right: it need not rest. */
+  endRest(): void {
+    this.rest = new Backoff();
   }
 
   noteCrash(now: number): void {

@@ -12,6 +12,7 @@ import { Fleet } from './fleet.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
 import type { LiveProgram, RuntimeCounts } from './live-program.js';
 import { ProgramTraces } from './program-traces.js';
+import { Renewals } from './renewals.js';
 import { RunDirs } from './run-dirs.js';
 
 /** Provides the engines of this process: a list of {@link Engine}. */
@@ -36,6 +37,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   private readonly limits: ProgramLimits;
   private readonly runDirs = new RunDirs();
   private readonly fleet: Fleet;
+  private readonly renewals = new Renewals();
 
   constructor(
     env: Env,
@@ -93,6 +95,12 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     } catch (error) {
       this.failureOf(error);
     }
+  }
+
+  renew(ownerId: string): Promise<void> {
+    return this.renewals.run(ownerId, () =>
+      this.fleet.renew(ownerId).catch((error: unknown) => void this.failureOf(error)),
+    );
   }
 
   async endStateful(graceMs: number): Promise<void> {

@@ -4,11 +4,12 @@ import type { Invocation, InvocationPiece } from './invocation.types.js';
 export const WAITING_MAX = 50_000;
 export const WAITING_OF_ONE_MAX = WAITING_MAX / 4;
 
-/** Characters that wait at most, so that large invocations cannot take the memory either. */
+/** Characters that wait at most, and those of one server, so that large invocations cannot take the memory either. */
 const WAITING_CHARS_MAX = 64 * 1024 * 1024;
+export const WAITING_CHARS_OF_ONE_MAX = WAITING_CHARS_MAX / 4;
 
 /** What an invocation takes beside its texts. */
-const BARE_CHARS = 500;
+const BARE_CHARS = 400;
 
 /** Pieces of one invocation that wait at most. */
 const PIECES_MAX = 1_000;
@@ -25,7 +26,7 @@ export interface Gathered {
 /** Takes invocations as they come, in memory, and brings the pieces of each together. Bounded; counts what it drops. */
 export class InvocationBuffer {
   private readonly waiting = new Map<string, Gathered>();
-  private readonly waitingOf = new Map<string, number>();
+  private readonly waitingOf = new Map<string, { count: number; chars: number }>();
   private chars = 0;
   /** Records and pieces that found no room. */
   dropped = 0;
@@ -60,19 +61,21 @@ export class InvocationBuffer {
 
   private room({ id, serverId }: { id: string; serverId: string }, chars: number): Gathered | null {
     const known = this.waiting.get(id);
-    const waitingOf = this.waitingOf.get(serverId) ?? 0;
+    const of = this.waitingOf.get(serverId) ?? { count: 0, chars: 0 };
     const isFull = known
       ? known.pieces.length >= PIECES_MAX || known.serverId !== serverId
-      : this.waiting.size >= WAITING_MAX || waitingOf >= WAITING_OF_ONE_MAX;
-    if (isFull || this.chars + chars > WAITING_CHARS_MAX) {
+      : this.waiting.size >= WAITING_MAX || of.count >= WAITING_OF_ONE_MAX;
+    if (isFull || this.chars + chars > WAITING_CHARS_MAX || of.chars + chars > WAITING_CHARS_OF_ONE_MAX) {
       this.dropped += 1;
       return null;
     }
     const gathered = known ?? { id, serverId, record: null, pieces: [], chars: 0 };
     if (!known) {
       this.waiting.set(id, gathered);
-      this.waitingOf.set(serverId, waitingOf + 1);
+      this.waitingOf.set(serverId, of);
+      of.count += 1;
     }
+    of.chars += chars;
     gathered.chars += chars;
     this.chars += chars;
     return gathered;
@@ -81,15 +84,23 @@ export class InvocationBuffer {
   private remove({ id, serverId, chars }: Gathered): void {
     this.waiting.delete(id);
     this.chars -= chars;
-    const left = (this.waitingOf.get(serverId) ?? 0) - 1;
-    if (left > 0) this.waitingOf.set(serverId, left);
-    else this.waitingOf.delete(serverId);
+    const of = this.waitingOf.get(serverId);
+    if (!of) return;
+    of.count -= 1;
+    of.chars -= chars;
+    if (of.count === 0) this.waitingOf.delete(serverId);
   }
 }
 
-function charsOf({ lines, exceptions, payload }: Partial<Invocation> & Pick<InvocationPiece, 'lines' | 'exceptions'>) {
-  let chars = (payload?.arguments?.length ?? 0) + (payload?.result?.length ?? 0);
-  for (const { message } of lines) chars += message.length + 50;
-  for (const { message } of exceptions) chars += message.length + 50;
+/** All texts that others wrote, also those of which little is kept: they wait whole. */
+function charsOf(one: Partial<Invocation> & Pick<InvocationPiece, 'lines' | 'exceptions'>): number {
+  const { payload, lines, exceptions } = one;
+  let chars = lengthOf([one.method, one.url, one.rpcMethod, one.toolName, payload?.arguments, payload?.result]);
+  for (const { level, message } of lines) chars += lengthOf([level, message]) + 50;
+  for (const { name, message } of exceptions) chars += lengthOf([name, message]) + 50;
   return chars;
+}
+
+function lengthOf(texts: unknown[]): number {
+  return texts.reduce<number>((sum, text) => sum + (typeof text === 'string' ? text.length : 0), 0);
 }

@@ -14,6 +14,9 @@ const PAYLOAD_CHARS_MAX = 65_536;
 /** Characters of messages one invocation keeps; hosted code is held to less. */
 const MESSAGES_CHARS_MAX = 1024 * 1024;
 
+/** So much is read beyond what is kept, since a credential that is cut in two is not known for one. */
+const CREDENTIAL_CHARS_MAX = 1_400;
+
 /** Beyond it a time is no time. */
 const TIME_MAX = 8.64e15;
 
@@ -84,7 +87,9 @@ function bounded<Entry extends { at: Date; message: string }>(entries: Entry[], 
 }
 
 function text(value: string, charsMax: number): string {
-  return toStorableText(redact(value.slice(0, charsMax)));
+  const isWhole = value.length <= charsMax + CREDENTIAL_CHARS_MAX;
+  const read = redact(isWhole ? value : value.slice(0, charsMax + CREDENTIAL_CHARS_MAX));
+  return toStorableText(read.slice(0, isWhole ? charsMax : Math.min(charsMax, read.length - CREDENTIAL_CHARS_MAX)));
 }
 
 function timeOr(at: Date, otherwise: number): number {

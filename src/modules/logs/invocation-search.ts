@@ -4,6 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { codeOf } from '../../platform/database/postgres-errors.js';
 import { Slots } from '../../platform/limits/slots.js';
+import { timeOfUuidV7 } from '../../platform/database/uuid-v7.js';
 import { DAY_MS, dayOf, dayOfId, leastIdAt } from './invocation-days.js';
 import { KeptDays } from './kept-days.js';
 import { searchForm, type InvocationRow } from './invocation-row.js';
@@ -13,8 +14,11 @@ import { ID_SLACK_MS } from './sent-id.js';
 import { SearchIndexes } from './search-indexes.js';
 import { searchSlices } from './search-slices.js';
 
-/** `total` is counted up to here, and not exact beyond. */
-export const TOTAL_MAX = 10_000;
+/** `total` is counted up to here, and not exact beyond: ten times as much takes a common word hundreds of milliseconds. */
+export const TOTAL_MAX = 1_000;
+
+/** Invocations that are read for a word before its index is asked: enough to count one that every fourth has. */
+const WALKED_MAX = 4_000;
 
 /** What one search may take. With server and a day given it takes some milliseconds. */
 const SEARCH_MS_MAX = 10_000;
@@ -59,7 +63,8 @@ interface Condition {
 
 /**
  * Finds invocations. Every statement is held to one server and to the days that are asked for. Without a word the newest
- * are read along `(server_id, id)`. For a word each part of the range is a branch of its own, so that Postgres can choose
+ * are read along `(server_id, id)`, also for a word: a common one is found there at once, whatever the planner takes it for.
+ * Then each part of the range is a branch of its own, so that Postgres can choose
  * between that index and the one over the texts where there is one (`searchSlices`).
  */
 @Injectable()
@@ -77,7 +82,7 @@ export class InvocationSearch {
   }
 
   /**
-   * The newest that match, newest first, and how many do: exactly up to 10,000, and 10,000 beyond.
+   * The newest that match, newest first, and how many do: exactly up to 1,000, and 1,000 beyond.
    *
    * @throws SearchTooLongError after 10 s, NoSlotError while too many others search
    */
@@ -88,16 +93,20 @@ export class InvocationSearch {
   ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean }> {
     const matching = condition(serverId, query);
     const { from, to } = await this.rangeOf(query);
+    const whole = part(from, to);
     const branches =
       query.search === undefined
-        ? [part(from, to)]
+        ? [whole]
         : searchSlices(from, to, await this.indexes.ranges()).map(
             ({ day, fromId, toId }) => `day = '${day}' AND id >= '${fromId}' AND id < '${toId}'`,
           );
     return this.bounded(serverId, async (tx) => {
-      const { total, ids } = await count(tx, branches, matching, limit);
+      const walked = query.search === undefined ? null : await walk(tx, whole, matching, limit);
+      const isCommon = walked !== null && walked.total > TOTAL_MAX;
+      const { total, ids } = isCommon ? walked : await count(tx, branches, matching, limit);
       const isExact = total <= TOTAL_MAX;
-      const invocations = isExact ? await byIds(tx, serverId, ids) : await newest(tx, branches, matching, limit);
+      const page = isExact || isCommon || branches.length === 1 ? ids : await newest(tx, branches, matching, limit);
+      const invocations = await byIds(tx, serverId, page);
       return { invocations, total: Math.min(total, TOTAL_MAX), totalIsExact: isExact };
     });
   }
@@ -121,24 +130,29 @@ export class InvocationSearch {
   }
 
   /** The range in which something can be: what is older than the oldest day is gone, and nothing comes from far ahead. */
-  private async rangeOf({ from, to }: InvocationQuery): Promise<{ from: Date; to: Date }> {
+  private async rangeOf({ from, to, before }: InvocationQuery): Promise<{ from: Date; to: Date }> {
     const oldest = Date.parse(await this.days.oldest());
     const newest = Date.now() + DAY_MS;
     const within = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
     return {
       from: within((from?.getTime() ?? oldest) - ID_SLACK_MS),
-      to: within((to?.getTime() ?? newest) + ID_SLACK_MS),
+      to: within(
+        Math.min((to?.getTime() ?? newest) + ID_SLACK_MS, before ? timeOfUuidV7(before).getTime() + 1 : newest),
+      ),
     };
   }
 
-  /** Runs statements one at a time for a server, on one core, and not for long. */
+  /**
+   * Runs statements one at a time for a server, on one core, and not for long. What is read together lies together: with
+   * the usual cost of a page Postgres would walk the primary key, past everybody's invocations.
+   */
   private bounded<T>(serverId: string, work: (tx: EntityManager) => Promise<T>): Promise<T> {
     return this.slots.run(serverId, async () => {
       try {
         return await this.database.transaction(async (tx) => {
           await tx.query(
             `SELECT set_config('statement_timeout', '${SEARCH_MS_MAX}', true), set_config('jit', 'off', true),
-                    set_config('max_parallel_workers_per_gather', '0', true)`,
+                    set_config('max_parallel_workers_per_gather', '0', true), set_config('random_page_cost', '1.1', true)`,
           );
           return work(tx);
         });
@@ -182,7 +196,11 @@ function part(from: Date, to: Date): string {
   return `day >= '${dayOf(from)}' AND day <= '${dayOf(to)}' AND id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
 }
 
-/** How many match, counted to one beyond 10,000; up to there also the newest ids. */
+/**
+ * How many match, counted to one beyond 1,000, and the newest ids; of more than 1,000 in several branches only some ids.
+ * Each branch is read newest first and no further than that, so that Postgres walks `(server_id, id)` for a common word
+ * and takes the index over the texts for a rare one. Without an order it takes that index for both.
+ */
 async function count(
   tx: EntityManager,
   branches: string[],
@@ -190,48 +208,45 @@ async function count(
   limit: number,
 ): Promise<{ total: number; ids: string[] }> {
   if (branches.length === 0) return { total: 0, ids: [] };
-  const found = branches.map((branch) => `SELECT id FROM invocations WHERE ${branch} AND ${sql}`).join(' UNION ALL ');
+  const found = branches.map(
+    (branch) => `(SELECT id FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${TOTAL_MAX + 1})`,
+  );
+  return countOf(tx, `(${found.join(' UNION ALL ')}) AS found`, values, limit);
+}
+
+/** As `count`, among the newest of the server. */
+function walk(
+  tx: EntityManager,
+  whole: string,
+  { sql, values }: Condition,
+  limit: number,
+): Promise<{ total: number; ids: string[] }> {
+  const newest = `SELECT * FROM invocations WHERE server_id = $1 AND ${whole} ORDER BY id DESC LIMIT ${WALKED_MAX}`;
+  return countOf(tx, `(${newest}) AS newest WHERE ${sql}`, values, limit);
+}
+
+async function countOf(
+  tx: EntityManager,
+  found: string,
+  values: unknown[],
+  limit: number,
+): Promise<{ total: number; ids: string[] }> {
   const [row] = await tx.query<{ total: number; ids: string[] | null }[]>(
     `SELECT count(*)::int AS total, (array_agg(id ORDER BY id DESC))[1:${limit}]::text[] AS ids
-       FROM (SELECT id FROM (${found}) AS found LIMIT ${TOTAL_MAX + 1}) AS counted`,
+       FROM (SELECT id FROM ${found} LIMIT ${TOTAL_MAX + 1}) AS counted`,
     values,
   );
   return { total: row?.total ?? 0, ids: row?.ids ?? [] };
 }
 
-/**
- * The newest of more than are counted: part by part, from the newest on. A part with few is read whole, since along
- * `(server_id, id)` a word that only occurs long ago would be looked for in everything since.
- */
-async function newest(
-  tx: EntityManager,
-  branches: string[],
-  matching: Condition,
-  limit: number,
-): Promise<FoundInvocation[]> {
-  const found: FoundInvocation[] = [];
+/** The newest ids of more than are counted: branch by branch, from the newest on, which mostly ends with the first. */
+async function newest(tx: EntityManager, branches: string[], matching: Condition, limit: number): Promise<string[]> {
+  const found: string[] = [];
   for (const branch of branches) {
-    const wanted = limit - found.length;
-    if (wanted === 0) break;
-    const { total, ids } =
-      branches.length === 1 ? { total: Infinity, ids: [] } : await count(tx, [branch], matching, wanted);
-    const rows =
-      total <= TOTAL_MAX ? await byIds(tx, String(matching.values[0]), ids) : await along(tx, branch, matching, wanted);
-    found.push(...rows);
+    if (found.length === limit) break;
+    found.push(...(await count(tx, [branch], matching, limit - found.length)).ids);
   }
   return found;
-}
-
-function along(
-  tx: EntityManager,
-  branch: string,
-  { sql, values }: Condition,
-  limit: number,
-): Promise<FoundInvocation[]> {
-  return tx.query<FoundInvocation[]>(
-    `SELECT ${COLUMNS} FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${limit}`,
-    values,
-  );
 }
 
 async function byIds(tx: EntityManager, serverId: string, ids: string[]): Promise<FoundInvocation[]> {

@@ -54,11 +54,24 @@ describe('InvocationsService', () => {
     },
   );
 
-  it('takes no more characters than it may, whatever the size of one', () => {
+  it('takes no more characters than it may, of one server and of all, in whichever member they stand', () => {
     const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
-    const lines = [{ at: new Date(), level: 'log', message: 'x'.repeat(1024 * 1024) }];
-    for (let n = 0; n < 100; n += 1) service.record(invocation({ lines }));
-    expect(service.stats()).toMatchObject({ waiting: 63, dropped: 37 });
+    const long = 'x'.repeat(1024 * 1024);
+    const at = new Date();
+    const large: Partial<Invocation>[] = [
+      { lines: [{ at, level: 'log', message: long }] },
+      { lines: [{ at, level: long, message: '' }] },
+      { exceptions: [{ at, name: long, message: '' }] },
+      { url: long },
+      { toolName: long },
+      { method: long },
+      { rpcMethod: long },
+      { payload: { arguments: long, result: null } },
+    ];
+    for (let n = 0; n < 40; n += 1) service.record(invocation(large[n % large.length]));
+    expect(service.stats()).toMatchObject({ waiting: 15, dropped: 25 });
+    for (let n = 0; n < 100; n += 1) service.record(invocation({ serverId: idOf(2 + (n % 8)), url: long }));
+    expect(service.stats()).toMatchObject({ waiting: 63, dropped: 77 });
   });
 
   it('brings a record and its pieces together, in the order of time; what a piece says of the outcome holds', async () => {
@@ -91,6 +104,18 @@ describe('InvocationsService', () => {
     const [row] = jobs[0].rows;
     expect(row.lines[0].message).toBe('Authorization: Bearer [redacted] \ufffd \ufffd end');
     expect(row).toMatchObject({ toolName: 'a\ufffdb', wallMs: null, status: 0 });
+  });
+
+  it('blanks credentials that stand where a long text is cut', async () => {
+    const { service, jobs } = on({});
+    const secret = 'hunter2hunter2hunter2';
+    const message = (before: number) => `${'x '.repeat(before / 2)}postgres://u:${secret}@db ${'y'.repeat(3_000)}`;
+    const lines = [8_160, 8_174, 9_570].map((before) => ({ at: new Date(), level: 'log', message: message(before) }));
+    service.record(invocation({ lines: [...lines, { at: new Date(), level: 'log', message: 'z'.repeat(20_000) }] }));
+    await until(() => jobs.length > 0, 'the queue has it');
+    const kept = jobs[0].rows[0].lines.map((line) => line.message);
+    expect(kept.filter((text) => text.includes('hunter'))).toEqual([]);
+    expect(kept.map((text) => text.length)).toEqual([8_181, 8_181, 8_192, 8_192]);
   });
 
   it('keeps the first 1,000 lines of an invocation and says how many it left out', async () => {

@@ -13,8 +13,9 @@ const FLUSH_AFTER_MS = 250;
 /** How soon a queue that did not take a job is asked again. */
 const RETRY_AFTER_MS = 1_000;
 
-/** Rows made in one go, about 1 ms of work, before calls have their turn again. */
+/** Rows and characters made in one go, about 1 ms of work, before calls have their turn again. */
 const ROWS_AT_ONCE = 50;
+const CHARS_AT_ONCE = 32 * 1024;
 
 /** A process that stops waits so long for the queue. */
 const LAST_FLUSH_MS_MAX = 5_000;
@@ -118,8 +119,14 @@ export class InvocationsService implements OnApplicationShutdown {
 
   private async nextRows(): Promise<InvocationRow[]> {
     const rows: InvocationRow[] = [];
-    for (const [index, gathered] of this.buffer.take(JOB_ROWS_MAX, JOB_CHARS_MAX).entries()) {
-      if (index % ROWS_AT_ONCE === ROWS_AT_ONCE - 1) await breathe();
+    let [count, chars] = [0, 0];
+    for (const gathered of this.buffer.take(JOB_ROWS_MAX, JOB_CHARS_MAX)) {
+      count += 1;
+      chars += gathered.chars;
+      if (count > ROWS_AT_ONCE || chars > CHARS_AT_ONCE) {
+        await breathe();
+        [count, chars] = [0, 0];
+      }
       const row = this.tryRow(gathered);
       if (row) rows.push(row);
     }

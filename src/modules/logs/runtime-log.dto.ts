@@ -126,7 +126,7 @@ export class InvocationDto {
 /** Newest first. */
 export class RuntimeLogDto {
   invocations: InvocationDto[];
-  /** How many match, counted up to 10,000. */
+  /** How many match, counted up to 1,000. */
   @ApiProperty({ type: 'integer' })
   total: number;
   /** False when more match than are counted. */

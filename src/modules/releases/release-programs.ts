@@ -7,7 +7,7 @@ import type { Program, ProgramRef, Trace } from '../../hosting/hosting.types.js'
 import { Programs, type ProgramOwner } from '../../hosting/programs.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
-import { SERVER_DELETED_TOPIC, type ServerChange } from '../servers/server.types.js';
+import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC, type ServerChange } from '../servers/server.types.js';
 import { ServerEgressService } from '../servers/server-egress.service.js';
 import { SecretValuesService } from '../servers/secret-values.service.js';
 import { toInvocation, toPiece } from './hosted-invocations.js';
@@ -38,6 +38,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   async onModuleInit(): Promise<void> {
     this.programs.register('release', this);
     await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, (current) => void this.replaced(current));
+    await this.relay.subscribe<ServerChange>(SERVER_CHANGED_TOPIC, ({ id }) => void this.hosting.renew(id));
     await this.relay.subscribe<ServerChange>(SERVER_DELETED_TOPIC, ({ id }) => void this.hosting.forget(id));
   }
 

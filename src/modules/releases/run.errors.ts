@@ -59,6 +59,18 @@ export class RunPathNotFoundError extends DomainError {
   }
 }
 
+/** What is asked for is between this service and the code that runs here. */
+export class RunPathReservedError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor(server: string, endpoint: string) {
+    super(
+      `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${server} answers at other paths.`,
+    );
+  }
+}
+
 /** The upstream wants authorization, and there is no connection whose headers could be put right. */
 export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   /** @param given what the caller may configure, in words; empty when there is nothing */
@@ -77,15 +89,5 @@ export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
     this.message =
       `The server ${server} authorizes its users itself, and nobody has authorized this connection yet. ` +
       'PUT the connection with an authorization header if you have a token.';
-  }
-}
-
-/** The path is this service's own way to the hosted code. */
-export class ReservedPathError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
-  constructor(path: string) {
-    super(`${path} is not open to callers: connect to the server, and its users are authorized at the connection.`);
   }
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { AUTH_ADAPTER_PATH } from '../../hosting/hosting.types.js';
 import type { Channel } from '../../mcp/channel.js';
 import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
 import { HttpFront } from '../../mcp/front/http-front.js';
@@ -12,10 +11,11 @@ import { InvocationsService } from '../logs/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
 import { RawRuns } from './raw-runs.js';
+import { isReserved } from './reserved-paths.js';
 import { valuesOf, type RunValues } from './run-input.js';
 import type { RunLink } from './run-link.js';
 import { RunLinks } from './run-links.js';
-import { NotRunnableError, ReservedPathError, RunPathNotFoundError } from './run.errors.js';
+import { NotRunnableError, RunPathNotFoundError, RunPathReservedError } from './run.errors.js';
 import type { Runnable } from './runnable.js';
 import { Runnables } from './runnables.js';
 
@@ -63,7 +63,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * values that lack, become JSON-RPC answers to MCP.
    *
    * @param find which server; asked again when the body is there, so that a slow upload meets the release of its end
-   * @throws RunPathNotFoundError, NotRunnableError, what `find` and the front throw, and for other paths UpstreamFailure
+   * @throws RunPathNotFoundError, RunPathReservedError, NotRunnableError, what `find` and the front throw, and for other paths UpstreamFailure
    */
   async forward(
     find: () => Promise<Runnable>,
@@ -82,7 +82,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       return { channel, account: accountId, principal: keyId, target: runnable.serverId };
     };
     try {
-      if (record && isRaw) return await this.below(runnable, { accountId, path }, request, response, record);
+      if (record && isRaw) return await this.below(runnable, accountId, request, response, record);
       await this.front.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
@@ -126,10 +126,14 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     return this.held.close();
   }
 
-  /** What is below the address belongs to the code that runs here. @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError */
+  /**
+   * What is below the address belongs to the code that runs here.
+   *
+   * @throws RunPathNotFoundError, RunPathReservedError, McpMethodNotAllowedError, NotRunnableError
+   */
   private async below(
     { serverId, name, slug, release }: Runnable,
-    { accountId, path }: Omit<RunCaller, 'keyId'>,
+    accountId: string,
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,
@@ -140,8 +144,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       response.setHeader('allow', 'POST');
       throw new McpMethodNotAllowedError();
     }
-    if (release.authAddress && path.join('/') === AUTH_ADAPTER_PATH.slice(1))
-      throw new ReservedPathError(AUTH_ADAPTER_PATH);
+    if (isReserved(request.url ?? '')) throw new RunPathReservedError(name, this.addresses.run(slug));
     this.registry.countUse(serverId);
     await this.raw.forward(release.program, { slug, accountId }, request, response, record);
   }

@@ -32,6 +32,15 @@ describe('the schema of a tool', () => {
     }
   });
 
+  it('may hold values with any members, and many of them, but none twice where its dialect forbids that', () => {
+    const $schema = 'http://json-schema.org/draft-07/schema#';
+    expect(texts({ $schema, enum: [{ valueOf: 1 }, { valueOf: 1 }] })).toEqual([
+      'is no valid JSON Schema (draft-07): "enum" must NOT have duplicate items',
+    ]);
+    expect(texts({ $schema, enum: [{ valueOf: 1, toString: null }, { valueOf: 2 }, 1, '1', null] })).toEqual([]);
+    expect(texts({ $schema, enum: Array.from({ length: 20_000 }, (_, at) => [at]) })).toEqual([]);
+  });
+
   it('may refer to itself, in circles too', () => {
     for (const schema of [
       { $ref: '#' },

@@ -1,8 +1,9 @@
-import type { AnySchemaObject, ValidateFunction } from 'ajv';
+import type { AnySchemaObject, FuncKeywordDefinition, ValidateFunction } from 'ajv';
 import { Ajv } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { quoted, visible } from '../../platform/text/quoted.js';
+import { canonicalJson } from '../../mcp/simulated/canonical-json.js';
 import { isObject } from '../../platform/text/json-object.js';
 
 /** The whole schema as JSON. Every client puts it into its model's context, so larger ones are a mistake or an attack. */
@@ -40,6 +41,16 @@ const DATA = new Set(['default', 'const', 'enum', 'examples', 'example']);
 const MAPS = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas', 'dependencies']);
 
 const REFERENCES = ['$ref', '$dynamicRef', '$recursiveRef'];
+
+/** Ajv's own compares each value with each, by what they say they are, and so fails on a member `valueOf`. */
+const uniqueItems: FuncKeywordDefinition = {
+  keyword: 'uniqueItems',
+  type: 'array',
+  schemaType: 'boolean',
+  validate: (isWanted: boolean, values: unknown[]) =>
+    !isWanted || new Set(values.map(canonicalJson)).size === values.length,
+  error: { message: 'must NOT have duplicate items' },
+};
 
 /** The rules of each dialect, as functions. */
 const metaSchemaOf = new Map<Dialect, ValidateFunction>();
@@ -91,6 +102,7 @@ function metaSchema(dialect: Dialect): ValidateFunction {
   const options = { strict: false, validateFormats: false, logger: false } as const;
   const ajv =
     dialect === '2020-12' ? new Ajv2020(options) : dialect === '2019-09' ? new Ajv2019(options) : new Ajv(options);
+  ajv.removeKeyword('uniqueItems').addKeyword(uniqueItems);
   const made = ajv.getSchema(metaSchemaIds[dialect]) as ValidateFunction;
   metaSchemaOf.set(dialect, made);
   return made;

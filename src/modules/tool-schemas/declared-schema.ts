@@ -5,6 +5,9 @@ type Item = Record<string, unknown>;
 /** References followed from one place: a schema may refer to itself. */
 const REFERENCES_MAX = 16;
 
+/** Schemas looked at for one place: a few that refer to each other can stand for millions. */
+const SCHEMAS_MAX = 1_000;
+
 /** Keywords whose meaning for one value cannot be told without the value. */
 const CONDITIONAL = ['allOf', 'if', 'not', 'dependentSchemas', '$dynamicRef'];
 
@@ -24,10 +27,13 @@ export interface DeclaredPlace {
 
 /** Reads one declared schema; null where it says nothing, or says it in a way that is not understood. */
 export class DeclaredSchema {
+  private left = 0;
+
   constructor(private readonly root: unknown) {}
 
   /** @param schema the whole schema, or a part of it */
   read(schema: unknown = this.root): DeclaredPlace | null {
+    this.left = SCHEMAS_MAX;
     const all = this.alternatives(schema, 0);
     if (!all || all.length === 0) return null;
     const objects = all.filter((one) => typesOf(one)?.has('object') ?? true);
@@ -44,17 +50,21 @@ export class DeclaredSchema {
 
   /** The schemas of which a value satisfies one; null when it cannot be told. */
   private alternatives(schema: unknown, references: number): Item[] | null {
+    this.left -= 1;
+    if (this.left < 0 || references > REFERENCES_MAX) return null;
     if (!isObject(schema) || CONDITIONAL.some((keyword) => schema[keyword] !== undefined)) return null;
     const { $ref: reference, anyOf, oneOf, ...rest } = schema;
-    if (typeof reference === 'string') {
-      if (references >= REFERENCES_MAX) return null;
-      return this.alternatives(this.target(reference), references + 1);
-    }
+    if (typeof reference === 'string') return this.alternatives(this.target(reference), references + 1);
     const choice = anyOf ?? oneOf;
     if (choice === undefined) return [schema];
     if (!Array.isArray(choice) || rest.properties !== undefined || rest.type !== undefined) return null;
-    const all = choice.map((one) => this.alternatives(one, references + 1));
-    return references < REFERENCES_MAX && all.every((one) => one !== null) ? all.flat() : null;
+    const all: Item[] = [];
+    for (const one of choice) {
+      const some = this.alternatives(one, references + 1);
+      if (!some) return null;
+      all.push(...some);
+    }
+    return all;
   }
 
   /** What `#/$defs/name` refers to. */

@@ -1,4 +1,4 @@
-import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
 import { toStorableText } from '../../platform/database/storable.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { sampleOf } from './answer-sample.js';
@@ -34,6 +34,7 @@ interface Waiting {
 /** Looks at what tools answer, to learn what their answers look like. */
 @Injectable()
 export class ToolOutputsService implements BeforeApplicationShutdown {
+  private readonly logger = new Logger('tool schemas');
   private readonly gate = new SampleGate();
   private waiting: Waiting[] = [];
   private waitingChars = 0;
@@ -82,12 +83,17 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
     this.timer = this.waiting.length > 0 ? setTimeout(() => this.lookForAWhile(), PAUSE_MS).unref() : null;
   }
 
+  /** Never throws: nobody would catch it, and the process would end for one answer. */
   private look(): void {
     const next = this.waiting.shift();
     if (!next) return;
     this.waitingChars -= next.result.length;
-    const sample = sampleOf(next.result);
-    if (sample) this.shapes.add(next.serverId, toStorableText(next.toolName), sample);
+    try {
+      const sample = sampleOf(next.result);
+      if (sample) this.shapes.add(next.serverId, toStorableText(next.toolName), sample);
+    } catch (error) {
+      this.logger.warn({ msg: 'an answer could not be looked at', err: error });
+    }
   }
 
   private async infer(key: string): Promise<{ schema: Record<string, unknown> | null }> {

@@ -171,4 +171,16 @@ describe('what changed between two releases', () => {
     expect(lines(many(0), many(49)).every(({ level }) => level === 'info')).toBe(true);
     expect(lines(many(2), many(2))).toEqual([]);
   });
+
+  it('are told of schemas that repeat themselves endlessly, about a thousand at most', () => {
+    const schema = (prefix: string) => ({
+      type: 'object',
+      properties: Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`p${at}`, { $ref: '#' }])),
+      enum: Array.from({ length: 5_000 }, (_, at) => `${prefix}${at}`),
+    });
+    const found = input(schema('a'), schema('b'));
+    expect(found.slice(0, 1)).toEqual(['breaking value_removed t inputSchema']);
+    expect(found.length).toBeGreaterThanOrEqual(10_000);
+    expect(found.length).toBeLessThan(11_000);
+  });
 });

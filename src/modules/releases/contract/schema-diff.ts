@@ -47,6 +47,15 @@ export const schemaChangeKinds = Object.keys(levels) as SchemaChangeKind[];
 const PLACES_MAX = 2_000;
 const DEPTH_MAX = 16;
 
+/** Members, names and values that cost as much as one more place. */
+const ENTRIES_OF_PLACE = 100;
+
+/** Differences told of one schema; of the place where it is reached, all are. */
+const CHANGES_MAX = 1_000;
+
+/** A longer reference is taken as one that leads nowhere. */
+const REFERENCE_CHARS_MAX = 2_000;
+
 /** Keywords with a bound: whether more of it is less allowed. */
 const BOUNDS = new Map([
   ['minimum', true],
@@ -83,6 +92,9 @@ export function schemaChanges(before: unknown, after: unknown, direction: Direct
 
 class SchemaDiff {
   private places = 0;
+  private found = 0;
+  /** The same parts are met again and again where schemas refer to themselves. */
+  private readonly known = new WeakMap<object, string>();
 
   constructor(
     private readonly before: unknown,
@@ -91,10 +103,10 @@ class SchemaDiff {
   ) {}
 
   at(one: unknown, other: unknown, path: string, depth: number): SchemaChange[] {
-    this.places += 1;
-    if (this.places > PLACES_MAX || depth > DEPTH_MAX) return [];
+    if (this.places >= PLACES_MAX || this.found >= CHANGES_MAX || depth > DEPTH_MAX) return [];
     const before = resolved(one, this.before);
     const after = resolved(other, this.after);
+    this.places += 1 + Math.floor((entriesOf(before) + entriesOf(after)) / ENTRIES_OF_PLACE);
     return [
       ...this.texts(before, after, path),
       ...this.types(before, after, path),
@@ -108,11 +120,23 @@ class SchemaDiff {
   }
 
   private change(kind: SchemaChangeKind, path: string, message: string): SchemaChange {
+    this.found += 1;
     return { kind, level: levels[kind][this.direction], path, message };
   }
 
+  private textOf(value: unknown): string {
+    if (typeof value !== 'object' || value === null) return canonicalJson(value);
+    const known = this.known.get(value) ?? canonicalJson(value);
+    this.known.set(value, known);
+    return known;
+  }
+
+  private isSame(one: unknown, other: unknown): boolean {
+    return one === other || this.textOf(one) === this.textOf(other);
+  }
+
   private texts(before: Schema, after: Schema, path: string): SchemaChange[] {
-    const isDifferent = (keyword: string) => canonicalJson(before[keyword]) !== canonicalJson(after[keyword]);
+    const isDifferent = (keyword: string) => !this.isSame(before[keyword], after[keyword]);
     return [
       ...(isDifferent('description') || isDifferent('title')
         ? [this.change('description_changed', path, 'Its description changed, which models read.')]
@@ -154,9 +178,9 @@ class SchemaDiff {
   private bounds(before: Schema, after: Schema, path: string): SchemaChange[] {
     return [...BOUNDS.keys(), ...RESTRICTIONS].flatMap((keyword) => {
       const [old, now] = [before[keyword], after[keyword]];
-      if (canonicalJson(old) === canonicalJson(now)) return [];
+      if (this.isSame(old, now)) return [];
       const kind = kindOfBound(keyword, old, now);
-      const said = (value: unknown) => (value === undefined ? 'none' : quoted(canonicalJson(value), 80));
+      const said = (value: unknown) => (value === undefined ? 'none' : quoted(this.textOf(value), 80));
       return [this.change(kind, path, `Its ${keyword} was ${said(old)}, and is ${said(now)}.`)];
     });
   }
@@ -195,7 +219,7 @@ class SchemaDiff {
   /** What is said of members without a schema of their own. */
   private openness(before: Schema, after: Schema, path: string): SchemaChange[] {
     const [old, now] = [before.additionalProperties, after.additionalProperties];
-    if (canonicalJson(old) === canonicalJson(now)) return [];
+    if (this.isSame(old, now)) return [];
     if (now === false) return [this.change('closed', path, 'Other members are refused now.')];
     if (old === false) return [this.change('opened', path, 'Other members are allowed now.')];
     return [this.change('schema_changed', path, 'What other members may be changed.')];
@@ -209,7 +233,7 @@ class SchemaDiff {
   private others(before: Schema, after: Schema, path: string): SchemaChange[] {
     const keywords = new Set([...Object.keys(before), ...Object.keys(after)]);
     const changed = [...keywords].filter(
-      (keyword) => !UNDERSTOOD.has(keyword) && canonicalJson(before[keyword]) !== canonicalJson(after[keyword]),
+      (keyword) => !UNDERSTOOD.has(keyword) && !this.isSame(before[keyword], after[keyword]),
     );
     return changed.map((keyword) =>
       this.change('schema_changed', path, `Its ${quoted(keyword)} changed: compare the two.`),
@@ -236,7 +260,7 @@ function resolved(schema: unknown, root: unknown): Schema {
 }
 
 function pointedAt(reference: string, root: unknown): unknown {
-  if (!reference.startsWith('#')) return undefined;
+  if (!reference.startsWith('#') || reference.length > REFERENCE_CHARS_MAX) return undefined;
   return reference
     .split('/')
     .slice(1)
@@ -269,6 +293,15 @@ function valuesOf(schema: Schema): Set<string> | null {
 function membersOf({ properties, required }: Schema): Map<string, unknown> {
   const named = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
   return new Map([...named, ...(isObject(properties) ? Object.entries(properties) : [])]);
+}
+
+/** How much there is to compare at one place. */
+function entriesOf(schema: Schema): number {
+  const { enum: values, properties, required } = schema;
+  return [schema, values, properties, required].reduce<number>(
+    (sum, one) => sum + (typeof one === 'object' && one !== null ? Object.keys(one).length : 0),
+    0,
+  );
 }
 
 function namesIn(required: unknown): Set<string> {
