@@ -110,6 +110,9 @@ export interface Trace {
  */
 export const INVOCATION_HEADER = 'x-slipway-invocation';
 
+/** Where a module that exports `createAuthAdapter` is asked for authorizations of its users; only by this service. */
+export const AUTH_ADAPTER_PATH = '/__smithery/auth';
+
 /** Carries the MCP method of the message, for the record of a request without an id. */
 export const RPC_METHOD_HEADER = 'x-slipway-rpc-method';
 

@@ -100,4 +100,14 @@ export const credentials = {
     source: 'House',
     behavior: 'No address in OAuth metadata is dialled that a connection could not be dialled at.',
   },
+  'oauth:adapter': {
+    source: 'Field',
+    behavior:
+      'A connection to a hosted server with an auth adapter wants authorization, its page leads where the adapter says, and calls carry the token the adapter gave.',
+  },
+  'oauth:adapter-refresh': {
+    source: 'Field',
+    behavior:
+      'A token of an auth adapter is renewed by it when due, once for all and with the newest refresh token; what it refuses for good wants authorization again.',
+  },
 } as const satisfies Record<string, Requirement>;

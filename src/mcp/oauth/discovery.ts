@@ -31,6 +31,11 @@ export interface AuthorizationServer {
   readsClientDocuments: boolean;
   /** Its answers carry `iss` (RFC 9207), so one without is not from it. */
   sendsIss: boolean;
+  /**
+   * The registry server whose code stands in the place of one, such as `acme/weather`; absent for a real one. Then the
+   * members above are nobody's addresses.
+   */
+  adapter?: string;
 }
 
 /** Where and what for an authorization is asked. */

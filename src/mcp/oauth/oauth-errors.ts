@@ -37,3 +37,6 @@ export class TokenRefusedError extends Error {
 
 /** The token endpoint could not be asked, or is in trouble: nothing follows for the tokens we hold. */
 export class TokenEndpointAwayError extends Error {}
+
+/** A server's own code, in the place of a token endpoint, ran and failed. It has no word for what is refused for good. */
+export class AdapterFailedError extends TokenEndpointAwayError {}

@@ -153,19 +153,36 @@ async function asked(server: AuthorizationServer, request: () => Promise<OAuthTo
     );
   }
   const { access_token: accessToken, refresh_token: refreshToken, token_type: type, expires_in: expiresIn } = answer;
-  const isUsable = /^[\x21-\x7e]+$/.test(accessToken) && accessToken.length <= TOKEN_CHARS_MAX;
-  if (!isUsable || type.toLowerCase() !== 'bearer' || (refreshToken?.length ?? 0) > TOKEN_CHARS_MAX) {
+  const tokens = tokenSetOf({ accessToken, refreshToken, expiresIn });
+  if (!tokens || type.toLowerCase() !== 'bearer') {
     throw new TokenEndpointAwayError(`${host} gave a token that is no bearer token of up to 32 KB.`);
   }
+  return { ...tokens, scopes: /^[\x20-\x7e]{1,4000}$/.test(answer.scope ?? '') ? (answer.scope ?? null) : null };
+}
+
+/**
+ * Tokens as they came from outside, of unknown scopes; null when the access token is none that fits a header, or one of
+ * them is longer than 32 KB. A lifetime that is no positive number of seconds counts as not said.
+ */
+export function tokenSetOf(given: {
+  accessToken?: unknown;
+  refreshToken?: unknown;
+  expiresIn?: unknown;
+}): TokenSet | null {
+  const { accessToken, refreshToken, expiresIn } = given;
+  if (typeof accessToken !== 'string' || accessToken.length > TOKEN_CHARS_MAX) return null;
+  if (!/^[\x21-\x7e]+$/.test(accessToken)) return null;
+  const isLasting = typeof refreshToken === 'string' && refreshToken !== '';
+  if (isLasting && refreshToken.length > TOKEN_CHARS_MAX) return null;
   return {
     accessToken,
-    refreshToken: refreshToken ?? null,
+    refreshToken: isLasting ? refreshToken : null,
     expiresInSeconds: lifetimeOf(expiresIn),
-    scopes: /^[\x20-\x7e]{1,4000}$/.test(answer.scope ?? '') ? (answer.scope ?? null) : null,
+    scopes: null,
   };
 }
 
-function lifetimeOf(expiresIn: number | undefined): number | null {
-  if (expiresIn === undefined || !Number.isFinite(expiresIn) || expiresIn <= 0) return null;
+function lifetimeOf(expiresIn: unknown): number | null {
+  if (typeof expiresIn !== 'number' || !Number.isFinite(expiresIn) || expiresIn <= 0) return null;
   return Math.min(Math.floor(expiresIn), LIFETIME_SECONDS_MAX);
 }

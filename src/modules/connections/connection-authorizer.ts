@@ -85,6 +85,6 @@ function ownerOf({ id }: Authorizing['row']): CredentialOwner {
 }
 
 /** Null where there is nobody to ask. */
-function requestFor({ row, place: { upstreamUrl, label } }: Authorizing): BeginAuthorization | null {
-  return upstreamUrl === null ? null : { upstreamUrl, challenge: row.statusChallenges, label };
+function requestFor({ row, place: { upstreamUrl, label, adapter } }: Authorizing): BeginAuthorization | null {
+  return upstreamUrl === null ? null : { upstreamUrl, challenge: row.statusChallenges, label, adapter };
 }

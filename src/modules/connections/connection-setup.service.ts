@@ -135,8 +135,11 @@ export class ConnectionSetupService {
     if (row.targetKind === 'url' && row.mcpUrl !== null) return placeAt(label, row.mcpUrl, []);
     if (row.targetKind !== 'server' || row.serverId === null) return null;
     try {
-      const { upstream, fields } = await this.runs.formOf(row.serverId, { serverName: row.serverName ?? '', ...given });
-      return placeAt(label, upstream, fields);
+      const { upstream, fields, adapter } = await this.runs.formOf(row.serverId, {
+        serverName: row.serverName ?? '',
+        ...given,
+      });
+      return placeAt(label, upstream, fields, adapter);
     } catch (error) {
       if (error instanceof NotRunnableError || error instanceof ServerGoneError) return null;
       throw error;

@@ -8,6 +8,7 @@ import { CredentialsModule } from '../credentials/credentials.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
 import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
 import { ServersModule } from '../servers/servers.module.js';
+import { ConnectionAdapters } from './connection-adapters.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionBearer } from './connection-bearer.js';
 import { ConnectionCheck } from './connection-check.js';
@@ -113,6 +114,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
     StatusRecorder,
     StatusWriter,
     ConnectionBearer,
+    ConnectionAdapters,
     ConnectionAuthorizer,
     ConnectionSetupService,
     ConnectionRefresher,

@@ -28,8 +28,10 @@ export interface SetupForm extends SetupSubject {
 
 /** Where a connection leads, and what of its values a person may fill in. */
 export interface Place extends SetupSubject {
-  /** Null for code that runs here. */
+  /** Null for code that runs here and authorizes nobody. */
   upstreamUrl: string | null;
+  /** The server whose code, running here, authorizes its users itself; then the URL is nobody's address. */
+  adapter?: string;
   fields: RunFormField[];
 }
 
@@ -52,9 +54,10 @@ export function fieldName(place: RunFormField['place'], name: string): string {
   return `${place}.${name}`;
 }
 
-export function placeAt(label: string, upstreamUrl: string | null, fields: RunFormField[]): Place {
-  const upstreamHost = upstreamUrl === null ? 'code hosted here' : new URL(upstreamUrl).host;
-  return { label, upstreamUrl, upstreamHost, fields };
+export function placeAt(label: string, upstreamUrl: string | null, fields: RunFormField[], adapter?: string): Place {
+  const isHere = upstreamUrl === null || adapter !== undefined;
+  const upstreamHost = isHere ? 'code hosted here' : new URL(upstreamUrl).host;
+  return { label, upstreamUrl, upstreamHost, fields, ...(adapter !== undefined && { adapter }) };
 }
 
 /** The form for values that lack or are wrong. */

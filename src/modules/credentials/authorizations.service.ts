@@ -9,6 +9,7 @@ import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
+import { AuthAdaptersService } from './auth-adapters.service.js';
 import type { AuthorizationSetup, BeginAuthorization, CredentialOwner, GivenClient } from './credentials.types.js';
 import { GivenClients } from './given-clients.js';
 import { OAuthClients } from './oauth-clients.js';
@@ -55,6 +56,7 @@ export class AuthorizationsService {
     private readonly dataSource: DataSource,
     private readonly clients: OAuthClients,
     private readonly given: GivenClients,
+    private readonly adapters: AuthAdaptersService,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
@@ -79,7 +81,8 @@ export class AuthorizationsService {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const { target, scopes } = await this.discover(fetch, owner, request);
     if (client) await this.give(owner, target, client);
-    const { id: clientRowId } = await this.clients.obtain(fetch, target.server, owner);
+    const isAdapter = target.server.adapter !== undefined;
+    const row = isAdapter ? null : await this.clients.obtain(fetch, target.server, owner);
     const token = newSecret();
     const pending = {
       id: randomUUID(),
@@ -88,7 +91,7 @@ export class AuthorizationsService {
       label: request.label.slice(0, LABEL_CHARS_MAX),
       upstreamUrl: upstreamAddress(request.upstreamUrl),
       server: target.server,
-      clientRowId,
+      clientRowId: row?.id ?? null,
       resource: target.resource,
       scopes,
       tokenHash: hashSecret(token),
@@ -102,7 +105,11 @@ export class AuthorizationsService {
   async preview(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationPreview> {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const { target, scopes } = await this.discover(fetch, owner, request);
-    return { server: target.server, scopes };
+    const isAdapter = target.server.adapter !== undefined;
+    const server = isAdapter
+      ? await this.adapters.located(owner, target.server, this.clients.redirectUri)
+      : target.server;
+    return { server, scopes };
   }
 
   /** Takes back every link of an owner. */
@@ -149,6 +156,8 @@ export class AuthorizationsService {
     owner: CredentialOwner,
     request: BeginAuthorization,
   ): Promise<{ target: AuthorizationTarget; scopes: string | null }> {
+    const { adapter } = request;
+    if (adapter !== undefined) return { target: this.adapters.targetOf({ ...request, adapter }), scopes: null };
     const target = await discoverTarget(fetch, {
       upstreamUrl: upstreamAddress(request.upstreamUrl),
       challenge: request.challenge ?? [],

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuthAdaptersService } from './auth-adapters.service.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { CredentialsService } from './credentials.service.js';
 import { GivenClients } from './given-clients.js';
@@ -12,7 +13,14 @@ import { UpstreamCredential } from './upstream-credential.entity.js';
 /** Tokens and setup links for the modules that call upstreams, in the API and in jobs. Serves nothing. */
 @Module({
   imports: [TypeOrmModule.forFeature([OAuthClientRow, UpstreamCredential, PendingAuthorization])],
-  providers: [GivenClients, OAuthClients, TokenRefresher, AuthorizationsService, CredentialsService],
-  exports: [CredentialsService, AuthorizationsService, GivenClients, OAuthClients],
+  providers: [
+    AuthAdaptersService,
+    GivenClients,
+    OAuthClients,
+    TokenRefresher,
+    AuthorizationsService,
+    CredentialsService,
+  ],
+  exports: [AuthAdaptersService, CredentialsService, AuthorizationsService, GivenClients, OAuthClients],
 })
 export class CredentialsCoreModule {}

@@ -11,7 +11,7 @@ import { AuthorizationRequiredError, CredentialUnavailableError } from './creden
 import type { AuthorizationSetup, BeginAuthorization, CredentialOwner } from './credentials.types.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
-import type { RefreshOutcome } from './refresh-outcome.js';
+import { issuerOf, type RefreshOutcome } from './refresh-outcome.js';
 import { openTokens } from './stored-tokens.js';
 import { TokenRefresher } from './token-refresher.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
@@ -181,7 +181,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       expiresAt: row.expiresAt?.getTime() ?? Infinity,
       dueAt: row.dueAt?.getTime() ?? Infinity,
       retryAt: row.retryAt?.getTime() ?? 0,
-      issuer: new URL(row.server.issuer).host,
+      issuer: issuerOf(row),
       tokenHost: new URL(row.server.tokenEndpoint).host,
     };
   }

@@ -5,7 +5,7 @@ import { AuthorizationsService, type AuthorizationPreview } from './authorizatio
 import type { BeginAuthorization, CredentialOwner, GivenClient } from './credentials.types.js';
 import { GivenClients } from './given-clients.js';
 import { OAuthClients } from './oauth-clients.js';
-import { setupPage } from './setup-page.js';
+import { placesOf, setupPage } from './setup-page.js';
 import { SetupService } from './setup.service.js';
 
 /** What was found out for a page is believed this long: people reload, and programs look at links before people do. */
@@ -54,9 +54,7 @@ export class DirectSetupService {
     return setupPage({
       action,
       label: request.label,
-      upstreamHost: new URL(request.upstreamUrl).host,
-      issuerHost: new URL(server.issuer).host,
-      signInHost: new URL(server.authorizationEndpoint).host,
+      ...placesOf(request.upstreamUrl, server),
       scopes: scopes?.split(' ') ?? [],
     });
   }

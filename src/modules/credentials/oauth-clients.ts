@@ -77,9 +77,9 @@ export class OAuthClients {
     return this.store(server.issuer, 'registered', await registerAt(fetch, server, this.redirectUri));
   }
 
-  /** False when it is certain, without asking, that {@link obtain} needs a client that somebody gives. */
+  /** False when it is certain, without asking, that somebody must give a client. */
   async isObtainable(server: AuthorizationServer): Promise<boolean> {
-    if (server.registrationEndpoint !== null) return true;
+    if (server.adapter !== undefined || server.registrationEndpoint !== null) return true;
     if (server.readsClientDocuments && this.documentUrl !== null) return true;
     return (await this.find(server.issuer)) !== null;
   }

@@ -34,13 +34,14 @@ export class PendingAuthorization {
   @Column('jsonb')
   server: AuthorizationServer;
 
-  @Column('uuid', { name: 'client_row_id' })
-  clientRowId: string;
+  /** Null where the code of a server stands in the place of an authorization server. */
+  @Column('uuid', { name: 'client_row_id', nullable: true })
+  clientRowId: string | null;
 
   /** CASCADE: an answer for a client that is gone cannot be redeemed. */
-  @ManyToOne(() => OAuthClientRow, { nullable: false, onDelete: 'CASCADE' })
+  @ManyToOne(() => OAuthClientRow, { nullable: true, onDelete: 'CASCADE' })
   @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'pending_authorizations_client_fk' })
-  client: Relation<OAuthClientRow>;
+  client: Relation<OAuthClientRow> | null;
 
   @Column('text')
   resource: string;

@@ -59,7 +59,7 @@ export function isPast(time: Date | null): boolean {
   return time !== null && time.getTime() <= Date.now();
 }
 
-/** The host people know the authorization server by. */
-export function issuerOf({ server }: UpstreamCredential): string {
-  return new URL(server.issuer).host;
+/** The host people know the authorization server by, or the registry server that stands in its place. */
+export function issuerOf({ server }: Pick<UpstreamCredential, 'server'>): string {
+  return server.adapter ?? new URL(server.issuer).host;
 }

@@ -1,14 +1,26 @@
+import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { escaped, page, type Page } from '../../platform/pages/page.js';
 
 /** What {@link setupPage} names. */
 export interface SetupPageView {
   label: string;
+  /** Its host; for code that runs here its server's name. */
   upstreamHost: string;
   issuerHost: string;
   signInHost: string;
   scopes: string[];
   /** Where the button posts to; default the page's own address. */
   action?: string;
+}
+
+/** Who takes part in an authorization, in words for {@link setupPage}. */
+export function placesOf(
+  upstreamUrl: string,
+  { issuer, authorizationEndpoint, adapter }: AuthorizationServer,
+): Pick<SetupPageView, 'upstreamHost' | 'issuerHost' | 'signInHost'> {
+  const signInHost = new URL(authorizationEndpoint).host;
+  if (adapter !== undefined) return { upstreamHost: adapter, issuerHost: signInHost, signInHost };
+  return { upstreamHost: new URL(upstreamUrl).host, issuerHost: new URL(issuer).host, signInHost };
 }
 
 /** The page of a setup link. */

@@ -7,13 +7,17 @@ import { TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth
 import { exchangeCode, isClientRefusal, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { Vault } from '../../platform/vault/vault.js';
+import { AuthAdaptersService } from './auth-adapters.service.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { SetupPageError } from './credentials.errors.js';
+import type { CredentialOwner } from './credentials.types.js';
 import type { CallbackQueryDto } from './callback.dto.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
+import { refusedThere } from './refused-there.js';
+import { placesOf } from './setup-page.js';
 import { storedTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
@@ -47,6 +51,7 @@ export class SetupService {
     private readonly dataSource: DataSource,
     private readonly clients: OAuthClients,
     private readonly authorizations: AuthorizationsService,
+    private readonly adapters: AuthAdaptersService,
     private readonly vault: Vault,
     private readonly egress: Egress,
   ) {}
@@ -57,9 +62,7 @@ export class SetupService {
     return {
       pendingId: pending.id,
       label: pending.label,
-      upstreamHost: new URL(pending.upstreamUrl).host,
-      issuerHost: new URL(pending.server.issuer).host,
-      signInHost: new URL(pending.server.authorizationEndpoint).host,
+      ...placesOf(pending.upstreamUrl, pending.server),
       scopes: pending.scopes?.split(' ') ?? [],
     };
   }
@@ -68,22 +71,14 @@ export class SetupService {
    * The button was pressed: binds the authorization to this browser and returns where to send it. The same browser may press
    * it again, which starts anew; another one may not.
    *
-   * @throws SetupPageError
+   * @throws SetupPageError, OAuthSetupError
    */
   async start(token: string, cookieOf: CookieOf): Promise<string> {
     const pending = await this.open(token);
     const cookie = cookieOf(pending.id);
     if (!isSecret(cookie)) throw SetupPageError.otherBrowser();
-    const client = await this.dataSource.manager.findOneByOrFail(OAuthClientRow, { id: pending.clientRowId });
     const state = newSecret();
-    const { url, codeVerifier } = await authorizationUrl({
-      server: pending.server,
-      client: this.clients.toClient(client),
-      redirectUri: client.redirectUri,
-      resource: pending.resource,
-      scopes: pending.scopes,
-      state,
-    });
+    const { url, codeVerifier } = await this.signIn(pending, state);
     const browserHash = hashSecret(cookie);
     const claimed = await this.dataSource
       .createQueryBuilder()
@@ -110,14 +105,15 @@ export class SetupService {
   async complete(query: CallbackQueryDto, cookieOf: CookieOf): Promise<SetupResult> {
     const pending = await this.claim(query.state, cookieOf);
     const { server } = pending;
-    if (!isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
+    // What an adapter stands in front of may name itself as it likes: state and PKCE bind the answer.
+    if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
     if (query.error !== undefined || query.code === undefined) throw refusedThere(pending, query);
-    const client = await this.dataSource.manager.findOneByOrFail(OAuthClientRow, { id: pending.clientRowId });
+    const client = await this.clientOf(pending);
     const tokens = await this.exchange(pending, client, query.code, query.iss);
-    const owner = { kind: pending.ownerKind, id: pending.ownerId };
+    const owner = ownerOf(pending);
     await this.dataSource.transaction((tx) => this.store(pending, tokens, tx));
     await this.authorizations.announce(owner);
-    return { label: pending.label, upstreamHost: new URL(pending.upstreamUrl).host };
+    return { label: pending.label, upstreamHost: placesOf(pending.upstreamUrl, server).upstreamHost };
   }
 
   private async open(token: string): Promise<PendingAuthorization> {
@@ -149,22 +145,43 @@ export class SetupService {
     return pending;
   }
 
+  private async signIn(pending: PendingAuthorization, state: string): Promise<{ url: string; codeVerifier: string }> {
+    const { server, resource, scopes } = pending;
+    const client = await this.clientOf(pending);
+    if (client === null) {
+      return this.adapters.signIn(ownerOf(pending), { callbackUrl: this.clients.redirectUri, state });
+    }
+    const { redirectUri } = client;
+    return authorizationUrl({ server, client: this.clients.toClient(client), redirectUri, resource, scopes, state });
+  }
+
+  /** Null for an adapter, which needs none. */
+  private async clientOf({ clientRowId: id, server }: PendingAuthorization): Promise<OAuthClientRow | null> {
+    if (server.adapter !== undefined || id === null) return null;
+    return this.dataSource.manager.findOneByOrFail(OAuthClientRow, { id });
+  }
+
   private async exchange(
     pending: PendingAuthorization,
-    client: OAuthClientRow,
+    client: OAuthClientRow | null,
     code: string,
     iss: string | undefined,
   ): Promise<TokenSet> {
     const { server, resource, sealedVerifier, id } = pending;
+    const codeVerifier = this.vault.open(sealedVerifier ?? '', id);
     try {
+      if (client === null) {
+        const adapter = await this.adapters.of(ownerOf(pending));
+        return await adapter.exchangeCode({ code, callbackUrl: this.clients.redirectUri, codeVerifier });
+      }
       return await exchangeCode(
         createOAuthFetch(this.egress),
         { server, client: this.clients.toClient(client), resource },
-        { code, iss, codeVerifier: this.vault.open(sealedVerifier ?? '', id), redirectUri: client.redirectUri },
+        { code, iss, codeVerifier, redirectUri: client.redirectUri },
       );
     } catch (error) {
       if (error instanceof TokenRefusedError) {
-        const isClient = isClientRefusal(error);
+        const isClient = client !== null && isClientRefusal(error);
         if (isClient) await this.clients.refused(client.id);
         if (isClient && client.kind === 'given')
           throw SetupPageError.wrongClient(error.host, pending.label, error.code);
@@ -216,22 +233,6 @@ export class SetupService {
   }
 }
 
-/** RFC 6749 section 4.1.2.1, from the server that was asked. */
-function refusedThere({ server, label }: PendingAuthorization, query: CallbackQueryDto): SetupPageError {
-  const { host } = new URL(server.issuer);
-  if (query.error === 'access_denied') {
-    return new SetupPageError(
-      'forbidden',
-      'Nothing was authorized',
-      `The authorization of ${label} was refused or cancelled at ${host}. To try again, open the setup link once more.`,
-    );
-  }
-  const reason = [query.error, query.error_description].filter(Boolean).join(': ').slice(0, 300);
-  return new SetupPageError(
-    'upstream',
-    'The authorization server reports a problem',
-    `${host} did not authorize ${label}` +
-      (reason === '' ? ', and gave no reason.' : `. It says: “${reason}”.`) +
-      ' Nothing was authorized. Open the setup link again, or tell whoever runs the MCP server.',
-  );
+function ownerOf({ ownerKind: kind, ownerId: id }: PendingAuthorization): CredentialOwner {
+  return { kind, id };
 }

@@ -3,11 +3,12 @@ import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/comm
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
-import { TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
-import { isClientRefusal, refreshTokens } from '../../mcp/oauth/tokens.js';
+import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
+import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { NoSlotError, Slots } from '../../platform/limits/slots.js';
 import { Vault } from '../../platform/vault/vault.js';
+import { AuthAdaptersService } from './auth-adapters.service.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { away, isPast, issuerOf, settledBefore, type RefreshOutcome, type RefreshRequest } from './refresh-outcome.js';
@@ -20,6 +21,12 @@ const SLOT_WAIT_MS = 10_000;
 
 /** After a refresh that failed on the way: 2 s, 4 s, … */
 const RETRY_MS_MAX = 5 * 60_000;
+
+/**
+ * An adapter has no agreed word for a refresh token that is no longer good: after so many failures in a row, 20 minutes of
+ * them, a token past its end is given up.
+ */
+const ADAPTER_FAILURES_MAX = 10;
 
 /** How often, and how long apart, a rotated token is tried to be stored when the database fails at that very moment. */
 const RESCUE_TRIES = 20;
@@ -44,6 +51,7 @@ export class TokenRefresher implements BeforeApplicationShutdown {
   constructor(
     private readonly dataSource: DataSource,
     private readonly clients: OAuthClients,
+    private readonly adapters: AuthAdaptersService,
     private readonly vault: Vault,
     private readonly egress: Egress,
     env: Env,
@@ -109,7 +117,8 @@ export class TokenRefresher implements BeforeApplicationShutdown {
     const held = openTokens(row, this.vault) as HeldTokens;
     const client =
       row.clientRowId === null ? null : await tx.findOne(OAuthClientRow, { where: { id: row.clientRowId } });
-    if (client === null || held.refreshToken === null) {
+    const isUnknown = client === null && row.server.adapter === undefined;
+    if (isUnknown || held.refreshToken === null) {
       const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
       if (isUsable) {
         // Nothing can be done before it ends, so nobody needs to look before.
@@ -123,9 +132,7 @@ export class TokenRefresher implements BeforeApplicationShutdown {
       };
     }
     try {
-      const fetch = createOAuthFetch(this.egress);
-      const context = { server: row.server, client: this.clients.toClient(client), resource: row.resource };
-      const tokens = await refreshTokens(fetch, context, held.refreshToken);
+      const tokens = await this.renew(row, client, held.refreshToken);
       const changed = { ...row, ...storedTokens(row, tokens, this.vault), refreshedAt: new Date() };
       onRotated(changed);
       await write(tx, changed, row.generation);
@@ -133,19 +140,32 @@ export class TokenRefresher implements BeforeApplicationShutdown {
     } catch (error) {
       if (error instanceof TokenRefusedError) return this.refused(tx, row, client, error);
       if (!(error instanceof TokenEndpointAwayError)) throw error;
-      const outcome = await this.postpone(tx, row, held, rejected, error.message);
+      const isHopeless = error instanceof AdapterFailedError && row.failures + 1 >= ADAPTER_FAILURES_MAX;
+      const isOver = isPast(row.expiresAt) || held.accessToken === rejected;
+      const outcome =
+        isHopeless && isOver
+          ? await this.drop(tx, row, error.message)
+          : await this.postpone(tx, row, held, rejected, error.message);
       return { outcome, lostClientId: null };
     }
+  }
+
+  /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointAwayError */
+  private async renew(row: UpstreamCredential, client: OAuthClientRow | null, refreshToken: string): Promise<TokenSet> {
+    const { server, resource, ownerKind: kind, ownerId: id } = row;
+    if (client === null) return (await this.adapters.of({ kind, id })).refreshToken(refreshToken);
+    const context = { server, client: this.clients.toClient(client), resource };
+    return refreshTokens(createOAuthFetch(this.egress), context, refreshToken);
   }
 
   private async refused(
     tx: EntityManager,
     row: UpstreamCredential,
-    client: OAuthClientRow,
+    client: OAuthClientRow | null,
     error: TokenRefusedError,
   ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
     const { code, host } = error;
-    const isClient = isClientRefusal(error);
+    const isClient = client !== null && isClientRefusal(error);
     if (isClient && client.kind === 'document') {
       const message = `${host} does not accept ${client.clientId} as its client: can it read that address?`;
       const held = openTokens(row, this.vault) as HeldTokens;

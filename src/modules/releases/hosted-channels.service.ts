@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { Hosting } from '../../hosting/hosting.js';
-import { INVOCATION_HEADER, type ProgramRef } from '../../hosting/hosting.types.js';
+import { AUTH_ADAPTER_PATH, INVOCATION_HEADER, type ProgramRef } from '../../hosting/hosting.types.js';
+import type { AuthAdapter } from '../credentials/credentials.types.js';
 import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import type { HttpTarget } from '../../mcp/channels/http-wire.js';
+import { HostedAuthAdapter } from './hosted-auth-adapter.js';
 import { HostedDoor } from './hosted-door.js';
 import { NamedChannel } from './named-channel.js';
 
@@ -33,6 +35,13 @@ export class HostedChannelsService {
     private readonly env: Env,
   ) {
     this.host = new URL(env.baseUrl).host;
+  }
+
+  /** The auth adapter of a program, for a caller with these values. */
+  adapterOf(ref: ProgramRef, { name, query = [] }: Pick<HostedCall, 'name' | 'query'>): AuthAdapter {
+    const url = hostedAddress(ref, AUTH_ADAPTER_PATH);
+    for (const [key, value] of query) url.searchParams.append(key, value);
+    return new HostedAuthAdapter(new HostedDoor(this.hosting, ref, this.host), url, name);
   }
 
   /** A channel of its own to a program, which is started by the first call. */

@@ -1,7 +1,7 @@
 import type { Channel } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
 import { UpstreamAuthRequiredError } from '../../mcp/mcp-errors.js';
-import { ServerAuthRequiredError } from './run.errors.js';
+import { AdapterAuthRequiredError, ServerAuthRequiredError } from './run.errors.js';
 import { underName } from './upstream-names.js';
 
 /** What a link leads to, and how its callers may be told of it. */
@@ -26,6 +26,7 @@ export class RunLink extends Link {
 
   protected override failed(_method: string, error: Error): Error {
     const { serverName, upstream, inputs } = this.target;
+    if (error instanceof AdapterAuthRequiredError) return error;
     if (error instanceof UpstreamAuthRequiredError) {
       return new ServerAuthRequiredError(serverName, inputs, error.challenges);
     }

@@ -81,3 +81,13 @@ export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
       `service is never passed on to it. ${given === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${given}.`}`;
   }
 }
+
+/** The code of a hosted server authorizes its users itself, and has not authorized this connection. */
+export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
+  constructor(server: string) {
+    super(false);
+    this.message =
+      `The server ${server} authorizes its users itself, and nobody has authorized this connection yet. ` +
+      'PUT the connection with an authorization header if you have a token.';
+  }
+}

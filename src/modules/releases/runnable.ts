@@ -13,6 +13,11 @@ export interface RunnableRelease {
   config: CompiledConfig;
   /** The code that runs here; null for a server that runs elsewhere. */
   program: ProgramRef | null;
+  /**
+   * What the tokens of users are kept for whom the code authorizes itself (`createAuthAdapter`): an address that is
+   * nobody's, the same for all releases. Null when it authorizes nobody.
+   */
+  authAddress: URL | null;
 }
 
 /** A server, made ready to be called. */
@@ -53,7 +58,7 @@ function releaseOf(
     case 'stdio': {
       if (runsBundles) {
         const program = bundleProgram(id, serverId);
-        return { id, upstream: hostedAddress(program, '/'), config: configFor('hosted'), program };
+        return { id, upstream: hostedAddress(program, '/'), config: configFor('hosted'), program, authAddress: null };
       }
       const reason = `The server ${name} is a bundle: download it with GET ${path}/download and run it where its client runs.`;
       return { id, reason };
@@ -61,12 +66,14 @@ function releaseOf(
     case 'hosted_shttp': {
       if (!hosted) return { id, reason: `The current release of ${name} was never run here: publish it again.` };
       const program = releaseProgram(id, serverId, hosted.isStateful);
-      return { id, upstream: hostedAddress(program, hosted.mcpPath), config: configFor('hosted'), program };
+      const authAddress = hosted.hasAuthAdapter ? new URL(`https://${serverId}.hosted.invalid/`) : null;
+      const upstream = hostedAddress(program, hosted.mcpPath);
+      return { id, upstream, config: configFor('hosted'), program, authAddress };
     }
     case 'external_shttp': {
       const upstream = parseUrl(upstreamUrl ?? '');
       if (!upstream) return { id, reason: `The current release of ${name} has no URL to call: publish it again.` };
-      return { id, upstream, config: configFor('external'), program: null };
+      return { id, upstream, config: configFor('external'), program: null, authAddress: null };
     }
   }
 }

@@ -4,11 +4,13 @@ import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
+import type { AuthAdapter } from '../credentials/credentials.types.js';
+import { HostedChannelsService } from './hosted-channels.service.js';
 import { InvocationRecord, type Answered } from './invocation-record.js';
 import type { GivenValues, RunFormField } from './releases.types.js';
 import { toRunForm, valuesFor, type RunValues } from './run-input.js';
 import { RunLinks } from './run-links.js';
-import { NotRunnableError, ServerGoneError } from './run.errors.js';
+import { AdapterAuthRequiredError, NotRunnableError, ServerGoneError } from './run.errors.js';
 import type { Runnable, RunnableRelease } from './runnable.js';
 import { Runnables } from './runnables.js';
 import { ServerChannel } from './server-channel.js';
@@ -34,6 +36,7 @@ export class ServerRunsService {
     private readonly outputs: ToolOutputsService,
     private readonly runnables: Runnables,
     private readonly links: RunLinks,
+    private readonly hosted: HostedChannelsService,
   ) {}
 
   /**
@@ -46,24 +49,42 @@ export class ServerRunsService {
       current: () => this.usable(serverId, user.serverName),
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
-        return this.links.to(runnable, release, values, tokenFor(release, values, user));
+        return this.links.to(runnable, release, values, tokenFor(runnable.name, release, values, user));
       },
       watch: (call, work) => this.watched(serverId, call, work),
     });
   }
 
   /**
-   * What a person may fill in for a server, and where its current release is: null for code that runs here.
+   * What a person may fill in for a server, and what they authorize: where its current release is, or what its code keeps
+   * tokens for (`adapter` names the server then); null for code that authorizes nobody.
    *
    * @throws ServerGoneError, NotRunnableError
    */
   async formOf(
     serverId: string,
     { serverName, ...given }: Omit<ServerUser, 'bearer'>,
-  ): Promise<{ upstream: string | null; fields: RunFormField[] }> {
-    const { release } = await this.usable(serverId, serverName);
-    const upstream = release.program ? null : release.upstream.href;
-    return { upstream, fields: toRunForm(release.config, given) };
+  ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[] }> {
+    const { release, runnable } = await this.usable(serverId, serverName);
+    const { program, authAddress } = release;
+    const upstream = program ? authAddress : release.upstream;
+    return {
+      upstream: upstream?.href ?? null,
+      ...(authAddress && { adapter: runnable.name }),
+      fields: toRunForm(release.config, given),
+    };
+  }
+
+  /**
+   * The code by which a server authorizes its users itself, for one with these values; null when it has none.
+   *
+   * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
+   */
+  async adapterFor(serverId: string, user: Omit<ServerUser, 'bearer'>): Promise<AuthAdapter | null> {
+    const { release, runnable } = await this.usable(serverId, user.serverName);
+    if (!release.program || !release.authAddress) return null;
+    const { query } = valuesFor(release.config, user);
+    return this.hosted.adapterOf(release.program, { name: runnable.name, query });
   }
 
   /**
@@ -108,11 +129,23 @@ export class ServerRunsService {
   }
 }
 
-/** The token for a server that runs elsewhere. A value that goes on as the authorization header is meant to. */
-function tokenFor({ program, upstream }: RunnableRelease, { headers }: RunValues, { bearer }: ServerUser) {
+/**
+ * The token for a server that runs elsewhere, or for code that authorizes its users itself, which is never called without.
+ * A value that goes on as the authorization header is meant to.
+ */
+function tokenFor(
+  name: string,
+  { program, upstream, authAddress }: RunnableRelease,
+  { headers }: RunValues,
+  { bearer }: ServerUser,
+) {
   const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
-  if (program || hasOwn || !bearer) return undefined;
-  return (rejected?: string) => bearer(upstream.href, rejected);
+  if (hasOwn || !bearer || (program && !authAddress)) return undefined;
+  return async (rejected?: string) => {
+    const token = await bearer((authAddress ?? upstream).href, rejected);
+    if (token === null && authAddress) throw new AdapterAuthRequiredError(name);
+    return token;
+  };
 }
 
 /** A release that can be called, with its server. */

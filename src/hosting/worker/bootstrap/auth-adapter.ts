@@ -1,15 +1,17 @@
 import type { AuthAdapter, UserModule } from './user-module.js';
 
-/** Where the platform drives a module's authorization of users. */
-export const AUTH_PATH = '/__smithery/auth';
-
 const ACTIONS = ['getAuthorizationUrl', 'exchangeCode', 'refreshToken'] as const;
 
-/** Answers `{action, payload}` with `{ok: true, value}`, or `{ok: false, error, message}`. */
+/**
+ * Answers `{action, payload}` with `{ok: true, value}`, or `{ok: false, error, message}`.
+ *
+ * @param config the caller's, which every action is given with its payload
+ */
 export async function answerAuth(
   request: Request,
   create: NonNullable<UserModule['createAuthAdapter']>,
   env: Record<string, string>,
+  config: unknown,
 ): Promise<Response> {
   if (request.method !== 'POST') return refused(405, 'method_not_allowed', 'Use POST.');
   const { action, payload } = await bodyOf(request);
@@ -23,16 +25,16 @@ export async function answerAuth(
     return refused(500, 'adapter_init_failed', messageOf(error));
   }
   try {
-    return Response.json({ ok: true, value: await adapter[known](payload) });
+    return Response.json({ ok: true, value: await adapter[known]({ ...payload, config }) });
   } catch (error) {
     console.error(error);
     return refused(500, 'adapter_error', messageOf(error));
   }
 }
 
-async function bodyOf(request: Request): Promise<{ action?: unknown; payload?: unknown }> {
+async function bodyOf(request: Request): Promise<{ action?: unknown; payload?: object }> {
   try {
-    return ((await request.json()) as { action?: unknown; payload?: unknown } | null) ?? {};
+    return ((await request.json()) as { action?: unknown; payload?: object } | null) ?? {};
   } catch {
     return {};
   }

@@ -1,6 +1,7 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import { rpcError, unknownSession } from './answers.js';
-import { answerAuth, AUTH_PATH } from './auth-adapter.js';
+import { AUTH_ADAPTER_PATH } from '../../hosting.types.js';
+import { answerAuth } from './auth-adapter.js';
 import { readConfig } from './config.js';
 import type { Schema } from './json-schema.js';
 import { bearerOf, clean, CONFIG_HEADER, invocationOf, renewed, secretsIn, SEND_HEADER } from './requests.js';
@@ -78,8 +79,10 @@ class FactoryWorker {
   private async answer(request: Request, env: Bindings): Promise<Response> {
     const url = new URL(request.url);
     const { createAuthAdapter, handleHttp } = this.module;
-    if (createAuthAdapter && url.pathname === AUTH_PATH) {
-      return answerAuth(clean(request), createAuthAdapter, secretsIn(env));
+    if (createAuthAdapter && url.pathname === AUTH_ADAPTER_PATH) {
+      const config = await this.config(url);
+      if (config instanceof Response) return config;
+      return answerAuth(clean(request), createAuthAdapter, secretsIn(env), config.value);
     }
     if (handleHttp && url.pathname !== '/') {
       return handleHttp(clean(request), { env: secretsIn(env), ...this.sessions(request, env) });
