@@ -25,7 +25,12 @@ export interface TestBundle {
 }
 
 /** Serves {@link stdioServer} as a bundle is served, without a sandbox. */
-export async function startBundle({ idleMs = 60_000, cpuMs = 2_000, logBytes = 65_536, placesMax = 50 } = {}): Promise<TestBundle> {
+export async function startBundle({
+  idleMs = 60_000,
+  cpuMs = 2_000,
+  logBytes = 65_536,
+  placesMax = 50,
+} = {}): Promise<TestBundle> {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-bundle-'));
   const script = join(folder, 'server.mjs');
   await writeFile(script, stdioServer);
