@@ -146,7 +146,7 @@ describe('the way to a server', () => {
     const uplink = await diagnose(`/connect/${namespace}/local`);
     expect(walk(uplink)).toBe('target ok, tunnel failed, era skipped, list skipped');
     expect(uplink).toMatchObject({ target: 'uplink', verdict: expect.stringMatching(/smithery mcp add/) });
-    const file = { path: 'index.ts', contents: 'export default 1' };
+    const file = { path: 'index.ts', contents: `export default { fetch: () => new Response('hello') }` };
     const source = { kind: 'module', entrypoint: 'index.ts', sourceFiles: [file] };
     await app.as(owner).put(`/connect/${namespace}/module`, { source });
     expect(walk(await diagnose(`/connect/${namespace}/module`))).toBe('target ok, era failed, list skipped');

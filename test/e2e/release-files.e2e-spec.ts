@@ -71,7 +71,7 @@ describe('a module', () => {
       const id = await published(without, account, name, { type: 'hosted' }, { module });
       const release = await releaseIn(without, account, name, id, 'FAILURE');
       expect(release.logs.at(-1)).toMatchObject({ stage: 'deploy', level: 'error' });
-      expect(errorOf(release)).toMatch(/^This process runs no hosted code: .* is stored\. Run it elsewhere/);
+      expect(errorOf(release)).toMatch(/^No process of this service runs hosted code: .* is stored\. Run it elsewhere/);
     } finally {
       await without.close();
     }
