@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { selfSignedCertificate } from './faulty-tls.js';
-import { freePort, listen, shut } from './upstream-net.js';
+import { listen, shut } from './upstream-net.js';
 
 /** The ways an endpoint may fail to be an MCP server; each line says what happens to every request, on every path. */
 export type FaultKind =
@@ -66,9 +67,12 @@ type Answer = (req: IncomingMessage, res: ServerResponse) => unknown;
 /** The URL of a host that does not resolve. */
 export const deadHost = 'http://no-such-host.invalid/mcp';
 
-/** The URL of a port nobody listens on. */
-export async function refusedPort(): Promise<string> {
-  return `http://127.0.0.1:${await freePort()}/mcp`;
+/**
+ * The URL of a port nobody listens on, another one each time. Not of a free port, which a test beside this one may take:
+ * port 4 is given to nothing, and no system hands it out.
+ */
+export function refusedPort(): Promise<string> {
+  return Promise.resolve(`http://127.0.0.1:4/mcp?${randomBytes(4).toString('hex')}`);
 }
 
 /** Starts an endpoint on a free port of 127.0.0.1 that fails in the given way. */
