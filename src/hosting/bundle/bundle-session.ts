@@ -7,7 +7,6 @@ import { Logger } from '@nestjs/common';
 import { LineReader } from '../../platform/text/line-reader.js';
 import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
 import type { Launch } from '../sandbox/sandbox.js';
-import { LineReader as ConsoleReader } from '../worker/line-reader.js';
 import { cpuMsOf } from './process-cpu.js';
 
 /** The largest message of a server: as large as the largest answer that is taken from any. */
@@ -122,15 +121,15 @@ export class BundleSession {
   /** @returns a promise of its end */
   private listen(): Promise<void> {
     const { child } = this;
-    const said = new LineReader(MESSAGE_CHARS_MAX, (line) => this.fromChild(line));
-    const logged = new ConsoleReader((line) => this.logLine(line.replace(/\r$/, '')));
+    const said = new LineReader(MESSAGE_CHARS_MAX, 'refused', (line) => this.fromChild(line));
+    const logged = new LineReader(LINE_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
     child.stdin?.on('error', (error) => this.logger.debug({ msg: 'a bundle reads no more', err: error }));
     child.stdout
       ?.on('error', () => this.kill())
       .on('data', (chunk: Buffer) => {
         this.guarded(() => said.push(chunk), `It wrote a message of more than ${MESSAGE_CHARS_MAX} characters.`);
       });
-    child.stderr?.on('error', () => this.kill()).on('data', (chunk: Buffer) => logged.write(chunk));
+    child.stderr?.on('error', () => this.kill()).on('data', (chunk: Buffer) => logged.push(chunk));
     return new Promise((resolve) => {
       let isOver = false;
       const over = (how: string) => {

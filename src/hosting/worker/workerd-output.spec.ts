@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { LineReader } from './line-reader.js';
 import { forAuthor, readOutputLine, saysOutOfMemory } from './workerd-output.js';
 import { quoted } from './workerd-config.js';
 
@@ -29,16 +28,6 @@ describe('what workerd writes', () => {
   it('shows when there was no memory left', () => {
     expect(saysOutOfMemory('V8 fatal error; message = : allocation failed: JavaScript heap out of memory')).toBe(true);
     expect(saysOutOfMemory('Uncaught exception: remote.jsg.Error: nothing left')).toBe(false);
-  });
-
-  it('is cut into lines however it comes, and a line without an end is held up to a bound', () => {
-    const lines: string[] = [];
-    const reader = new LineReader((line) => lines.push(line));
-    for (const byte of Buffer.from('a€\nb\n')) reader.write(Buffer.from([byte]));
-    for (let count = 0; count < 40; count += 1) reader.write(Buffer.alloc(10_000, 'x'));
-    reader.write(Buffer.from('\nlast'));
-    reader.end();
-    expect(lines.map((line) => line.length)).toEqual([2, 1, 131_072, 4]);
   });
 });
 

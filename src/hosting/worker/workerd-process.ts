@@ -1,9 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import type { HeldFiles, Launch } from '../sandbox/sandbox.js';
+import { LineReader } from '../../platform/text/line-reader.js';
 import type { TraceLine } from '../hosting.types.js';
-import { LineReader } from './line-reader.js';
 import { forAuthor, readOutputLine, saysOutOfMemory } from './workerd-output.js';
+
+/** Characters of one line of its output. */
+const LINE_CHARS_MAX = 131_072;
 
 /** What workerd says of its end that is kept for the author. */
 const LAST_WORDS_MAX = 20;
@@ -102,8 +105,8 @@ function keep(list: string[], words: string): void {
 }
 
 function read(stream: Readable, onLine: (line: string) => void): void {
-  const lines = new LineReader(onLine);
-  stream.on('data', (chunk: Buffer) => lines.write(chunk));
+  const lines = new LineReader(LINE_CHARS_MAX, 'cut', onLine);
+  stream.on('data', (chunk: Buffer) => lines.push(chunk));
   stream.on('end', () => lines.end());
   // A pipe that breaks has ended; the end of the process is told by the process.
   stream.on('error', () => stream.destroy());

@@ -1,41 +1,55 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** Cuts a stream of bytes into lines; empty ones are passed over. */
+/** Whoever writes the lines is broken or hostile. */
+export class LineTooLongError extends Error {}
+
+/** Cuts a stream of bytes into lines, and holds no more than an unfinished one; empty ones are passed over. */
 export class LineReader {
   private readonly decoder = new StringDecoder('utf8');
-  private rest: string[] = [];
+  private held: string[] = [];
   private chars = 0;
 
-  /** @param charsMax of one line; most of what is held is an unfinished one */
+  /**
+   * @param charsMax of one line
+   * @param longer what a longer one is: an error, or cut there, its rest passed over
+   */
   constructor(
     private readonly charsMax: number,
+    private readonly longer: 'refused' | 'cut',
     private readonly onLine: (line: string) => void,
   ) {}
 
-  /** @throws LineTooLongError */
+  /** @throws LineTooLongError where longer lines are refused */
   push(chunk: Buffer): void {
     const [first = '', ...others] = this.decoder.write(chunk).split('\n');
-    this.add(first);
+    this.hold(first);
     for (const part of others) {
-      this.end();
-      this.add(part);
+      this.emit();
+      this.hold(part);
     }
-    if (this.chars > this.charsMax) throw new LineTooLongError(`a line is longer than ${this.charsMax} characters`);
   }
 
-  /** What was left unfinished is a line. */
+  /** The writer is gone: what it left unfinished is a line. */
   end(): void {
-    const line = this.rest.join('');
-    this.rest = [];
-    this.chars = 0;
-    if (line !== '') this.onLine(line);
+    this.hold(this.decoder.end());
+    this.emit();
   }
 
-  private add(part: string): void {
-    this.rest.push(part);
-    this.chars += part.length;
+  private hold(part: string): void {
+    const fitting = part.slice(0, this.charsMax - this.chars);
+    if (fitting.length < part.length && this.longer === 'refused') {
+      throw new LineTooLongError(`a line is longer than ${this.charsMax} characters`);
+    }
+    if (fitting === '') return;
+    this.held.push(fitting);
+    this.chars += fitting.length;
+  }
+
+  private emit(): void {
+    if (this.held.length === 0) return;
+    const line = this.held.join('');
+    this.held = [];
+    this.chars = 0;
+    this.onLine(line);
   }
 }
-
-/** Whoever writes the lines is broken or hostile. */
-export class LineTooLongError extends Error {}

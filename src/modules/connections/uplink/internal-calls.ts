@@ -43,7 +43,7 @@ export class InternalCalls {
     return {
       status: answer.statusCode,
       lines: async (onLine) => {
-        const reader = new LineReader(LINE_CHARS_MAX, onLine);
+        const reader = new LineReader(LINE_CHARS_MAX, 'refused', onLine);
         for await (const chunk of answer.body) reader.push(chunk as Buffer);
       },
     };
