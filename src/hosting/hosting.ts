@@ -1,23 +1,18 @@
 import type { Dispatcher } from 'undici';
 import type { EngineName, HostedRequest, ProgramRef } from './hosting.types.js';
 
-/** What can be said of hosting on this service as a whole. */
-export interface HostingState {
-  /** Null: programs of this engine run. Otherwise a sentence: why not, and what the operator can do. */
-  whyNot(engine: EngineName): Promise<string | null>;
-}
-
 /**
  * The way to running programs, wherever in the service they run: starts them when they are needed, holds them to their
  * limits, and tells their owners what became of every request.
  */
-export abstract class Hosting implements HostingState {
+export abstract class Hosting {
   /**
    * Sends one request. Whatever fails on the way goes to the handler as a HostedFailure, or as an error of undici when the
    * answer breaks; nothing is thrown. A program that is not running is started first.
    */
   abstract dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void;
 
+  /** Null: programs of this engine run. Otherwise a sentence: why not, and what the operator can do. */
   abstract whyNot(engine: EngineName): Promise<string | null>;
 
   /** An owner is gone, with all its versions and its state. Never rejects. */

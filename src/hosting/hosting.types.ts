@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 
 /** Whose program it is: the hosted release of a server, or the module of a connection. */
@@ -115,9 +114,3 @@ export const AUTH_ADAPTER_PATH = '/__smithery/auth';
 
 /** Carries the MCP method of the message, for the record of a request without an id. */
 export const RPC_METHOD_HEADER = 'x-slipway-rpc-method';
-
-/** The answer's head, as undici hands it on. */
-export interface HostedAnswerHead {
-  status: number;
-  headers: IncomingHttpHeaders;
-}
