@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable } from '@nestjs/common';
 import { isUUID } from 'class-validator';
 import { Env } from '../../config/env.js';
-import { makeFolder } from '../../platform/embedded/make-folder.js';
+import { makeFolder } from '../../platform/files/make-folder.js';
+import { createOnce, readIfThere } from '../../platform/files/once.js';
 
 /**
  * Tells data folders apart: processes that read the same id share the folder, however each of them calls it, and so the
@@ -19,29 +19,8 @@ export class DataFolder {
     const folder = path.join(this.env.dataDir, 'hosting');
     const file = path.join(folder, 'folder-id');
     await makeFolder(folder);
-    const id = ((await readIfThere(file)) ?? (await create(file))).trim();
+    const id = ((await readIfThere(file)) ?? (await createOnce(file, `${randomUUID()}\n`))).trim();
     if (!isUUID(id)) throw new Error(`${file} does not hold an id: remove it`);
     return id;
   }
-}
-
-/** The file appears complete or not at all; of two processes at the same instant one wins, and both read its id. */
-async function create(file: string): Promise<string> {
-  const draft = `${file}.${randomUUID()}`;
-  try {
-    await writeFile(draft, `${randomUUID()}\n`, { flush: true });
-    await link(draft, file).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
-  } finally {
-    await rm(draft, { force: true });
-  }
-  return readFile(file, 'utf8');
-}
-
-async function readIfThere(file: string): Promise<string | null> {
-  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
 }

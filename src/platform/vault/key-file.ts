@@ -1,7 +1,7 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { link, readFile, rm, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { makeFolder } from '../embedded/make-folder.js';
+import { makeFolder } from '../files/make-folder.js';
+import { createOnce, readIfThere } from '../files/once.js';
 import { loadEnv, SettingsError, type EncryptionKey } from '../../config/env.js';
 
 /**
@@ -16,7 +16,7 @@ export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise
   await makeFolder(dataDir).catch((error: Error) => {
     throw unusable(dataDir, error);
   });
-  const content = (await readIfThere(file)) ?? (mayCreate ? await create(file) : null);
+  const content = (await readIfThere(file)) ?? (mayCreate ? await create(dataDir, file) : null);
   if (content === null) {
     throw new SettingsError(`${file} is gone: restore it or set ENCRYPTION_KEYS, since it opens the stored headers.`);
   }
@@ -38,26 +38,8 @@ function unusable(dataDir: string, { message }: Error): SettingsError {
   );
 }
 
-/** The file appears complete or not at all; of two processes at the same instant one wins, and both read its key. */
-async function create(file: string): Promise<string> {
-  const draft = `${file}.${randomUUID()}`;
-  try {
-    const content = `k1:${randomBytes(32).toString('base64')}\n`;
-    await writeFile(draft, content, { mode: 0o600, flush: true }).catch((error: Error) => {
-      throw unusable(path.dirname(file), error);
-    });
-    await link(draft, file).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
-  } finally {
-    await rm(draft, { force: true });
-  }
-  return readFile(file, 'utf8');
-}
-
-async function readIfThere(file: string): Promise<string | null> {
-  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
+function create(dataDir: string, file: string): Promise<string> {
+  return createOnce(file, `k1:${randomBytes(32).toString('base64')}\n`, 0o600).catch((error: Error) => {
+    throw unusable(dataDir, error);
   });
 }
