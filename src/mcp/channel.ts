@@ -31,9 +31,11 @@ export interface CallerProfile {
   key: string;
   /**
    * MCP client capabilities the caller declared and can be reached for: `elicitation`, `sampling`, `roots`. Empty for one
-   * who only has to have a session of its own.
+   * who only has to have a session of its own. Legacy upstreams are told of these three alone.
    */
   capabilities: Record<string, unknown>;
+  /** Rather without a session of its own, and so without being asked, than not at all. */
+  mayShare?: true;
 }
 
 /** What a caller answers to a question of the upstream: the result as JSON text, or an error. */

@@ -9,7 +9,9 @@ import { CLIENT_INFO, LEGACY_VERSIONS, MODERN_VERSION, type ServerHello, type Se
  * particular stands behind it
  */
 export function initializeParams(capabilities: Record<string, unknown> = {}): string {
-  return JSON.stringify({ protocolVersion: LEGACY_VERSIONS[0], capabilities, clientInfo: CLIENT_INFO });
+  const { elicitation, sampling, roots } = capabilities;
+  const told = { elicitation, sampling, roots };
+  return JSON.stringify({ protocolVersion: LEGACY_VERSIONS[0], capabilities: told, clientInfo: CLIENT_INFO });
 }
 
 function record(value: unknown): Record<string, unknown> {

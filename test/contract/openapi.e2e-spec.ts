@@ -88,6 +88,7 @@ const undocumented = [
   'PATCH /run/{slug}/{path}',
   'HEAD /run/{slug}/{path}',
   'OPTIONS /run/{slug}/{path}',
+  'POST /internal/parked-calls',
   'POST /internal/uplink/{connection}/{tunnel}',
   'GET /connect/{namespace}/{connectionId}/mcp',
   'DELETE /connect/{namespace}/{connectionId}/mcp',

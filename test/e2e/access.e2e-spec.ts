@@ -432,7 +432,11 @@ describe('a valid key', () => {
       ['/setup/:token', '/setup/connections/:id/:epoch'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
     );
     // Those of the processes among themselves, which hold a secret of their own.
-    const internal = ['POST /internal/hosting/:host', 'POST /internal/uplink/:connection/:tunnel'];
+    const internal = [
+      'POST /internal/hosting/:host',
+      'POST /internal/parked-calls',
+      'POST /internal/uplink/:connection/:tunnel',
+    ];
     expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready', ...internal].toSorted());
     const monitored = open.filter((route) => ![...setup, ...internal].includes(nameOf(route)));
     for (const { response } of await walk(monitored, undefined)) expect(response.status).toBe(200);

@@ -7,7 +7,8 @@ import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelco
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { startAskingV1, startAskingV2, type AskingUpstream } from '../support/asking-upstreams.js';
 import { createConnection } from '../support/factories.js';
-import { ask, initialize, messagesOf, post } from '../support/front-calls.js';
+import type { Json } from '../support/calls.js';
+import { ask, initialize, messagesOf, modern, post } from '../support/front-calls.js';
 import { until } from '../support/until.js';
 import { closing, textOf } from '../support/upstream-clients.js';
 import { verifies } from '../support/verifies.js';
@@ -75,43 +76,31 @@ async function connectV2(url: string, who: Person, mode: 'legacy' | 'auto' | { p
   return client;
 }
 
-const clients: [name: string, era: 'legacy' | 'modern', connect: (url: string, who: Person) => Promise<AnyClient>][] = [
-  ['v1', 'legacy', connectV1],
-  ['v2', 'legacy', (url, who) => connectV2(url, who, 'legacy')],
-  ['v2, which asks for the newest revision first', 'modern', (url, who) => connectV2(url, who, 'auto')],
-  ['v2, which speaks the newest revision alone', 'modern', (url, who) => connectV2(url, who, { pin: '2026-07-28' })],
+const clients: [name: string, connect: (url: string, who: Person) => Promise<AnyClient>][] = [
+  ['v1', connectV1],
+  ['v2', (url, who) => connectV2(url, who, 'legacy')],
+  ['v2, which asks for the newest revision first', (url, who) => connectV2(url, who, 'auto')],
+  ['v2, which speaks the newest revision alone', (url, who) => connectV2(url, who, { pin: '2026-07-28' })],
 ];
 
-const upstreams: [name: string, era: 'legacy' | 'modern', start: () => Promise<AskingUpstream>][] = [
-  ['v1 with sessions', 'legacy', startAskingV1],
-  ['v2 for both eras', 'modern', () => startAskingV2('stateless')],
-  ['v2 for 2026-07-28 alone', 'modern', () => startAskingV2('reject')],
+const upstreams: [name: string, start: () => Promise<AskingUpstream>][] = [
+  ['v1 with sessions', startAskingV1],
+  ['v2 for both eras', () => startAskingV2('stateless')],
+  ['v2 for 2026-07-28 alone', () => startAskingV2('reject')],
 ];
 
-describe.each(clients)('the official client %s', (_, clientEra, connect) => {
-  for (const [what, upstreamEra, start] of upstreams) {
-    // A legacy server asks in the middle of a call, which nobody can pass on to a client without sessions.
-    const isAsked = clientEra === 'legacy' || upstreamEra === 'modern';
-
-    verifies(
-      ['mcp:input', 'mcp:official-clients'],
-      `${isAsked ? 'is' : 'is not'} asked by a server with ${what}`,
-      async () => {
-        const url = await endpointOf(await start());
-        const [nina, nobody] = [person('Nina'), person(null)];
-        const [client, refusing] = [await connect(url, nina), await connect(url, nobody)];
-        const call = (one: AnyClient) => one.callTool({ name: 'ask' }).then(textOf, (error: Error) => error.message);
-        if (!isAsked) {
-          expect(await call(client)).toMatch(/does not answer|not support/);
-          expect(nina.asked).toEqual([]);
-          return;
-        }
-        const answers = await Promise.all([call(client), call(refusing), call(client)]);
-        expect(answers).toEqual(['Hello Nina', 'Nobody said', 'Hello Nina']);
-        expect(nina.asked).toEqual(['What is your name?', 'What is your name?']);
-        expect(nobody.asked).toHaveLength(1);
-      },
-    );
+describe.each(clients)('the official client %s', (_, connect) => {
+  for (const [what, start] of upstreams) {
+    verifies(['mcp:input', 'mcp:official-clients'], `is asked by a server with ${what}`, async () => {
+      const url = await endpointOf(await start());
+      const [nina, nobody] = [person('Nina'), person(null)];
+      const [client, refusing] = [await connect(url, nina), await connect(url, nobody)];
+      const call = (one: AnyClient) => one.callTool({ name: 'ask' }).then(textOf, (error: Error) => error.message);
+      const answers = await Promise.all([call(client), call(refusing), call(client)]);
+      expect(answers).toEqual(['Hello Nina', 'Nobody said', 'Hello Nina']);
+      expect(nina.asked).toEqual(['What is your name?', 'What is your name?']);
+      expect(nobody.asked).toHaveLength(1);
+    });
 
     verifies(['mcp:progress', 'mcp:bridge'], `hears progress and changed lists of a server with ${what}`, async () => {
       const upstream = await start();
@@ -128,10 +117,62 @@ describe.each(clients)('the official client %s', (_, clientEra, connect) => {
   }
 });
 
+describe('a client of 2026-07-28 whose legacy server asks', () => {
+  const capabilities = { elicitation: {} };
+  const accepted = { action: 'accept', content: { name: 'Nina' } };
+  const asking = (url: string, given: object = {}, key = owner.key) => {
+    const { body, headers } = modern('tools/call', { name: 'ask', ...given }, { capabilities });
+    return ask(url, body, { ...headers, authorization: `Bearer ${key}` });
+  };
+
+  verifies(['mcp:input', 'mcp:parked'], 'may come back to another process with what it says', async () => {
+    const url = await endpointOf(await startAskingV1());
+    const elsewhere = url.replace(app.url, second.url);
+    for (const [one, two] of [
+      [url, elsewhere],
+      [elsewhere, url],
+    ] as const) {
+      const { inputRequests, requestState } = (await asking(one)).body.result;
+      const [[key, question]] = Object.entries<Json>(inputRequests);
+      expect(question).toMatchObject({ method: 'elicitation/create', params: { message: 'What is your name?' } });
+      const wrong = (await asking(two, { arguments: { a: 1 }, requestState })).body;
+      expect(wrong.error).toMatchObject({ code: -32602, message: expect.stringMatching(/another request/) });
+      const back = { requestState, inputResponses: { [key]: accepted } };
+      expect(textOf((await asking(two, back)).body.result)).toBe('Hello Nina');
+      const again = (await asking(two, back)).body.result;
+      expect([again.isError, textOf(again)]).toEqual([true, expect.stringMatching(/not waiting any more.*again/)]);
+    }
+  });
+
+  verifies('mcp:parked', 'hears to make the call again when its process is gone', async () => {
+    const url = await endpointOf(await startAskingV1());
+    const third = await app.sibling();
+    const { inputRequests, requestState } = (await asking(url.replace(app.url, third.url))).body.result;
+    await third.close();
+    const back = { requestState, inputResponses: { [String(Object.keys(inputRequests)[0])]: accepted } };
+    const { result } = (await asking(url, back)).body;
+    expect([result.isError, textOf(result)]).toEqual([true, expect.stringMatching(/restarted. Make the call again/)]);
+    const afresh = (await asking(url)).body.result;
+    const answer = { requestState: afresh.requestState, inputResponses: { 'question-1': accepted } };
+    expect(textOf((await asking(url, answer)).body.result)).toBe('Hello Nina');
+  });
+
+  verifies('mcp:parked', 'is asked through the address of the whole namespace', async () => {
+    const one = await endpointOf(await startAskingV1());
+    const [, namespace, id] = /connect\/([^/]+)\/([^/]+)\/mcp$/.exec(one) ?? [];
+    const url = `${app.url}/connect/${namespace}/.mcp`;
+    const given = { name: `${id}.ask` };
+    const { inputRequests, requestState } = (await asking(url, given)).body.result;
+    expect(Object.keys(inputRequests)).toEqual(['question-1']);
+    const back = { ...given, requestState, inputResponses: { 'question-1': accepted } };
+    expect(textOf((await asking(url, back)).body.result)).toBe('Hello Nina');
+  });
+});
+
 describe('a session at two processes', () => {
   const asking = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'ask' } };
 
-  for (const [what, , start] of upstreams) {
+  for (const [what, start] of upstreams) {
     verifies(['mcp:input', 'mcp:session'], `is answered in at another one than asks: ${what}`, async () => {
       const url = await endpointOf(await start());
       const elsewhere = url.replace(app.url, second.url);

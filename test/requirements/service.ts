@@ -66,6 +66,11 @@ export const service = {
     behavior:
       'What an upstream asks in the middle of a call reaches the client that made it, if it can answer; else the caller hears what was asked.',
   },
+  'mcp:parked': {
+    source: 'House',
+    behavior:
+      'A call whose legacy upstream asks a client of 2026-07-28 waits up to 10 minutes for what that says, good for its caller, its request and any process; when it is lost the client hears to call again.',
+  },
   'mcp:session': {
     source: 'House',
     behavior:

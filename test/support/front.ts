@@ -2,6 +2,8 @@ import { createServer } from 'node:http';
 import type { Env } from '../../src/config/env.js';
 import type { Channel } from '../../src/mcp/channel.js';
 import { HttpFront } from '../../src/mcp/front/http-front.js';
+import { ParkedCalls } from '../../src/mcp/front/parked-calls.js';
+import { InternalSignatures } from '../../src/platform/http/internal-signatures.js';
 import { errorAnswer } from '../../src/platform/errors/error-body.js';
 import type { RelayService } from '../../src/platform/queue/relay.service.js';
 import { closing } from './upstream-clients.js';
@@ -43,7 +45,11 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     isLocalOnly: true,
     encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 7) }],
   };
-  const front = new HttpFront(env as unknown as Env, relay as unknown as RelayService);
+  const front = new HttpFront(
+    env as unknown as Env,
+    relay as unknown as RelayService,
+    new ParkedCalls(env as unknown as Env, new InternalSignatures(env as unknown as Env)),
+  );
   await front.onModuleInit();
   const server = createServer((request, response) => {
     const principal = request.headers.authorization ?? '';

@@ -55,8 +55,11 @@ export class LegacyDialect implements Dialect {
   }
 
   request(call: McpCall, timeoutMs: number): Promise<McpReply> {
-    if (!call.profile) return this.requestIn(this.plain, call, timeoutMs);
-    return this.profiles.use(call.profile, (slot) => this.requestIn(slot, call, timeoutMs));
+    const { profile } = call;
+    if (!profile) return this.requestIn(this.plain, call, timeoutMs);
+    return this.profiles
+      .use(profile, (slot) => this.requestIn(slot, call, timeoutMs))
+      .then((reply) => reply ?? this.requestIn(this.plain, call, timeoutMs));
   }
 
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {

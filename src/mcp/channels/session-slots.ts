@@ -51,8 +51,16 @@ export class ProfileSlots {
     private readonly max = PROFILES_MAX,
   ) {}
 
-  /** The caller's own slot, held while `work` runs in it. @throws UpstreamError when all others are in use */
-  async use<T>(profile: CallerProfile, work: (slot: SessionSlot) => Promise<T>): Promise<T> {
+  /**
+   * The caller's own slot, held while `work` runs in it; null, and nothing was done, when there is none for a caller who can
+   * do without.
+   *
+   * @throws UpstreamError when all others are in use
+   */
+  async use<T>(profile: CallerProfile, work: (slot: SessionSlot) => Promise<T>): Promise<T | null> {
+    const isFull = !this.slots.has(profile.key) && this.slots.size >= this.max;
+    // Nobody's session ends for one who can do without.
+    if (isFull && profile.mayShare) return null;
     const slot = this.slotOf(profile);
     slot.running += 1;
     try {

@@ -1,7 +1,8 @@
-import type { McpCall, McpReply } from '../channel.js';
+import type { ClientAnswer, McpCall, McpReply } from '../channel.js';
 import { members, slice, splice } from '../json-text.js';
 import { CallerLeftError, UplinkBusyError, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
 import { progressTokenIn, replyTo, requestText, type RpcHead } from '../messages.js';
+import { rpcCode } from '../protocol.js';
 import type { FramePort } from './frame-port.js';
 import { STREAM_MS_MAX } from './http-exchange.js';
 
@@ -70,9 +71,14 @@ export class UplinkCalls {
     if (only && others.length === 0) only.notify(text, method);
   }
 
-  /** The call begun last whose caller can be asked things; null when nobody can. */
-  get askable(): McpCall | null {
-    return [...this.running.values()].reverse().find(({ call }) => call.onRequest)?.call ?? null;
+  /**
+   * Whom the local server means when it asks something without naming a call: the call begun last whose caller can be asked.
+   * Null when nobody can, or several callers could: what one is asked must not be shown to another.
+   */
+  get askable(): AskableCall | null {
+    const askable = [...this.running.values()].filter(({ call }) => call.onRequest);
+    const last = askable.at(-1);
+    return askable.every(({ call }) => call.profile?.key === last?.call.profile?.key) ? (last ?? null) : null;
   }
 
   /** Fails everything that runs. */
@@ -86,6 +92,12 @@ export class UplinkCalls {
   }
 }
 
+/** A call under way whose caller can be asked. */
+export interface AskableCall {
+  /** Asks the caller; its own time stands still until there is an answer. Never rejects. */
+  ask(method: string, params: string | undefined): Promise<ClientAnswer>;
+}
+
 interface Outcome {
   resolve(reply: McpReply): void;
   reject(error: Error): void;
@@ -94,11 +106,13 @@ interface Outcome {
 }
 
 /** One request under way. */
-class RunningCall {
+class RunningCall implements AskableCall {
   private readonly startedAt = Date.now();
-  private readonly timer: NodeJS.Timeout;
+  private timer: NodeJS.Timeout;
   /** The caller's progress token as JSON text; null when it gave none. */
   private token: string | null = null;
+  private questions = 0;
+  private isOver = false;
 
   constructor(
     readonly call: McpCall,
@@ -123,6 +137,15 @@ class RunningCall {
     if (span && this.token !== null) this.notify(splice(text, span, this.token), 'notifications/progress');
   }
 
+  async ask(method: string, params: string | undefined): Promise<ClientAnswer> {
+    const failed: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The question was not answered' } };
+    this.questions += 1;
+    const answer = (await this.call.onRequest?.(method, params).catch(() => failed)) ?? failed;
+    this.questions -= 1;
+    if (!this.isOver) this.timer.refresh();
+    return answer;
+  }
+
   notify(text: string, method: string): void {
     const { onNotification } = this.call;
     if (!onNotification) return;
@@ -141,6 +164,10 @@ class RunningCall {
   }
 
   private readonly onDeadline = (): void => {
+    if (this.questions > 0 && Date.now() - this.startedAt < STREAM_MS_MAX) {
+      this.timer = setTimeout(this.onDeadline, this.call.timeoutMs);
+      return;
+    }
     const seconds = Number((this.call.timeoutMs / 1000).toPrecision(2));
     this.outcome.abandon('the time for the answer is over');
     this.fail(new UpstreamTimeoutError(`The local server did not answer within ${seconds} s.`, true));
@@ -152,6 +179,7 @@ class RunningCall {
   };
 
   private settle(): void {
+    this.isOver = true;
     clearTimeout(this.timer);
     this.call.cancellation?.forget(this.onLeft);
     this.outcome.over();

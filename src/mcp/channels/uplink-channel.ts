@@ -106,9 +106,9 @@ export class UplinkChannel implements Channel {
     const parts = members(text);
     const id = slice(text, parts.get('id') ?? [0, 0]);
     if (method === 'ping') return this.reply(id, { result: '{}' });
-    const asked = this.calls.askable?.onRequest;
+    const asked = this.calls.askable;
     if (!asked) {
-      const message = `Nobody is there who could answer ${method}`;
+      const message = `Nobody is there who could answer ${method}, or it is not clear who`;
       return this.reply(id, { error: { code: rpcCode.methodNotFound, message } });
     }
     if (this.questions >= QUESTIONS_MAX) {
@@ -117,11 +117,8 @@ export class UplinkChannel implements Channel {
     }
     const span = parts.get('params');
     this.questions += 1;
-    asked(method, params === undefined || !span ? undefined : slice(text, span))
-      .catch((error: Error): ClientAnswer => {
-        this.logger.debug({ msg: `a question (${method}) was not answered`, err: error });
-        return { error: { code: rpcCode.internalError, message: 'The question was not answered' } };
-      })
+    asked
+      .ask(method, params === undefined || !span ? undefined : slice(text, span))
       .then((answer) => {
         this.questions -= 1;
         this.reply(id, answer);

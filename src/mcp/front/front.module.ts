@@ -1,7 +1,9 @@
 import { Global, Module } from '@nestjs/common';
 import { HttpFront } from './http-front.js';
+import { InternalParkedController } from './internal-parked.controller.js';
+import { ParkedCalls } from './parked-calls.js';
 
 /** The MCP endpoints of this process, whatever they lead to. */
 @Global()
-@Module({ providers: [HttpFront], exports: [HttpFront] })
+@Module({ controllers: [InternalParkedController], providers: [HttpFront, ParkedCalls], exports: [HttpFront] })
 export class FrontModule {}

@@ -21,6 +21,7 @@ import { LiveSessions } from './live-sessions.js';
 import { McpFront } from './mcp-front.js';
 import { ModernFront } from './modern-front.js';
 import { isTrustedOrigin } from './origin.js';
+import { ParkedCalls } from './parked-calls.js';
 import { Questions } from './questions.js';
 import { ResponseSink } from './response-sink.js';
 import { isOurs, SessionIds, type ClientSession } from './session-ids.js';
@@ -66,6 +67,7 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
   constructor(
     private readonly env: Env,
     relay: RelayService,
+    private readonly parked: ParkedCalls,
   ) {
     const timeoutMs = env.upstreamCallTimeoutMs;
     this.ids = new SessionIds(env.encryptionKeys ?? []);
@@ -76,7 +78,7 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
     const [calls, notes] = [new UpstreamCalls(timeoutMs), new ToolNotes()];
     const legacy = new LegacyFront({ calls, ids, sessions, input, notes, timeoutMs });
     const subscriptions = new Subscriptions(this.streams);
-    const modern = new ModernFront({ calls, subscriptions, notes, timeoutMs });
+    const modern = new ModernFront({ calls, parked, subscriptions, notes, timeoutMs });
     this.front = new McpFront({ legacy, modern, questions, calls });
   }
 
@@ -89,6 +91,7 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
   beforeApplicationShutdown(): void {
     this.streams.close();
     this.questions.close();
+    this.parked.close();
     this.sessions.close();
   }
 

@@ -1,6 +1,6 @@
 import { isObject } from '../../platform/text/json-object.js';
 import type { CallerProfile, McpReply, RpcError } from '../channel.js';
-import { UpstreamAuthRequiredError } from '../mcp-errors.js';
+import { UpstreamAuthRequiredError, UpstreamError } from '../mcp-errors.js';
 import { rpcCode, type Era } from '../protocol.js';
 import {
   errorText,
@@ -28,6 +28,8 @@ import {
 } from './bridge/url-elicitation.js';
 import type { Envelope } from './classify.js';
 import { discoverResult } from './hello.js';
+import type { ParkedCalls } from './parked-calls.js';
+import { isParkedState, lost, StateRefusedError } from './parked-state.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
@@ -46,6 +48,7 @@ const removed: ReadonlySet<string> = new Set([
 /** What a modern client's requests need besides their channel. */
 export interface ModernParts {
   calls: UpstreamCalls;
+  parked: ParkedCalls;
   subscriptions: Subscriptions;
   notes: ToolNotes;
   timeoutMs: number;
@@ -70,15 +73,16 @@ export class ModernFront {
   }
 
   private async call(asked: Asked, envelope: Envelope): Promise<void> {
-    const { method, params, id, sink, request, channel } = asked;
+    const { method, id, sink, request, channel } = asked;
     const fault = this.headerFault(asked);
     if (fault) return sink.reply(fault.status, errorText(id, fault.code, fault.message));
-    const onward = await this.onward(asked, envelope);
-    if (isDeclined(params, onward.era === 'legacy' ? () => true : undefined)) return this.declined(asked);
-    let reply: McpReply;
+    let reply: McpReply | null;
     try {
-      reply = await this.parts.calls.ask(asked, onward);
+      const ticket = mayAsk.has(method) ? this.parts.parked.ticketIn(asked) : null;
+      reply = ticket ? await this.parts.parked.resume(asked, ticket) : await this.begin(asked, envelope);
+      if (reply === null) return this.declined(asked);
     } catch (error) {
+      if (error instanceof StateRefusedError) return this.refused(asked, error);
       const led = this.leadToSetup(asked, envelope, error);
       if (led === null) throw error;
       request.watch?.failed(error as Error);
@@ -93,6 +97,17 @@ export class ModernFront {
     );
   }
 
+  /** Sends a call. @returns null when its user declined to do what it needs */
+  private async begin(asked: Asked, envelope: Envelope): Promise<McpReply | null> {
+    const { calls, parked } = this.parts;
+    const { era, ...onward } = await this.onward(asked, envelope);
+    const { method, params } = asked;
+    if (isDeclined(params, era === 'legacy' ? () => true : undefined)) return null;
+    const { capabilities } = envelope;
+    const place = mayAsk.has(method) ? parked.place(asked, capabilities) : null;
+    return place ? parked.begin(asked, { ...onward, ...place, capabilities }, calls) : calls.ask(asked, onward);
+  }
+
   private headerFault({ channel, method, params, request }: Asked) {
     if (method !== 'tools/call' || !isObject(params)) return null;
     const declared = this.parts.notes.headerParams(channel, params.name);
@@ -101,7 +116,9 @@ export class ModernFront {
 
   /**
    * What goes to the upstream. Its era is looked at only where it matters, and before a client is named that can be asked
-   * back: for a legacy upstream that would open a session of its own, whose questions this client could never answer.
+   * back: for a legacy upstream that opens a session of its own, which only calls need whose client can be asked.
+   *
+   * @throws StateRefusedError
    */
   private async onward({ channel, own = '{}', params, request }: Asked, { capabilities, logLevel }: Envelope) {
     const hears = (method: string, text: string) =>
@@ -111,11 +128,19 @@ export class ModernFront {
     const era: Era | null =
       declares || isRetry || logLevel !== null ? (await channel.open(this.parts.timeoutMs)).era : null;
     if (era === 'legacy') {
+      // A server of this era gives no states, so one in our form is ours, and of no use any more.
+      if (isRetry && isParkedState(params)) throw lost();
       return { era, hears, params: paramsForLegacy(isRetry ? originalParams(own) : own) };
     }
     const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
     const profile: CallerProfile = { key: request.caller, capabilities };
     return { era, hears, params: forModern, ...(declares ? { profile } : {}) };
+  }
+
+  private refused({ method, id, sink, request }: Asked, { message, isLost }: StateRefusedError): void {
+    request.watch?.failed(new UpstreamError(message));
+    if (isLost && method === 'tools/call') return sink.reply(200, toolFailure(id, message));
+    sink.reply(200, errorText(id, isLost ? rpcCode.internalError : rpcCode.invalidParams, message));
   }
 
   /** The user refused to go to the page without which the call leads nowhere. */

@@ -2,9 +2,10 @@ import type { CallerProfile, McpCall, McpReply } from '../channel.js';
 import { memberText } from '../json-edit.js';
 import { progressTokenIn } from '../messages.js';
 import { members, slice, splice } from '../json-text.js';
-import type { Asked, FrontRequest, FrontSink } from './asked.js';
+import type { Asked, FrontRequest } from './asked.js';
 import { isLoud } from './classify.js';
 import { InFlight } from './in-flight.js';
+import type { Ears } from './parked-call.js';
 
 /** How a request goes on to the upstream. */
 export interface Onward {
@@ -14,6 +15,8 @@ export interface Onward {
   onRequest?: McpCall['onRequest'];
   /** Which notifications ahead of the answer its client hears, besides its own progress. */
   hears: (method: string, text: string) => boolean;
+  /** Where what precedes the answer goes, if that is not the stream of this request. */
+  ears?: Ears;
 }
 
 /** Passes requests to channels, each with a progress token of ours in the place of the client's. */
@@ -24,14 +27,17 @@ export class UpstreamCalls {
   constructor(private readonly timeoutMs: number) {}
 
   /** @throws UpstreamFailure */
-  async ask({ channel, method, id, request, sink }: Asked, { params, hears, ...rest }: Onward): Promise<McpReply> {
+  async ask(
+    { channel, method, id, request, sink }: Asked,
+    { params, hears, ears: other, ...rest }: Onward,
+  ): Promise<McpReply> {
     const { acceptsStream, cancellation } = request;
     const token = params && acceptsStream ? progressTokenIn(params) : null;
     const ours = `"slipway-${(this.lastToken += 1)}"`;
-    const theirs = token && slice(params ?? '', token);
+    const ears = other ?? { sink, token: token && slice(params ?? '', token) };
     const onNotification = (text: string, name: string) => {
-      if (name === 'notifications/progress') relayProgress(text, ours, theirs, sink);
-      else if (hears(name, text)) sink.event(text);
+      if (name === 'notifications/progress') relayProgress(text, ours, ears);
+      else if (hears(name, text)) ears.sink.event(text);
     };
     const end = this.inFlight.begin(inFlightKey(request), id, cancellation);
     try {
@@ -72,7 +78,7 @@ function inFlightKey(request: FrontRequest): string {
 }
 
 /** Passes progress on under the client's own token; progress of anybody else is dropped. */
-function relayProgress(text: string, ours: string, theirs: string | null, sink: FrontSink): void {
+function relayProgress(text: string, ours: string, { token: theirs, sink }: Ears): void {
   const params = members(text).get('params');
   const token = params && text[params[0]] === '{' ? members(text, params[0]).get('progressToken') : undefined;
   if (theirs !== null && token && slice(text, token) === ours) sink.event(splice(text, token, theirs));

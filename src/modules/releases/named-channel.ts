@@ -44,8 +44,9 @@ export class NamedChannel implements Channel {
   }
 }
 
-/** A caller that can be asked back has its own session already. */
+/** A caller that can be asked back has its own session already, unless it is one for each of the calls it makes at once. */
 function inOwnSession(call: McpCall): McpCall {
   const { caller, profile } = call;
-  return caller === undefined || profile ? call : { ...call, profile: { key: caller, capabilities: {} } };
+  if (caller === undefined || (profile && !profile.mayShare)) return call;
+  return { ...call, profile: { key: caller, capabilities: profile?.capabilities ?? {} } };
 }

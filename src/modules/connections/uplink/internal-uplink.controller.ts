@@ -1,14 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import type { Channel } from '../../../mcp/channel.js';
+import type { Channel, ClientAnswer, McpCall } from '../../../mcp/channel.js';
 import { Cancellation } from '../../../mcp/cancellation.js';
 import { whileConnected } from '../../../mcp/front/client-gone.js';
 import { RouteNotFoundError } from '../../../platform/errors/http-errors.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../platform/http/internal-signatures.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import { readBody } from '../../../platform/http/request-body.js';
-import { toWire, type InternalAsk, type InternalLine } from './internal-frames.js';
+import { toWire } from '../../../mcp/wired-failure.js';
+import type { InternalAsk, InternalLine } from './internal-frames.js';
+import { InternalQuestions } from './internal-questions.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 
 /** The params of a call (16 MB) and a line about it. */
@@ -21,12 +23,18 @@ const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
 @Controller('internal/uplink/:connection/:tunnel')
 @ApiExcludeController()
 export class InternalUplinkController {
+  private readonly questions = new InternalQuestions();
+
   constructor(
     private readonly tunnels: UplinkTunnels,
     private readonly signatures: InternalSignatures,
   ) {}
 
-  /** One request, or listening. @throws RouteNotFoundError for anybody else, and when the tunnel is not here */
+  /**
+   * One request, listening, or the answer to a question that was asked during a request.
+   *
+   * @throws RouteNotFoundError for anybody else, and when the tunnel or the question is not here
+   */
   @Post()
   @HttpCode(200)
   @Public()
@@ -44,13 +52,21 @@ export class InternalUplinkController {
     if (!channel) throw new RouteNotFoundError('POST', path);
     const end = body.indexOf('\n');
     const ask = JSON.parse(body.slice(0, end)) as InternalAsk;
+    if (ask.ask === 'answer') {
+      const isAwaited = this.questions.answer(ask.question, JSON.parse(body.slice(end + 1)) as ClientAnswer);
+      if (!isAwaited) throw new RouteNotFoundError('POST', path);
+      response.writeHead(200).end();
+      return;
+    }
     response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
     const tell = (line: InternalLine) => {
       response.write(`${JSON.stringify(line)}\n`);
       if (response.writableLength > UNREAD_BYTES_MAX) response.destroy();
     };
     try {
-      await whileConnected(response, (gone) => serve(channel, ask, body.slice(end + 1), gone, tell));
+      await whileConnected(response, (gone) =>
+        serve({ channel, questions: this.questions, cancellation: gone, tell }, ask, body.slice(end + 1)),
+      );
     } catch (error) {
       tell({ line: 'failure', failure: toWire(error) });
     }
@@ -58,30 +74,26 @@ export class InternalUplinkController {
   }
 }
 
-async function serve(
-  channel: Channel,
-  ask: InternalAsk,
-  params: string,
-  cancellation: Cancellation,
-  tell: (line: InternalLine) => void,
-): Promise<void> {
-  const onNotification = (text: string, method: string) => tell({ line: 'notification', method, text });
+interface Served {
+  channel: Channel;
+  questions: InternalQuestions;
+  cancellation: Cancellation;
+  tell: (line: InternalLine) => void;
+}
+
+type Lasting = Exclude<InternalAsk, { ask: 'answer' }>;
+
+async function serve(served: Served, ask: Lasting, params: string): Promise<void> {
+  const { channel, cancellation, tell } = served;
   switch (ask.ask) {
     case 'open':
       return tell({ line: 'hello', hello: await channel.open(ask.timeoutMs) });
-    case 'request': {
-      const { text } = await channel.request({
-        method: ask.method,
-        ...(ask.hasParams ? { params } : {}),
-        timeoutMs: ask.timeoutMs,
-        cancellation,
-        ...(ask.wantsNotifications ? { onNotification } : {}),
-      });
-      return tell({ line: 'reply', text });
-    }
+    case 'request':
+      return serveRequest(served, ask, params);
     case 'listen': {
       await new Promise<void>((resolve, reject) => {
-        channel.listen(ask.filter, { onNotification, onEnd: () => resolve() }, ask.timeoutMs).then((listening) => {
+        const listener = { onNotification: notifying(tell), onEnd: () => resolve() };
+        channel.listen(ask.filter, listener, ask.timeoutMs).then((listening) => {
           tell({ line: 'listening', honoured: listening.honoured });
           cancellation.notify(() => void listening.close().then(resolve));
         }, reject);
@@ -89,4 +101,31 @@ async function serve(
       return tell({ line: 'end' });
     }
   }
+}
+
+async function serveRequest(
+  { channel, questions, cancellation, tell }: Served,
+  { method, timeoutMs, hasParams, wantsNotifications, profileKey }: Extract<InternalAsk, { ask: 'request' }>,
+  params: string,
+): Promise<void> {
+  const own = questions.ofCall();
+  const onRequest: McpCall['onRequest'] = (asked, given) =>
+    own.ask((question) => tell({ line: 'question', question, method: asked, params: given }));
+  try {
+    const { text } = await channel.request({
+      method,
+      ...(hasParams ? { params } : {}),
+      timeoutMs,
+      cancellation,
+      ...(wantsNotifications ? { onNotification: notifying(tell) } : {}),
+      ...(profileKey === null ? {} : { profile: { key: profileKey, capabilities: {} }, onRequest }),
+    });
+    tell({ line: 'reply', text });
+  } finally {
+    own.close();
+  }
+}
+
+function notifying(tell: (line: InternalLine) => void): (text: string, method: string) => void {
+  return (text, method) => tell({ line: 'notification', method, text });
 }

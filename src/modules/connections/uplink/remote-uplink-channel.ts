@@ -1,5 +1,13 @@
 import { Logger } from '@nestjs/common';
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../../mcp/channel.js';
+import type {
+  Channel,
+  ClientAnswer,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../../mcp/channel.js';
 import {
   CallerLeftError,
   UplinkDisconnectedError,
@@ -7,9 +15,10 @@ import {
   UpstreamTimeoutError,
 } from '../../../mcp/mcp-errors.js';
 import { parseMessage, replyTo } from '../../../mcp/messages.js';
-import type { ServerHello } from '../../../mcp/protocol.js';
-import type { InternalAnswer, InternalCalls } from './internal-calls.js';
-import { fromWire, type InternalAsk, type InternalLine } from './internal-frames.js';
+import { rpcCode, type ServerHello } from '../../../mcp/protocol.js';
+import { wasSent, type InternalAnswer, type InternalCalls } from '../../../platform/http/internal-calls.js';
+import { fromWire } from '../../../mcp/wired-failure.js';
+import type { InternalAsk, InternalLine } from './internal-frames.js';
 import type { TunnelName } from './uplink-leases.js';
 
 /** The process that was asked does not hold the tunnel any more; nothing was sent to the local server. */
@@ -22,10 +31,11 @@ const GRACE_MS = 2_000;
 type Reader<T> = (line: InternalLine) => T | undefined;
 
 /**
- * A tunnel in another process. Nothing is asked back in the middle of a call: a local server that wants to hears there that
- * nobody answers.
+ * A tunnel in another process. What the local server asks in the middle of a call comes as a line of its answer, and what
+ * its caller says to that goes back in a request of its own.
  */
 export class RemoteUplinkChannel implements Channel {
+  private readonly logger = new Logger('uplink');
   private readonly path: string;
 
   constructor(
@@ -41,7 +51,8 @@ export class RemoteUplinkChannel implements Channel {
     return this.ask({ ask: 'open', timeoutMs }, '', read).value;
   }
 
-  async request({ method, params, timeoutMs, cancellation, onNotification }: McpCall): Promise<McpReply> {
+  async request(call: McpCall): Promise<McpReply> {
+    const { method, params, timeoutMs, cancellation, onNotification, profile, onRequest } = call;
     if (cancellation?.isCancelled) throw new CallerLeftError();
     const answer = this.ask<McpReply>(
       {
@@ -50,10 +61,12 @@ export class RemoteUplinkChannel implements Channel {
         timeoutMs,
         hasParams: params !== undefined,
         wantsNotifications: onNotification !== undefined,
+        profileKey: profile && onRequest ? profile.key : null,
       },
       params ?? '',
       (line) => {
         if (line.line === 'notification') onNotification?.(line.text, line.method);
+        if (line.line === 'question') answer.hold(this.answered(line, onRequest));
         return line.line === 'reply' ? toReply(line.text) : undefined;
       },
     );
@@ -87,11 +100,28 @@ export class RemoteUplinkChannel implements Channel {
   /** The tunnel belongs to the process that holds it. */
   async close(): Promise<void> {}
 
-  private ask<T>(what: InternalAsk, params: string, read: Reader<T>): RemoteAnswer<T> {
+  /** Has a question answered. Never rejects: a caller that is gone has broken off its call. */
+  private async answered(
+    { question, method, params }: Extract<InternalLine, { line: 'question' }>,
+    onRequest: McpCall['onRequest'],
+  ): Promise<void> {
+    try {
+      const answer: ClientAnswer = (await onRequest?.(method, params).catch(() => undefined)) ?? unasked;
+      const body = `${JSON.stringify({ ask: 'answer', question } satisfies InternalAsk)}\n${JSON.stringify(answer)}`;
+      const taken = await this.calls.post(this.url, this.path, body, () => undefined);
+      await taken.lines(() => undefined);
+    } catch (error) {
+      this.logger.debug({ msg: 'an answer did not reach the process that holds the tunnel', err: error });
+    }
+  }
+
+  private ask<T>(what: InternalAsk & { timeoutMs: number }, params: string, read: Reader<T>): RemoteAnswer<T> {
     const body = `${JSON.stringify(what)}\n${params}`;
     return new RemoteAnswer(what, read, (whenLeft) => this.calls.post(this.url, this.path, body, whenLeft));
   }
 }
+
+const unasked: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client could not be asked' } };
 
 /** What another process answers, line by line. */
 class RemoteAnswer<T> {
@@ -100,14 +130,15 @@ class RemoteAnswer<T> {
   /** Settles when nothing more will come. Never rejects. */
   readonly ended: Promise<void>;
   private readonly logger = new Logger('uplink');
-  private readonly timer: NodeJS.Timeout;
+  private timer: NodeJS.Timeout;
   private isSettled = false;
+  private held = 0;
   private resolve: (value: T) => void = () => undefined;
   private reject: (error: Error) => void = () => undefined;
   private breakOff: () => void = () => undefined;
 
   constructor(
-    private readonly what: InternalAsk,
+    private readonly what: InternalAsk & { timeoutMs: number },
     private readonly read: Reader<T>,
     post: (whenLeft: (leave: () => void) => void) => Promise<InternalAnswer>,
   ) {
@@ -115,8 +146,7 @@ class RemoteAnswer<T> {
       this.resolve = resolve;
       this.reject = reject;
     });
-    const late = 'The process that holds the tunnel did not answer in time.';
-    this.timer = setTimeout(() => this.leave(new UpstreamTimeoutError(late, true)), what.timeoutMs + GRACE_MS);
+    this.timer = setTimeout(() => this.expire(), what.timeoutMs + GRACE_MS);
     this.ended = this.follow(post((leave) => (this.breakOff = leave)));
   }
 
@@ -124,6 +154,20 @@ class RemoteAnswer<T> {
   leave(reason: Error): void {
     this.settle(() => this.reject(reason));
     this.breakOff();
+  }
+
+  /** While `work` goes on it is not the other process that is waited for, and then it has its time anew. Must not reject. */
+  hold(work: Promise<void>): void {
+    this.held += 1;
+    void work.then(() => {
+      this.held -= 1;
+      if (!this.isSettled) this.timer.refresh();
+    });
+  }
+
+  private expire(): void {
+    if (this.held > 0) this.timer = setTimeout(() => this.expire(), this.what.timeoutMs + GRACE_MS);
+    else this.leave(new UpstreamTimeoutError('The process that holds the tunnel did not answer in time.', true));
   }
 
   private async follow(asked: Promise<InternalAnswer>): Promise<void> {
@@ -157,11 +201,6 @@ class RemoteAnswer<T> {
 function lost(what: InternalAsk, isSent: boolean): UplinkDisconnectedError {
   const error = new UplinkDisconnectedError(isSent);
   return what.ask === 'request' && what.method === 'tools/call' ? error.ofCall() : error;
-}
-
-function wasSent(error: unknown): boolean {
-  const { code = '' } = error as { code?: string };
-  return !/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code);
 }
 
 /** The spans are found anew here: they are not worth sending. @throws UpstreamError */

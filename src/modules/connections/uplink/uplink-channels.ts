@@ -4,7 +4,7 @@ import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/mcp-errors.
 import type { ServerHello } from '../../../mcp/protocol.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
-import { InternalCalls } from './internal-calls.js';
+import { InternalCalls } from '../../../platform/http/internal-calls.js';
 import { RemoteUplinkChannel, TunnelMovedError } from './remote-uplink-channel.js';
 import { UplinkLeases, type TunnelOwner } from './uplink-leases.js';
 import { UplinkTunnels } from './uplink-tunnels.js';

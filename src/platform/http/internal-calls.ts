@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events';
 import { Agent, request } from 'undici';
-import { LineReader } from '../../../platform/text/line-reader.js';
-import { INTERNAL_HEADER, type InternalSignatures } from '../../../platform/http/internal-signatures.js';
+import { LineReader } from '../text/line-reader.js';
+import { INTERNAL_HEADER, type InternalSignatures } from './internal-signatures.js';
 
 /** What is not answered at all by then comes from no process of ours. */
 const CONNECT_MS = 5_000;
 
-/** A line holds one message of a local server, up to 16 MB, escaped once more. */
+/** A line holds one MCP message, up to 16 MB, escaped once more. */
 const LINE_CHARS_MAX = 64 * 1024 * 1024;
 
 /** The answer of another process, as it comes. */
@@ -48,4 +48,10 @@ export class InternalCalls {
       },
     };
   }
+}
+
+/** Whether a request that failed may have reached the other process. */
+export function wasSent(error: unknown): boolean {
+  const { code = '' } = error as { code?: string };
+  return !/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code);
 }
