@@ -119,7 +119,7 @@ describe('a client of 2026-07-28', () => {
     expect((await ask(url, given.body, { ...given.headers, 'mcp-param-region': encoded })).status).toBe(200);
   });
 
-  verifies('mcp:bridge', 'calls a legacy upstream, which sees nothing of the revision and asks nothing', async () => {
+  verifies('mcp:bridge', 'calls a legacy upstream, which sees nothing of the revision', async () => {
     const channel = legacyOf((given) => {
       given.onNotification?.('{"method":"notifications/tools/list_changed"}', 'notifications/tools/list_changed');
       const log = '{"method":"notifications/message","params":{"level":"info","data":1}}';
@@ -133,7 +133,7 @@ describe('a client of 2026-07-28', () => {
       '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[],"n":9007199254740993}}',
     );
     expect(channel.calls[0]).toMatchObject({ params: '{"name":"x","_meta":{"traceparent":"t"}}' });
-    expect(channel.calls[0]?.profile).toBeUndefined();
+    expect(channel.calls[0]?.profile?.capabilities).toEqual(options.capabilities);
     const levels: [string, number][] = [
       ['warning', 0],
       ['info', 1],

@@ -1,11 +1,13 @@
 // Also run with the queue on Redis: messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
-import type { ListenFilter, UpstreamListener } from '../../src/mcp/channel.js';
+import { Cancellation } from '../../src/mcp/cancellation.js';
+import type { ListenFilter, McpCall, UpstreamListener } from '../../src/mcp/channel.js';
 import { UplinkChannels } from '../../src/modules/connections/uplink/uplink-channels.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../src/platform/http/internal-signatures.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { eventsOf, mcp, open, send, times, toolCall } from '../support/calls.js';
 import { createNamespace } from '../support/factories.js';
+import { ask, initialize, messagesOf, modern, post } from '../support/front-calls.js';
 import { cleanUpPrograms, runProgram, type Program } from '../support/program.js';
 import {
   openTunnel,
@@ -358,35 +360,112 @@ describe('listening', () => {
     await until(() => there.heard.at(-1) === 'end', 'the end is told');
     expect(here.heard).toEqual(both);
   });
+});
 
-  verifies('uplink:server-requests:asked', 'a question reaches the caller begun last that can be asked', async () => {
+describe('a question of the local server', () => {
+  const question = '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message": "?"}}';
+
+  /** Calls through the tunnel, of callers who can be asked unless they have no name. */
+  async function callers(process: TestApp, names: (string | null)[], timeoutMs = 10_000) {
     const path = await uplink();
     const client = await paired(app, path, { answers: { 'tools/call': () => null } });
-    const channel = app.get(UplinkChannels).channelTo({ id: await rowOf(path) });
+    const channel = process.get(UplinkChannels).channelTo({ id: await rowOf(path) });
     const asked: [string, string | undefined][] = [];
-    const call = (name: string, canAnswer: boolean) =>
-      channel.request({
-        method: 'tools/call',
-        params: JSON.stringify({ name }),
-        timeoutMs: 10_000,
-        ...(canAnswer
-          ? {
-              profile: { key: name, capabilities: { elicitation: {} } },
-              onRequest: async (method, params) => {
-                asked.push([`${name} ${method}`, params]);
-                return { result: '{"action": "accept"}' };
-              },
-            }
-          : {}),
+    let answer: (text: string) => void = () => undefined;
+    const said = new Promise<string>((resolve) => (answer = resolve));
+    const leaving = new Cancellation();
+    const calls: Promise<unknown>[] = [];
+    for (const [i, name] of names.entries()) {
+      const onRequest: McpCall['onRequest'] = async (method, params) => {
+        asked.push([`${name} ${method}`, params]);
+        return { result: await said };
+      };
+      const asking = name === null ? {} : { profile: { key: name, capabilities: { elicitation: {} } }, onRequest };
+      const params = JSON.stringify({ name: String(i) });
+      calls.push(channel.request({ method: 'tools/call', params, timeoutMs, cancellation: leaving, ...asking }));
+      await until(() => client.of('tools/call').length === i + 1, 'it is called');
+    }
+    const end = async () => {
+      for (const { id } of client.of('tools/call')) client.send({ id, result: {} });
+      await Promise.all(calls);
+    };
+    const answered = () => until(() => client.received.find(({ id }) => id === 'q'), 'the question is answered');
+    return { client, asked, answer, answered, leaving, calls, end };
+  }
+
+  for (const where of ['this', 'another']) {
+    const processOf = () => (where === 'this' ? app : other);
+
+    verifies('uplink:server-requests:asked', `reaches the caller who can be asked, in ${where} process`, async () => {
+      const { client, asked, answer, answered, end } = await callers(processOf(), ['one', 'one', null]);
+      client.send(question);
+      await until(() => asked.length === 1, 'it is asked');
+      answer('{"action": "accept"}');
+      expect(await answered()).toEqual({ jsonrpc: '2.0', id: 'q', result: { action: 'accept' } });
+      expect(asked).toEqual([['one elicitation/create', '{"message": "?"}']]);
+      await end();
+    });
+
+    verifies('uplink:server-requests:asked', `reaches nobody of several, in ${where} process`, async () => {
+      const { client, asked, answered, end } = await callers(processOf(), ['one', 'two']);
+      client.send(question);
+      expect((await answered()).error).toMatchObject({ code: -32601, message: expect.stringMatching(/not clear who/) });
+      expect(asked).toEqual([]);
+      await end();
+    });
+
+    verifies('uplink:server-requests:asked', `may take longer than a call, in ${where} process`, async () => {
+      const { client, asked, answer, answered, end } = await callers(processOf(), ['one'], 400);
+      client.send(question);
+      await until(() => asked.length === 1, 'it is asked');
+      const from = Date.now();
+      // Beyond the call's own time, and what another process has on top of it.
+      await until(() => Date.now() - from > (where === 'this' ? 900 : 2_900), 'the time of the call is over');
+      answer('{"action": "accept"}');
+      expect((await answered()).result).toEqual({ action: 'accept' });
+      await end();
+    });
+
+    verifies('uplink:server-requests:asked', `ends with its caller, in ${where} process`, async () => {
+      const { client, asked, leaving, calls } = await callers(processOf(), ['one']);
+      client.send(question);
+      await until(() => asked.length === 1, 'it is asked');
+      leaving.cancel();
+      await expect(Promise.all(calls)).rejects.toThrow('The caller left');
+      await until(() => client.of('notifications/cancelled').length === 1, 'the local server hears that nobody waits');
+    });
+  }
+
+  verifies(['uplink:server-requests:asked', 'mcp:parked'], 'reaches clients of every era at any process', async () => {
+    const path = await uplink();
+    const asking = (client: UplinkClient, id: unknown) => {
+      client.send({ id: 'q', method: 'elicitation/create', params: { message: 'Who?' } });
+      void until(() => client.received.find((message) => message.id === 'q'), 'it is answered').then(({ result }) => {
+        client.received.splice(0);
+        client.send({ id, result: text(`Hello ${result.content.name}`) });
       });
-    const calls = [call('first', true), call('second', true), call('third', false)];
-    await until(() => client.of('tools/call').length === 3, 'all three are called');
-    client.send('{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message": "?"}}');
-    const answer = await until(() => client.received.find(({ id }) => id === 'q'), 'the question is answered');
-    expect(answer).toEqual({ jsonrpc: '2.0', id: 'q', result: { action: 'accept' } });
-    expect(asked).toEqual([['second elicitation/create', '{"message": "?"}']]);
-    for (const { id } of client.of('tools/call')) client.send({ id, result: {} });
-    await Promise.all(calls);
+      return null;
+    };
+    await paired(app, path, { answers: { 'tools/call': ({ id }, client) => asking(client, id) } });
+    const capabilities = { elicitation: {} };
+    const accepted = { action: 'accept', content: { name: 'Nina' } };
+    const authorization = `Bearer ${owner.key}`;
+    for (const process of [app, other]) {
+      const url = `${process.url}${path}/mcp`;
+      const session = await initialize(url, capabilities, '2025-11-25', authorization);
+      const stream = messagesOf(await post(url, toolCall(1, 'echo', {}), session));
+      const { id } = (await stream.next()).value;
+      expect((await ask(url, { jsonrpc: '2.0', id, result: accepted }, session)).status).toBe(202);
+      expect((await stream.next()).value.result).toEqual(text('Hello Nina'));
+      const modernCall = async (at: string, given: object = {}) => {
+        const { body, headers } = modern('tools/call', { name: 'echo', ...given }, { capabilities });
+        return (await ask(at, body, { ...headers, authorization })).body.result;
+      };
+      const { requestState } = await modernCall(url);
+      const elsewhere = `${(process === app ? other : app).url}${path}/mcp`;
+      const back = { requestState, inputResponses: { 'question-1': accepted } };
+      expect(await modernCall(elsewhere, back)).toMatchObject(text('Hello Nina'));
+    }
   });
 });
 

@@ -129,7 +129,7 @@ export const uplinks = {
   'uplink:server-requests:asked': {
     source: 'House',
     behavior:
-      'A question of the local server reaches the caller begun last that can be asked, and its answer goes back.',
+      'A question of the local server reaches the caller that can be asked, in whichever process, and its answer goes back; while several could be meant, none of them is asked.',
   },
   'uplink:listen': {
     source: 'House',
