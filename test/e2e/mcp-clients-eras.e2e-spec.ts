@@ -5,7 +5,7 @@ import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
-import { startAskingV1, startAskingV2, type AskingUpstream } from '../support/asking-upstreams.js';
+import { startAskingV1, startAskingV2, startTasksV1, type AskingUpstream } from '../support/asking-upstreams.js';
 import { createConnection } from '../support/factories.js';
 import type { Json } from '../support/calls.js';
 import { ask, initialize, messagesOf, modern, post } from '../support/front-calls.js';
@@ -115,6 +115,60 @@ describe.each(clients)('the official client %s', (_, connect) => {
       }, 'the client hears that the tools changed');
     });
   }
+});
+
+describe('a tool of a legacy server that runs as a task only', () => {
+  const later = { name: 'later', arguments: { name: 'Nina' } };
+
+  verifies(['mcp:tasks', 'mcp:bridge'], 'is called like any other, by every client', async () => {
+    const { url: mcpUrl } = closing(await startTasksV1());
+    const { path } = await createConnection(app, owner, { mcpUrl });
+    const url = `${app.url}${path}/mcp`;
+    for (const [, connect] of clients) {
+      const client = await connect(url, person(null));
+      expect(textOf(await client.callTool(later))).toBe('Hello Nina');
+      expect(textOf(await client.callTool({ name: 'now' }))).toBe('Hello now');
+    }
+    const rest = await app.as(owner).post(`${path}/.tools/later`, later.arguments);
+    expect([rest.status, textOf(rest.body)]).toEqual([200, 'Hello Nina']);
+    const { tools } = (await app.as(owner).get(`${path}/.tools`)).body;
+    expect(tools.map(({ name, execution }: Json) => [name, execution?.taskSupport])).toEqual([
+      ['later', undefined],
+      ['now', 'forbidden'],
+    ]);
+  });
+
+  verifies('mcp:tasks', 'keeps its tasks from other callers, and asks for none itself', async () => {
+    const { url: mcpUrl, store } = closing(await startTasksV1());
+    const url = `${app.url}${(await createConnection(app, owner, { mcpUrl })).path}/mcp`;
+    const authorization = `Bearer ${owner.key}`;
+    const session = await initialize(url, {}, '2025-11-25', authorization);
+    const call = async (method: string, params: object) =>
+      (await ask(url, { jsonrpc: '2.0', id: 1, method, params }, session)).body;
+    const { result } = await call('tools/call', { ...later, task: { ttl: 60_000 } });
+    expect(textOf(result)).toBe('Hello Nina');
+    const [{ taskId } = { taskId: '' }] = store.getAllTasks();
+    expect(taskId).not.toBe('');
+    for (const method of ['tasks/list', 'tasks/get', 'tasks/result', 'tasks/cancel']) {
+      expect([method, (await call(method, { taskId })).error.code]).toEqual([method, -32601]);
+    }
+    const given = modern('tasks/get', { taskId });
+    const refused = await ask(url, given.body, { ...given.headers, 'mcp-name': taskId, authorization });
+    expect([refused.status, refused.body.error.code]).toEqual([404, -32601]);
+  });
+
+  verifies(['mcp:tasks', 'mcp:vanish'], 'is cancelled with its caller', async () => {
+    const { url: mcpUrl, store } = closing(await startTasksV1());
+    const url = `${app.url}${(await createConnection(app, owner, { mcpUrl })).path}/mcp`;
+    const { body, headers } = modern('tools/call', { name: 'later', arguments: { name: 'nobody' } });
+    const leaving = new AbortController();
+    const authorized = { ...headers, authorization: `Bearer ${owner.key}` };
+    const gone = expect(post(url, body, authorized, leaving.signal)).rejects.toThrow();
+    await until(() => store.getAllTasks().length === 1, 'the task runs');
+    leaving.abort();
+    await gone;
+    await until(() => store.getAllTasks()[0]?.status === 'cancelled', 'the task is cancelled');
+  });
 });
 
 describe('a client of 2026-07-28 whose legacy server asks', () => {

@@ -71,6 +71,11 @@ export const service = {
     behavior:
       'A call whose legacy upstream asks a client of 2026-07-28 waits up to 10 minutes for what that says, good for its caller, its request and any process; when it is lost the client hears to call again.',
   },
+  'mcp:tasks': {
+    source: 'House',
+    behavior:
+      'A tool that a server of 2025-11-25 runs as a task only is called like any other; tasks themselves do not pass, since they belong to a session that callers share.',
+  },
   'mcp:session': {
     source: 'House',
     behavior:

@@ -1,10 +1,12 @@
 import { Server as ServerV1 } from '@modelcontextprotocol/sdk/server/index.js';
 import { McpServer as McpServerV1 } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { InMemoryTaskMessageQueue, InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks';
 import {
   CallToolRequestSchema,
   ElicitResultSchema,
   ListToolsRequestSchema,
   SubscribeRequestSchema,
+  type CallToolResult,
 } from '@modelcontextprotocol/sdk/types.js';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
@@ -15,6 +17,7 @@ import {
   McpServer as McpServerV2,
 } from '@modelcontextprotocol/server';
 import { createServer } from 'node:http';
+import { z } from 'zod';
 import type { SdkUpstream } from './sdk-upstream.js';
 import { startSdkV1 } from './sdk-upstream.js';
 import { listen, shut } from './upstream-net.js';
@@ -84,6 +87,50 @@ export async function startAskingV1(): Promise<AskingUpstream> {
     subscribed,
     toolsChanged: () => tell((server) => server.sendToolListChanged()),
     resourceUpdated: (uri) => tell((server) => server.sendResourceUpdated({ uri })),
+  };
+}
+
+/** With the v1 SDK: its tool `later` runs as a task only, greets after 100 ms, and nobody never. */
+export async function startTasksV1(): Promise<SdkUpstream & { store: InMemoryTaskStore }> {
+  const store = new InMemoryTaskStore();
+  const upstream = await startSdkV1({
+    stateful: true,
+    json: false,
+    make: () => {
+      const made = new McpServerV1(
+        { name: 'tasks-v1', version: '1' },
+        {
+          capabilities: { tools: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } },
+          taskStore: store,
+          taskMessageQueue: new InMemoryTaskMessageQueue(),
+        },
+      );
+      made.experimental.tasks.registerToolTask(
+        'later',
+        { description: 'Takes its time', inputSchema: { name: z.string() }, execution: { taskSupport: 'required' } },
+        {
+          createTask: async ({ name }, { taskStore, taskRequestedTtl }) => {
+            const task = await taskStore.createTask({ ttl: taskRequestedTtl, pollInterval: 50 });
+            if (name !== 'nobody') {
+              setTimeout(() => void taskStore.storeTaskResult(task.taskId, 'completed', greeting(name)), 100);
+            }
+            return { task };
+          },
+          getTask: (_, { taskId, taskStore }) => taskStore.getTask(taskId),
+          getTaskResult: async (_, { taskId, taskStore }) => (await taskStore.getTaskResult(taskId)) as CallToolResult,
+        },
+      );
+      made.registerTool('now', { description: 'Answers at once' }, () => greeting('now'));
+      return made;
+    },
+  });
+  return {
+    ...upstream,
+    store,
+    close: () => {
+      store.cleanup();
+      return upstream.close();
+    },
   };
 }
 

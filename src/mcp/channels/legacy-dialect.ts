@@ -5,6 +5,7 @@ import { EraContradictedError, HandshakeRefusedError, isOutOfPlace, mayRepeat, t
 import { SessionLostError } from './http-wire.js';
 import { LegacyListening } from './legacy-listening.js';
 import type { LegacySession, OpenedSession, OpenSession, SessionEars } from './legacy-session.js';
+import { LegacyTasks } from './legacy-tasks.js';
 import { Listeners } from './listeners.js';
 import { ProfileSlots, SessionSlot } from './session-slots.js';
 
@@ -27,6 +28,7 @@ export class LegacyDialect implements Dialect {
   private readonly plain: SessionSlot;
   private readonly profiles: ProfileSlots;
   private readonly listeners: Listeners;
+  private readonly tasks = new LegacyTasks();
 
   constructor(
     open: OpenSession,
@@ -80,8 +82,16 @@ export class LegacyDialect implements Dialect {
     const left = () => Math.max(1, from + timeoutMs - performance.now());
     const open = slot.value;
     const session = open ?? (await this.session(slot, timeoutMs, call));
+    return this.tasks.request(session.hello, call, open ? timeoutMs : left(), (one, ms) =>
+      this.send(slot, slot.value ?? session, one, ms),
+    );
+  }
+
+  private async send(slot: SessionSlot, session: LegacySession, call: McpCall, timeoutMs: number): Promise<McpReply> {
+    const from = performance.now();
+    const left = () => Math.max(1, from + timeoutMs - performance.now());
     try {
-      return await session.request(call, open ? timeoutMs : left(), false);
+      return await session.request(call, timeoutMs, false);
     } catch (error) {
       if (error instanceof SessionLostError) this.forget(slot, session);
       else if (!mayRepeat(call, error)) throw error;

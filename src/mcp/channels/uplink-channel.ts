@@ -15,6 +15,7 @@ import { answerText, parseMessage, requestText, resultOf, type RpcHead } from '.
 import { rpcCode, type ServerHello } from '../protocol.js';
 import { helloOfInitialize, initializeParams } from '../session.js';
 import type { FramePort } from './frame-port.js';
+import { LegacyTasks } from './legacy-tasks.js';
 import { UNREAD_BYTES_MAX, UplinkCalls } from './uplink-calls.js';
 import { UplinkListeners } from './uplink-listeners.js';
 
@@ -32,6 +33,7 @@ export class UplinkChannel implements Channel {
   private readonly logger = new Logger('uplink');
   private readonly calls: UplinkCalls;
   private readonly listeners: UplinkListeners;
+  private readonly tasks = new LegacyTasks();
   private hello: ServerHello | null = null;
   private opening: Promise<ServerHello> | null = null;
   private isEnded = false;
@@ -52,8 +54,8 @@ export class UplinkChannel implements Channel {
 
   async request(call: McpCall): Promise<McpReply> {
     const left = deadlineIn(call.timeoutMs);
-    if (!this.hello) await this.waitForHello(call.timeoutMs, call);
-    return this.ask({ ...call, timeoutMs: left() });
+    const hello = this.hello ?? (await this.waitForHello(call.timeoutMs, call));
+    return this.tasks.request(hello, call, left(), (one, timeoutMs) => this.ask({ ...one, timeoutMs }));
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {

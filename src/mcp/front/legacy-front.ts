@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isObject } from '../../platform/text/json-object.js';
 import type { McpReply, RpcError } from '../channel.js';
 import { deadlineIn } from '../deadline.js';
+import { withoutMembers } from '../json-edit.js';
 import { slice } from '../json-text.js';
 import { UpstreamAuthRequiredError } from '../mcp-errors.js';
 import { rpcCode, type ServerHello } from '../protocol.js';
@@ -40,6 +41,9 @@ export interface LegacyParts {
   timeoutMs: number;
 }
 
+/** A task would belong to an upstream session that callers share. */
+const NO_TASKS = 'Tasks do not pass this endpoint: call the tool without one, and its answer is what the task comes to';
+
 /** Answers requests of revisions that begin with `initialize`, whatever the upstream speaks. */
 export class LegacyFront {
   constructor(private readonly parts: LegacyParts) {}
@@ -59,6 +63,11 @@ export class LegacyFront {
         return this.subscribe(asked);
       case 'subscriptions/listen':
         return sink.reply(200, errorText(id, rpcCode.methodNotFound, `${method} needs MCP 2026-07-28`));
+      case 'tasks/get':
+      case 'tasks/result':
+      case 'tasks/list':
+      case 'tasks/cancel':
+        return sink.reply(200, errorText(id, rpcCode.methodNotFound, NO_TASKS));
       default:
         return this.call(asked);
     }
@@ -114,13 +123,14 @@ export class LegacyFront {
   }
 
   private async call(asked: Asked): Promise<void> {
-    const { own, request, sink, id, channel } = asked;
+    const { request, sink, id, channel } = asked;
     const { input } = this.parts;
     const level = this.levelOf(asked);
     const hears = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs)).era === 'modern';
-    const params = isModern ? withLogLevel(own, level) : own;
+    const plain = withoutTask(asked);
+    const params = isModern ? withLogLevel(plain, level) : plain;
     const left = deadlineIn(INPUT_MS_MAX);
     const asking = input.asking(asked, left);
     let next = params;
@@ -194,6 +204,12 @@ export class LegacyFront {
   private giveUp({ method, id, sink }: Asked, why: string): void {
     sink.reply(200, method === 'tools/call' ? toolFailure(id, why) : errorText(id, rpcCode.internalError, why));
   }
+}
+
+/** Who does not declare tasks takes no notice of one that is asked for (MCP 2025-11-25, tasks). */
+function withoutTask({ own, params }: Asked): string | undefined {
+  const wantsTask = isObject(params) && 'task' in params;
+  return own !== undefined && wantsTask ? withoutMembers(own, (name) => name === 'task') : own;
 }
 
 function neededBy({ data }: RpcError): string {

@@ -45,6 +45,9 @@ const removed: ReadonlySet<string> = new Set([
   'tasks/result',
 ]);
 
+/** Of the extension of this revision; servers of older ones mean something else by these names. */
+const tasks: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel']);
+
 /** What a modern client's requests need besides their channel. */
 export interface ModernParts {
   calls: UpstreamCalls;
@@ -74,6 +77,9 @@ export class ModernFront {
 
   private async call(asked: Asked, envelope: Envelope): Promise<void> {
     const { method, id, sink, request, channel } = asked;
+    if (tasks.has(method) && (await channel.open(this.parts.timeoutMs)).era === 'legacy') {
+      return sink.reply(404, errorText(id, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28'));
+    }
     const fault = this.headerFault(asked);
     if (fault) return sink.reply(fault.status, errorText(id, fault.code, fault.message));
     let reply: McpReply | null;
