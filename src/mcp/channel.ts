@@ -78,6 +78,8 @@ export interface McpCall {
   caller?: string;
   /** Filled while the call runs, for those who keep records. */
   timing?: CallTiming;
+  /** The services like this one that the call came through before, newest first; see `via.ts`. */
+  via?: string;
   /** The record this call belongs to (UUID); told to upstreams that run here, so that their console lines find it. */
   invocationId?: string;
 }

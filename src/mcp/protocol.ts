@@ -43,6 +43,8 @@ export const rpcCode = {
   cancelled: -33004,
   /** There is nothing to call: the server has no release that runs here. */
   notRunnable: -33005,
+  /** The request has come through this service before. */
+  loop: -33006,
 } as const;
 
 /** What an MCP server says of itself when a session begins. Fields it adds stay. */

@@ -36,7 +36,7 @@ afterAll(() => app.close());
 
 /** Channels of one more process on the same database. */
 function process(): HttpChannels {
-  return new HttpChannels(app.get(Egress), new EraMemory(app.get(EraStore)));
+  return new HttpChannels(app.get(Egress), new EraMemory(app.get(EraStore)), app.env);
 }
 
 function channelTo(url: string, target: Partial<HttpTarget> = {}, channels = process()): Channel {
@@ -320,7 +320,7 @@ describe('what was found out', () => {
     const upstream = await start();
     const away = () => Promise.reject(new Error('away'));
     const memory = new EraMemory({ read: away, write: away, forget: away });
-    const channels = new HttpChannels(app.get(Egress), memory);
+    const channels = new HttpChannels(app.get(Egress), memory, app.env);
     expect(await echo(channelTo(upstream.url, {}, channels), 'x')).toBe('x');
     expect(await echo(channelTo(upstream.url, {}, channels), 'y')).toBe('y');
     expect(upstream.count('server/discover')).toBe(1);

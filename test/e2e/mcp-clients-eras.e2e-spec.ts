@@ -223,6 +223,43 @@ describe('a client of 2026-07-28 whose legacy server asks', () => {
   });
 });
 
+describe('a connection that leads back to this service', () => {
+  verifies('mcp:loop', 'by another name says so, and is not called in circles', async () => {
+    const headers = { authorization: `Bearer ${owner.key}` };
+    const good = await createConnection(app, owner, { mcpUrl: closing(await startAskingV1()).url });
+    const { namespace, path } = good;
+    const byOtherName = app.url.replace('127.0.0.1', 'localhost');
+    expect(byOtherName).not.toBe(app.url);
+    const targets = [
+      `${byOtherName}/connect/${namespace}/.mcp`,
+      `${byOtherName}${path}/mcp`,
+      // Another process is the same service.
+      `${second.url}/connect/${namespace}/.mcp`,
+    ];
+    for (const mcpUrl of targets) {
+      const { path: looping, body } = await createConnection(app, owner, { mcpUrl, headers }, { namespace });
+      expect(body.status).toMatchObject({ state: 'error', message: expect.stringMatching(/leads back to it/) });
+      const call = await app.as(owner).post(`${looping}/.tools/ask`, {});
+      expect([call.status, call.body.message]).toEqual([502, expect.stringMatching(/leads back to it/)]);
+    }
+    const url = `${app.url}/connect/${namespace}/.mcp`;
+    const list = await ask(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' }, headers);
+    expect(list.body.result.tools.map(({ name }: Json) => name)).toEqual([
+      `${good.connectionId}.ask`,
+      `${good.connectionId}.steps`,
+    ]);
+    const endless = { ...headers, 'x-slipway-via': 'a, b, c, d' };
+    const refused = await ask(url, { jsonrpc: '2.0', id: 'n', method: 'tools/list' }, endless);
+    expect([refused.status, refused.body.id, refused.body.error.code]).toEqual([400, 'n', -33006]);
+    const chained = await ask(
+      url,
+      { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      { ...endless, 'x-slipway-via': 'a, b' },
+    );
+    expect(chained.status).toBe(200);
+  });
+});
+
 describe('a session at two processes', () => {
   const asking = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'ask' } };
 

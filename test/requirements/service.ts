@@ -71,6 +71,11 @@ export const service = {
     behavior:
       'A call whose legacy upstream asks a client of 2026-07-28 waits up to 10 minutes for what that says, good for its caller, its request and any process; when it is lost the client hears to call again.',
   },
+  'mcp:loop': {
+    source: 'House',
+    behavior:
+      'A request that has come through this service before, or through four like it, is refused; a connection that leads back is an `error` that says so.',
+  },
   'mcp:tasks': {
     source: 'House',
     behavior:

@@ -15,6 +15,7 @@ export function channelsOn(egress: Egress): HttpChannels {
       write: async (endpoint, verdict) => void stored.set(endpoint, verdict),
       forget: async (endpoint) => void stored.delete(endpoint),
     }),
+    { encryptionKeys: null },
   );
 }
 

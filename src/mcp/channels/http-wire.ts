@@ -7,6 +7,7 @@ import { endpointGone, fromHttpStatus, notMcp, UpstreamAuthRequiredError, Upstre
 import { bearerChallenge, challengeHeaders } from '../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../messages.js';
 import { rpcCode, type Era } from '../protocol.js';
+import { VIA_HEADER } from '../via.js';
 import { openStream, type StreamAnswer, type StreamRequest } from './event-stream.js';
 import type { HttpDoor } from './http-door.js';
 import { exchange, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
@@ -39,6 +40,8 @@ export interface HttpTarget {
   bearer?: (rejected?: string) => Promise<string | null>;
   /** How long a handshake may take. */
   connectTimeoutMs: number;
+  /** The mark of this service, so that a request that leads back to it is known. */
+  via?: string;
   /** Takes requests there in place of the guarded way out, for what this service runs itself. */
   door?: HttpDoor;
   /** Callers that may have upstream sessions of their own at once; 100 when missing. */
@@ -80,6 +83,8 @@ export interface Look {
  * all use `id: 1` cannot cross.
  */
 export class HttpWire {
+  /** What every request carries: the headers of the target, and by which way it came. */
+  readonly headers: Headers;
   private readonly logger = new Logger('mcp');
   private lastId = 0;
   private asides = 0;
@@ -87,7 +92,9 @@ export class HttpWire {
   constructor(
     private readonly door: HttpDoor,
     readonly target: HttpTarget,
-  ) {}
+  ) {
+    this.headers = { ...target.headers, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
+  }
 
   /** The id of the next request: what its cancellation must name. */
   get nextId(): number {
@@ -180,12 +187,13 @@ export class HttpWire {
 
   private toExchange(
     id: number,
-    { method, params, onNotification, cancellation, timing, invocationId }: WireCall,
+    { method, params, onNotification, cancellation, timing, invocationId, via }: WireCall,
     manner: WireManner,
     onReply: (reply: McpReply) => void,
   ): ExchangeRequest {
-    const { headers, timeoutMs, era, isResumable } = manner;
-    const { invocationHeader } = this.target;
+    const { timeoutMs, era, isResumable } = manner;
+    const { invocationHeader, via: own } = this.target;
+    const headers = via && own ? { ...manner.headers, [VIA_HEADER]: `${own}, ${via}` } : manner.headers;
     let { questions } = manner;
     return {
       url: this.target.url,

@@ -185,9 +185,9 @@ function isRefusedUnread({ text, id, error }: McpReply): boolean {
 }
 
 /** What every request to a modern server carries. */
-export function modernHeaders({ target }: HttpWire): Record<string, string> {
+export function modernHeaders({ headers }: HttpWire): Record<string, string> {
   return {
-    ...target.headers,
+    ...headers,
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
     'mcp-protocol-version': MODERN_VERSION,

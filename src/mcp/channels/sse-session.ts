@@ -76,7 +76,7 @@ class SseSession implements LegacySession {
     private readonly ears: SessionEars,
     private readonly isInteractive: boolean,
   ) {
-    this.headers = { ...wire.target.headers, 'content-type': 'application/json' };
+    this.headers = { ...wire.headers, 'content-type': 'application/json' };
   }
 
   async begin(capabilities: Record<string, unknown> | undefined, endpointMs: number): Promise<void> {
@@ -116,7 +116,8 @@ class SseSession implements LegacySession {
 
   /** The stream's first event names the address; it must lie on the same origin, or another site would get our headers. */
   private async openDownlink(endpointMs: number): Promise<URL> {
-    const { url, headers } = this.wire.target;
+    const { headers } = this.wire;
+    const { url } = this.wire.target;
     const named = new Promise<string>((resolve, reject) => {
       this.onEndpoint = resolve;
       this.rejectEndpoint = reject;

@@ -35,8 +35,8 @@ export async function openStreamable(
   profile: CallerProfile | undefined,
   ears: SessionEars,
 ): Promise<LegacySession> {
-  const { url, headers: own, connectTimeoutMs: timeoutMs } = wire.target;
-  const base = { ...own, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const { url, connectTimeoutMs: timeoutMs } = wire.target;
+  const base = { ...wire.headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const call = { method: 'initialize', params: initializeParams(profile?.capabilities) };
   const { reply, headers } = await wire.ask(call, { era: 'legacy', headers: base, timeoutMs });
   if (reply.error) {

@@ -1,10 +1,18 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
+import { rpcCode } from '../protocol.js';
 
 /** Why a request goes to no upstream: answered as a JSON-RPC error under the request's own id, with the kind's status. */
 export abstract class FrontRefusal extends DomainError {
   abstract readonly rpcCode: number;
   /** The `data` of the JSON-RPC error. */
   readonly data?: unknown;
+}
+
+/** A request that would come back here, and so never end. */
+export class McpLoopError extends FrontRefusal {
+  readonly kind = 'invalid';
+  readonly code = 'loop';
+  readonly rpcCode = rpcCode.loop;
 }
 
 /** Only sessions of ours have a stream to open, or can be ended. */

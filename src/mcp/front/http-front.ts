@@ -5,11 +5,13 @@ import { Env } from '../../config/env.js';
 import { readBody } from '../../platform/http/request-body.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import type { Channel } from '../channel.js';
+import { loopIn, VIA_HEADER, viaMark } from '../via.js';
 import type { FrontRequest, FrontWatch } from './asked.js';
 import { ClientInput } from './client-input.js';
 import { whileConnected } from './client-gone.js';
 import {
   FrontRefusal,
+  McpLoopError,
   McpMethodNotAllowedError,
   McpSessionNotFoundError,
   McpStreamOpenError,
@@ -64,12 +66,15 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
   private readonly streams = new Streams();
   private readonly inFlight = new Tally(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
 
+  private readonly via: string;
+
   constructor(
     private readonly env: Env,
     relay: RelayService,
     private readonly parked: ParkedCalls,
   ) {
     const timeoutMs = env.upstreamCallTimeoutMs;
+    this.via = viaMark(env);
     this.ids = new SessionIds(env.encryptionKeys ?? []);
     this.sessions = new LiveSessions(relay, randomUUID());
     this.questions = new Questions(relay);
@@ -129,13 +134,15 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
   ): Promise<void> {
     const text = await readBody(request, MESSAGE_BYTES_MAX);
     const target = await find();
+    const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
+    const channel = loop === null ? target.channel : new McpLoopError(loop);
     const session = this.sessionOf(request, target);
     const leave = this.inFlight.enter(target.account);
     if (!leave) throw new McpTooManyError('requests');
     try {
       await whileConnected(response, (cancellation) =>
         this.front.serve(
-          target.channel,
+          channel,
           { ...describe(request, target, text), session, cancellation, watch },
           new ResponseSink(response),
         ),

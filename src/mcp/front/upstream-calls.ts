@@ -4,6 +4,7 @@ import { progressTokenIn } from '../messages.js';
 import { members, slice, splice } from '../json-text.js';
 import type { Asked, FrontRequest } from './asked.js';
 import { isLoud } from './classify.js';
+import { VIA_HEADER } from '../via.js';
 import { InFlight } from './in-flight.js';
 import type { Ears } from './parked-call.js';
 
@@ -49,6 +50,7 @@ export class UpstreamCalls {
         timing: request.watch?.timing,
         invocationId: request.watch?.invocationId,
         caller: request.session?.key ?? request.caller,
+        via: request.header(VIA_HEADER),
         ...(acceptsStream ? { onNotification } : {}),
         ...rest,
       });
