@@ -57,7 +57,7 @@ describe('POST /accounts', () => {
   verifies('account:validation', 'names what is wrong with a name or a kind', async () => {
     const name = () => uniqueName('account');
     const cases: [object | undefined, RegExp][] = [
-      [undefined, /name must be.*kind must be one of/],
+      [undefined, /^name is required; kind must be one of/],
       [{ kind: 'user' }, /^name must/],
       [{ name: '', kind: 'user' }, /^name must be longer/],
       [{ name: 'x'.repeat(256), kind: 'user' }, /^name must be shorter/],
