@@ -58,7 +58,7 @@ describe('POST /accounts', () => {
     const name = () => uniqueName('account');
     const cases: [object | undefined, RegExp][] = [
       [undefined, /^name is required; kind must be one of/],
-      [{ kind: 'user' }, /^name must/],
+      [{ kind: 'user' }, /^name is required$/],
       [{ name: '', kind: 'user' }, /^name must be longer/],
       [{ name: 'x'.repeat(256), kind: 'user' }, /^name must be shorter/],
       [{ name: 7, kind: 'user' }, /name must be a string/],
