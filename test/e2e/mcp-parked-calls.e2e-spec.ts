@@ -61,7 +61,8 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     const partly = { requestState, inputResponses: { 'question-1': { action: 'accept' }, 'question-9': {} } };
     const rest = await call(url, partly, { ...able, id: 'b' });
     expect(Object.keys(rest.body.result.inputRequests)).toEqual(['question-2']);
-    const both = { requestState, inputResponses: { 'question-2': { roots: [] } } };
+    expect(rest.body.result.requestState).not.toBe(requestState);
+    const both = { requestState: rest.body.result.requestState, inputResponses: { 'question-2': { roots: [] } } };
     const two = await call(url, both, { ...able, id: 'c', meta: { progressToken: 7 } });
     expect(two.events.map(({ params }) => params)).toEqual([{ progressToken: 7, progress: 2 }]);
     expect(two.body.result.inputRequests).toEqual({
@@ -87,14 +88,19 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     const { requestState } = (await call(url)).body.result;
     const back = { requestState, inputResponses: { 'question-1': yes } };
     const { body, headers } = modern('tools/call', { name: 'x', arguments: { n: 1 }, ...back }, able);
-    const lost = { isError: true, content: [{ type: 'text', text: expect.stringMatching(/not waiting any more/) }] };
+    const lost = {
+      resultType: 'complete',
+      isError: true,
+      content: [{ type: 'text', text: expect.stringMatching(/not waiting any more/) }],
+    };
     for (const refused of [
       await ask(url, body, { ...headers, authorization: 'Bearer two' }),
       await ask(url.replace('/mcp', '/other'), body, headers),
       await call(url, { ...back, requestState: `${requestState.slice(0, -2)}AA` }),
       await call(url, { ...back, requestState: 'sw1.parked.' }),
     ]) {
-      expect([refused.status, refused.body.result]).toEqual([200, lost]);
+      expect([refused.status, refused.body.error.code]).toEqual([200, -32602]);
+      expect(refused.body.error.message).toMatch(/requestState was changed, or was given to another/);
     }
     const other = await call(url, { ...back, arguments: { n: 2 } });
     expect(other.body.error).toMatchObject({ code: -32602, message: expect.stringMatching(/another request/) });

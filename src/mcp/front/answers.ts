@@ -3,7 +3,7 @@ import type { McpReply, RpcError } from '../channel.js';
 import { spliceAll } from '../json-edit.js';
 import { slice, splice } from '../json-text.js';
 import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../mcp-errors.js';
-import { rpcCode } from '../protocol.js';
+import { rpcCode, type Era } from '../protocol.js';
 import { FrontRefusal } from './front.errors.js';
 
 /** A JSON-RPC result; `id` and `result` are JSON text. */
@@ -21,9 +21,10 @@ export function rpcErrorText(id: string, { code, message, data }: RpcError): str
   return errorText(id, code, message, data);
 }
 
-/** A tool's result that says what went wrong, to the model and its user. */
-export function toolFailure(id: string, message: string): string {
-  return resultText(id, JSON.stringify({ content: [{ type: 'text', text: message }], isError: true }));
+/** A tool's result that says what went wrong, to the model and its user. A modern client demands its type. */
+export function toolFailure(id: string, message: string, era: Era): string {
+  const type = era === 'modern' ? { resultType: 'complete' } : {};
+  return resultText(id, JSON.stringify({ ...type, content: [{ type: 'text', text: message }], isError: true }));
 }
 
 /** The upstream's message under the client's id, byte for byte otherwise. An error without an id gets it too. */
@@ -60,11 +61,11 @@ export function hopError({ code, message }: RpcError): RpcError | null {
  * A failure of the upstream as the client hears it. Never our 401 or 404: a client would refresh a healthy key, or open
  * sessions in a loop. A tool that wants authorization says so as a tool result, which reaches the model and its user.
  */
-export function failureText(id: string, method: string, error: unknown): string {
+export function failureText(id: string, method: string, error: unknown, era: Era): string {
   if (error instanceof FrontRefusal) return errorText(id, error.rpcCode, error.message, error.data);
   if (error instanceof UpstreamAuthRequiredError) {
     const { setupUrl } = error;
-    if (method === 'tools/call') return toolFailure(id, setupSentence(error));
+    if (method === 'tools/call') return toolFailure(id, setupSentence(error), era);
     return errorText(id, rpcCode.authRequired, error.message, setupUrl === undefined ? undefined : { setupUrl });
   }
   if (error instanceof CallerLeftError) return errorText(id, rpcCode.cancelled, 'The call was cancelled');

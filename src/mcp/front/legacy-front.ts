@@ -195,14 +195,17 @@ export class LegacyFront {
 
   private translatedError({ method, id }: Asked, reply: McpReply, error: RpcError): string {
     if (method === 'tools/call' && error.code === rpcCode.missingCapability) {
-      return toolFailure(id, `The tool needs what this client did not offer: ${neededBy(error)}.`);
+      return toolFailure(id, `The tool needs what this client did not offer: ${neededBy(error)}.`, 'legacy');
     }
     const changed = hopError(error) ?? legacyError(method, error);
     return changed ? rpcErrorText(id, changed) : withId(reply, id);
   }
 
   private giveUp({ method, id, sink }: Asked, why: string): void {
-    sink.reply(200, method === 'tools/call' ? toolFailure(id, why) : errorText(id, rpcCode.internalError, why));
+    sink.reply(
+      200,
+      method === 'tools/call' ? toolFailure(id, why, 'legacy') : errorText(id, rpcCode.internalError, why),
+    );
   }
 }
 

@@ -95,7 +95,10 @@ export class McpFront {
       await this.answer(classified, asked);
     } catch (error) {
       request.watch?.failed(error as Error);
-      sink.reply(error instanceof FrontRefusal ? statusOf[error.kind] : 200, failureText(id, method, error));
+      sink.reply(
+        error instanceof FrontRefusal ? statusOf[error.kind] : 200,
+        failureText(id, method, error, classified.era),
+      );
     }
   }
 

@@ -29,7 +29,7 @@ import {
 import type { Envelope } from './classify.js';
 import { discoverResult } from './hello.js';
 import type { ParkedCalls } from './parked-calls.js';
-import { isParkedState, lost, StateRefusedError } from './parked-state.js';
+import { foreign, isParkedState, StateRefusedError } from './parked-state.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
@@ -135,7 +135,7 @@ export class ModernFront {
       declares || isRetry || logLevel !== null ? (await channel.open(this.parts.timeoutMs)).era : null;
     if (era === 'legacy') {
       // A server of this era gives no states, so one in our form is ours, and of no use any more.
-      if (isRetry && isParkedState(params)) throw lost();
+      if (isRetry && isParkedState(params)) throw foreign();
       return { era, hears, params: paramsForLegacy(isRetry ? originalParams(own) : own) };
     }
     const forModern = paramsForModern(isRetry ? withoutSetupAnswer(own) : own);
@@ -145,14 +145,17 @@ export class ModernFront {
 
   private refused({ method, id, sink, request }: Asked, { message, isLost }: StateRefusedError): void {
     request.watch?.failed(new UpstreamError(message));
-    if (isLost && method === 'tools/call') return sink.reply(200, toolFailure(id, message));
+    if (isLost && method === 'tools/call') return sink.reply(200, toolFailure(id, message, 'modern'));
     sink.reply(200, errorText(id, isLost ? rpcCode.internalError : rpcCode.invalidParams, message));
   }
 
   /** The user refused to go to the page without which the call leads nowhere. */
   private declined({ method, id, sink }: Asked): void {
     const why = 'The call was not carried out: its user declined to open the page it needs.';
-    sink.reply(200, method === 'tools/call' ? toolFailure(id, why) : errorText(id, rpcCode.internalError, why));
+    sink.reply(
+      200,
+      method === 'tools/call' ? toolFailure(id, why, 'modern') : errorText(id, rpcCode.internalError, why),
+    );
   }
 
   /** The input a call asks for instead of failing, when its upstream wants authorization that a page of ours leads to. */

@@ -108,7 +108,7 @@ export class ParkedCalls {
       leave,
     );
     const turn = await this.next(entry, heard, request.cancellation);
-    return this.replyOf(asked, turn, () => this.seal(entry));
+    return this.replyOf(asked, turn, { name: entry.name, url: this.env.internalUrl, until: entry.until });
   }
 
   /**
@@ -123,7 +123,7 @@ export class ParkedCalls {
       const [name, url, until] = JSON.parse(
         this.vault.open(state.slice(STATE_MARK.length), ownerOf(request.caller)),
       ) as [string, string | null, number];
-      if (until > Date.now()) return { name, url, state };
+      if (until > Date.now()) return { name, url, until };
     } catch (error) {
       // Another Slipway behind this one gives such states, too.
       if (error instanceof VaultError) return null;
@@ -133,7 +133,8 @@ export class ParkedCalls {
   }
 
   /** Goes on with a call. @throws StateRefusedError, UpstreamFailure */
-  async resume(asked: Asked, { name, url, state }: Ticket): Promise<McpReply> {
+  async resume(asked: Asked, ticket: Ticket): Promise<McpReply> {
+    const { name, url } = ticket;
     const { request, method, own } = asked;
     const given = memberText(own ?? '{}', 'inputResponses');
     const wanted = {
@@ -145,7 +146,7 @@ export class ParkedCalls {
     const turn = name.startsWith(`${this.own}.`)
       ? await this.turn(wanted, earsOf(asked), request.cancellation)
       : await this.elsewhere.turn(url, wanted, earsOf(asked), request.cancellation);
-    return this.replyOf(asked, turn, () => state);
+    return this.replyOf(asked, turn, ticket);
   }
 
   /** The next turn of a call of this process. @throws StateRefusedError, UpstreamFailure */
@@ -197,15 +198,15 @@ export class ParkedCalls {
     if (isUnfinished) entry.call.cancel();
   }
 
-  private replyOf({ request }: Asked, turn: Turn, state: () => string): McpReply {
-    const reply = 'reply' in turn ? turn.reply : asReply(inputResult(turn.asks, state()));
+  private replyOf({ request }: Asked, turn: Turn, ticket: Ticket): McpReply {
+    const reply = 'reply' in turn ? turn.reply : asReply(inputResult(turn.asks, this.seal(request.caller, ticket)));
     request.watch?.answered?.(reply);
     return reply;
   }
 
-  private seal({ name, caller, until }: Entry): string {
-    const text = JSON.stringify([name, this.env.internalUrl, until]);
-    return `${STATE_MARK}${this.vault.seal(text, ownerOf(caller))}`;
+  /** Anew for each round, as the revision wants it. */
+  private seal(caller: string, { name, url, until }: Ticket): string {
+    return `${STATE_MARK}${this.vault.seal(JSON.stringify([name, url, until]), ownerOf(caller))}`;
   }
 
   private get vault(): Vault {

@@ -23,14 +23,22 @@ export function lost(): StateRefusedError {
   );
 }
 
+/** A state in our form that we did not give this client for this address, or not so. */
+export function foreign(): StateRefusedError {
+  return new StateRefusedError(
+    'requestState was changed, or was given to another client or address: make the call again without it',
+    false,
+  );
+}
+
 /** Which call a client's answers are for, as its state says. */
 export interface Ticket {
   /** Begins with the process that holds the call. */
   name: string;
   /** Where that process is reached; null when it does not say. */
   url: string | null;
-  /** As the client gave it. */
-  state: string;
+  /** In epoch milliseconds. */
+  until: number;
 }
 
 /** Who asks for the next turn of which call, with what answers. */
