@@ -1,6 +1,6 @@
-import { BullModule } from '@nestjs/bullmq';
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { registerQueue } from '../../platform/queue/register-queue.js';
 import { ServersCoreModule } from '../servers/servers-core.module.js';
 import { ReleaseContract } from './contract/release-contract.entity.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
@@ -15,7 +15,7 @@ import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
 @Module({
   imports: [
     TypeOrmModule.forFeature([Release, ReleaseLog, ReleaseArtifact, ReleaseContract]),
-    BullModule.registerQueue({ name: RELEASES_QUEUE }),
+    registerQueue(RELEASES_QUEUE),
     ServersCoreModule,
   ],
   providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, HostedChannelsService],
