@@ -70,8 +70,11 @@ export class LiveSession {
   /** False for what it heard before: every process that opens the session says that it is initialized. */
   private isNews(message: JSONRPCMessage): boolean {
     if (!('method' in message)) return true;
-    if ('id' in message) this.running.add(message.id);
-    else if (message.method === 'notifications/cancelled') this.running.delete(message.params?.requestId as RequestId);
+    if ('id' in message) {
+      this.running.add(message.id);
+      return true;
+    }
+    if (message.method === 'notifications/cancelled') this.running.delete(message.params?.requestId as RequestId);
     if (message.method !== 'notifications/initialized') return true;
     const isFirst = !this.isInitialized;
     this.isInitialized = true;
