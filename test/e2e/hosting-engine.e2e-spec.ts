@@ -41,7 +41,10 @@ const STATEFUL = `
       return { content: [{ type: 'text', text: '"done"' }] };
     });
     server.registerTool('finish', {}, async () => {
-      finish?.();
+      finish();
+      return { content: [{ type: 'text', text: 'null' }] };
+    });
+    server.registerTool('waits', {}, async () => {
       return { content: [{ type: 'text', text: String(finish !== null) }] };
     });
     server.registerTool('count', {}, async () => {
@@ -319,14 +322,15 @@ describe('a stateful server', () => {
     const name = { [SESSION_HEADER]: 'of somebody' };
     const one = await opened(program, '/?who=me', name);
     await call(program, 'count', { headers: one });
-    const waiting = call(program, 'wait', { headers: one });
+    const waiting = call(program, 'wait', { headers: one, id: 2 });
+    await until(() => call(program, 'waits', { headers: one }), 'a call runs');
     expect(await opened(program, '/?who=you', name)).toEqual(one);
     expect(await call(program, 'count', { headers: one })).toMatchObject({
       count: 2,
       inMemory: 1,
       config: { who: 'you' },
     });
-    await until(() => call(program, 'finish', { headers: one }), 'what began before the other opening goes on');
+    await call(program, 'finish', { headers: one });
     expect(await waiting).toBe('done');
     const asking = { ...CLIENT, capabilities: { elicitation: {} } };
     await rpc(program, 'initialize', asking, { path: '/?who=you', headers: name });

@@ -8,13 +8,15 @@ import type { MessageHandler, SdkServer, ServerContext, ServerFactory } from './
  * initialized once, and what it asks outside of any call goes to whoever called last, who has somebody to ask.
  */
 export class LiveSession {
-  readonly transport: WebStandardStreamableHTTPServerTransport;
+  private readonly transport: WebStandardStreamableHTTPServerTransport;
   /** What the code takes messages of its HTTP handler with. */
   onMessage: MessageHandler | undefined;
   /** Its answer to `initialize`; null before, or when it refused. */
   hello: unknown = null;
   private server: SdkServer | undefined;
   private readonly running = new Set<RequestId>();
+  /** Requests that came and were not heard yet. */
+  private arriving = 0;
   private isInitialized = false;
   private isRetired = false;
 
@@ -43,6 +45,21 @@ export class LiveSession {
     return live;
   }
 
+  /** It was asked to begin, and did. */
+  get hasBegun(): boolean {
+    return this.transport.sessionId !== undefined;
+  }
+
+  async handle(request: Request): Promise<Response> {
+    this.arriving += 1;
+    try {
+      return await this.transport.handleRequest(request);
+    } finally {
+      this.arriving -= 1;
+      await this.closeIfDone();
+    }
+  }
+
   /** Ends it now. */
   async close(): Promise<void> {
     await this.server?.close?.();
@@ -51,7 +68,11 @@ export class LiveSession {
   /** Another one takes its place: it ends when what runs in it is answered. */
   async retire(): Promise<void> {
     this.isRetired = true;
-    if (this.running.size === 0) await this.close();
+    await this.closeIfDone();
+  }
+
+  private async closeIfDone(): Promise<void> {
+    if (this.isRetired && this.arriving === 0 && this.running.size === 0) await this.close();
   }
 
   private attend(): void {
@@ -63,7 +84,7 @@ export class LiveSession {
     const send = transport.send.bind(transport);
     transport.send = async (message, options) => {
       await send(message, this.addressed(message, options));
-      if (this.isRetired && this.running.size === 0) await this.close();
+      await this.closeIfDone();
     };
   }
 

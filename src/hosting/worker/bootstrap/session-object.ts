@@ -57,7 +57,7 @@ export class McpSessionObject {
     const live = await this.resumed(opening, bearerOf(request));
     if (!live) return unknownSession();
     await this.touch();
-    return live.transport.handleRequest(clean(request));
+    return live.handle(clean(request));
   }
 
   /** The session was idle too long. */
@@ -90,10 +90,8 @@ export class McpSessionObject {
   private async enter(request: Request, opening: Opening): Promise<Response> {
     const { url, headers } = request;
     const live = await this.begin(opening.config, bearerOf(request));
-    const answer = await live.transport.handleRequest(
-      new Request(url, { method: 'POST', headers, body: opening.body }),
-    );
-    if (live.transport.sessionId === undefined) {
+    const answer = await live.handle(new Request(url, { method: 'POST', headers, body: opening.body }));
+    if (!live.hasBegun) {
       await live.close();
       return answer;
     }
@@ -130,10 +128,9 @@ export class McpSessionObject {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
     };
-    const post = (body: string) =>
-      live.transport.handleRequest(new Request('http://session/', { method: 'POST', headers, body }));
+    const post = (body: string) => live.handle(new Request('http://session/', { method: 'POST', headers, body }));
     await (await post(opening.body)).text();
-    if (live.transport.sessionId === undefined) throw new Error('The server refused to take up a session');
+    if (!live.hasBegun) throw new Error('The server refused to take up a session');
     headers['mcp-session-id'] = this.id;
     await (await post(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }))).text();
     return live;
