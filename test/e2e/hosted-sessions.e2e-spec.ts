@@ -13,7 +13,7 @@ import { publishHosted, type HostedServer } from '../support/hosted-releases.js'
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
-/** Counts in the session's store and in memory, asks its user a name, and tells words after a while. */
+/** Counts in the session's store and in memory, asks its user a name, and repeats words once all came. */
 const COUNTER = `
   import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
   import { ElicitResultSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -29,8 +29,11 @@ const COUNTER = `
       await session.set('count', stored);
       return text({ stored, inMemory: ++inMemory, greeted, id: session.id });
     });
-    server.registerTool('echo', { inputSchema: { word: z.string() } }, async ({ word }) => {
-      await new Promise((resolve) => setTimeout(resolve, 20));
+    const waiting = [];
+    server.registerTool('echo', { inputSchema: { word: z.string(), of: z.number() } }, async ({ word, of }) => {
+      await new Promise((resolve) => {
+        if (waiting.push(resolve) === of) waiting.splice(0).forEach((go) => go());
+      });
       return text(word);
     });
     server.registerTool('greet', {}, async () => {
@@ -188,7 +191,9 @@ describe('a caller of a stateful hosted server', () => {
   verifies('hosted:session:shared', 'gets its own answers while other processes call in its session', async () => {
     const processes = [app, other];
     const words = Array.from({ length: 40 }, (_, index) => `word ${index}`);
-    const told = words.map((word, index) => call(processes[index % 2], counter.url, owner, 'echo', { word }));
+    const told = words.map((word, index) =>
+      call(processes[index % 2], counter.url, owner, 'echo', { word, of: words.length }),
+    );
     expect(await Promise.all(told)).toEqual(words);
   });
 
@@ -208,18 +213,21 @@ describe('a caller of a stateful hosted server', () => {
 
 describe('a session with a stateful hosted server', () => {
   verifies('hosted:session:ended', 'ends with its client, at a process that never served it', async () => {
-    const first = await client(app, counter.url);
+    const first = await client(other, counter.url);
     const { sessionId } = first.transport;
     const { id } = (await first.tool('count')) as Count;
+    await first.close();
     await restartOther();
     expect(await isThere(id)).toBe(true);
-    const last = await client(other, counter.url, sessionId);
+    const last = await client(app, counter.url, sessionId);
     await last.transport.terminateSession();
     await until(async () => !(await isThere(id)), 'its store is gone');
-    await expect(first.tool('count')).rejects.toMatchObject({ code: 404 });
+    await expect(client(other, counter.url, sessionId).then(({ tool }) => tool('count'))).rejects.toMatchObject({
+      code: 404,
+    });
     const next = await client(app, counter.url);
     expect(await next.tool('count')).toMatchObject({ stored: 1 });
-    await Promise.all([first, last, next].map((one) => one.close()));
+    await Promise.all([last, next].map((one) => one.close()));
   });
 
   verifies('hosted:session:ended', 'ends with its connection, deleted at a process that never called it', async () => {
