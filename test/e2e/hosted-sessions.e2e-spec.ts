@@ -245,14 +245,17 @@ describe('a session with a stateful hosted server', () => {
     'hosted:session:kept',
     'has what it stored after its program was killed, its host started anew, or another release came',
     async () => {
-      const { name, url } = await publishHosted(app, owner, await bundled(COUNTER), { stateful: true });
-      const kept = await client(other, url);
-      const counts = async () => [(await count(app, url)).stored, ((await kept.tool('count')) as Count).stored];
+      const { name, url } = counter;
+      const [account, kept] = [await app.account(), await client(other, url)];
+      const counts = async () => [
+        (await count(app, url, account)).stored,
+        ((await kept.tool('count')) as Count).stored,
+      ];
       expect(await counts()).toEqual([1, 1]);
       process.kill(running?.pid ?? 0, 'SIGKILL');
       await running?.exited;
       expect(await counts()).toEqual([2, 2]);
-      expect(await count(app, url)).toMatchObject({ stored: 3, inMemory: 2 });
+      expect(await count(app, url, account)).toMatchObject({ stored: 3, inMemory: 2 });
       await host.close();
       await startHost();
       expect(await counts()).toEqual([4, 3]);
