@@ -5,6 +5,7 @@ import { ServersCoreModule } from '../servers/servers-core.module.js';
 import { ReleaseContract } from './contract/release-contract.entity.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import { HostedChannelsService } from './hosted-channels.service.js';
+import { SessionNames } from './session-names.js';
 import { ReleaseArtifact } from './release-artifact.entity.js';
 import { ReleaseFiles } from './release-files.js';
 import { ReleaseLog } from './release-log.entity.js';
@@ -18,7 +19,7 @@ import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
     registerQueue(RELEASES_QUEUE),
     ServersCoreModule,
   ],
-  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, HostedChannelsService],
+  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, SessionNames, HostedChannelsService],
   exports: [TypeOrmModule, ServersCoreModule, ReleasesQueue, ReleaseFiles, ReleaseContracts, HostedChannelsService],
 })
 export class ReleasesCoreModule {}
