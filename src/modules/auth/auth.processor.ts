@@ -3,6 +3,7 @@ import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { boundClose } from '../../platform/queue/bounded-close.js';
 import { jobOptions } from '../../platform/queue/job-options.js';
+import { QueueFigures } from '../../platform/queue/queue-figures.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AUTH_QUEUE, PURGE_EXPIRED_KEYS, PURGE_INTERVAL_MS } from './auth.queue.js';
 
@@ -14,8 +15,10 @@ export class AuthProcessor extends WorkerHost implements OnApplicationBootstrap 
   constructor(
     private readonly keys: ApiKeysService,
     @InjectQueue(AUTH_QUEUE) private readonly queue: Queue,
+    figures: QueueFigures,
   ) {
     super();
+    figures.watch(queue);
     // Without a listener BullMQ prints the error on its own, past the log and its redaction.
     this.queue.on('error', (error) => this.complain(error));
   }

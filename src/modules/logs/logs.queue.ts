@@ -2,6 +2,7 @@ import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable, Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../platform/queue/job-options.js';
+import { QueueFigures } from '../../platform/queue/queue-figures.js';
 import type { InvocationRow } from './invocation-row.js';
 
 export const LOGS_QUEUE = 'log-ingestion';
@@ -38,7 +39,8 @@ export class LogsQueue {
   private length = 0;
   private lengthReadAt = -Infinity;
 
-  constructor(@InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>) {
+  constructor(@InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>, figures: QueueFigures) {
+    figures.watch(queue);
     // Without a listener BullMQ prints the error on its own, past the log and its redaction.
     queue.on('error', (error) => this.logger.debug({ msg: 'the queue does not answer', err: error }));
   }

@@ -7,6 +7,7 @@ import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
+import { CallFiguresService } from '../logs/call-figures.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
@@ -39,6 +40,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly registry: ServersService,
     private readonly addresses: ServerLinksService,
     private readonly invocations: InvocationsService,
+    private readonly figures: CallFiguresService,
     private readonly runnables: Runnables,
     private readonly links: RunLinks,
     private readonly front: HttpFront,
@@ -93,12 +95,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
         const { output } = record;
         if (output) this.outputs.observe(serverId, output.tool, output.result);
         const url = [this.addresses.run(runnable.slug), ...path.map(encodeURIComponent)].join('/');
-        this.invocations.record(
-          record.finish({ serverId, releaseId: release.id }, url, {
-            method: request.method ?? 'POST',
-            status: response.statusCode,
-          }),
-        );
+        const invocation = record.finish({ serverId, releaseId: release.id }, url, {
+          method: request.method ?? 'POST',
+          status: response.statusCode,
+        });
+        this.figures.ended('run', invocation.outcome, invocation.wallMs);
+        this.invocations.record(invocation);
       }
     }
   }

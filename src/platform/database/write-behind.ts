@@ -6,6 +6,30 @@ const FLUSH_INTERVAL_MS = 1_000;
 /** Rows waiting at most; one entry is some hundred bytes. Beyond it new rows are dropped and counted. */
 const WAITING_MAX = 50_000;
 
+/** What waits in the buffers of one name, and what they dropped since the process started. */
+export interface BufferStats {
+  name: string;
+  waiting: number;
+  dropped: number;
+}
+
+/** The buffers of one name: one for each service that runs in this process, which is one outside of tests. */
+interface Group {
+  live: Set<{ size: number }>;
+  dropped: number;
+}
+
+const groups = new Map<string, Group>();
+
+/** All buffers of this process, by their names. */
+export function bufferStats(): BufferStats[] {
+  return [...groups].map(([name, { live, dropped }]) => ({
+    name,
+    waiting: [...live].reduce((sum, { size }) => sum + size, 0),
+    dropped,
+  }));
+}
+
 /**
  * Bookkeeping that must not cost the call a database round trip: the latest value per key, written in one statement a
  * second later. When the database is away the values wait for it, bounded.
@@ -16,18 +40,28 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private flushing: Promise<void> = Promise.resolve();
   private dropped = 0;
   private readonly logger: Logger;
+  private readonly group: Group;
 
   constructor(
-    private readonly name: string,
+    name: string,
     private readonly write: (batch: Map<Key, Value>) => Promise<void>,
   ) {
     this.logger = new Logger(name);
+    this.group = groups.get(name) ?? { live: new Set(), dropped: 0 };
+    this.group.live.add(this);
+    groups.set(name, this.group);
+  }
+
+  /** Rows that wait. */
+  get size(): number {
+    return this.waiting.size;
   }
 
   /** Remembers `value` for the next flush, in place of an earlier one with the same key. */
   set(key: Key, value: Value): void {
     if (this.waiting.size >= WAITING_MAX && !this.waiting.has(key)) {
       this.dropped += 1;
+      this.group.dropped += 1;
       return;
     }
     this.waiting.set(key, value);
@@ -54,6 +88,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     await this.flush();
+    this.group.live.delete(this);
   }
 
   private async writeBatch(): Promise<void> {
