@@ -19,6 +19,10 @@ export class LinkPool<L extends Link> {
     this.logger = new Logger(name);
   }
 
+  get size(): number {
+    return this.links.size;
+  }
+
   get(key: string): L | undefined {
     const link = this.links.get(key);
     if (link) {

@@ -57,6 +57,11 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly relay: RelayService,
   ) {}
 
+  /** Links that are held. */
+  get size(): number {
+    return this.links.size;
+  }
+
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<ConnectionChange>(CHANGED_TOPIC, (change) => this.forget(change));
     this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));

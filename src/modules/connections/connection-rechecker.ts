@@ -5,6 +5,7 @@ import { Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { NoSlotError, Slots } from '../../platform/limits/slots.js';
+import { Counts } from '../../platform/telemetry/figures.js';
 import { ConnectionCheck, type Looked } from './connection-check.js';
 import { failedInside } from './connection-status.js';
 import { StatusWriter } from './status-writer.js';
@@ -35,6 +36,8 @@ interface Claimed extends Looked {
 export class ConnectionRechecker {
   private readonly logger = new Logger('connections');
   private readonly slots: Slots;
+  /** Looks of this process, each of them for all connections it was for; `late` found no slot in time. */
+  readonly looks = new Counts('result', ['done', 'late', 'failed']);
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
@@ -69,8 +72,10 @@ export class ConnectionRechecker {
   private async look(url: string | null, group: Looked[], work: () => Promise<void>): Promise<void> {
     try {
       await this.slots.run(parseUrl(url ?? '')?.host ?? 'registry', work);
+      this.looks.add('done');
     } catch (error) {
       // What found no slot in time is claimed again when its claim ends.
+      this.looks.add(error instanceof NoSlotError ? 'late' : 'failed');
       if (error instanceof NoSlotError) return;
       this.logger.error({ msg: 'a connection could not be looked at', err: error });
       // Such as one whose secrets cannot be opened: it does not work, and is looked at ever more seldom.

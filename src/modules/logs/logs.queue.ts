@@ -39,7 +39,10 @@ export class LogsQueue {
   private length = 0;
   private lengthReadAt = -Infinity;
 
-  constructor(@InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>, figures: QueueFigures) {
+  constructor(
+    @InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>,
+    figures: QueueFigures,
+  ) {
     figures.watch(queue);
     // Without a listener BullMQ prints the error on its own, past the log and its redaction.
     queue.on('error', (error) => this.logger.debug({ msg: 'the queue does not answer', err: error }));

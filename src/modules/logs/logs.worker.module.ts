@@ -12,6 +12,15 @@ import { SearchIndexes } from './search-indexes.js';
 /** Keeps what is handed in; loaded by processes with the `worker` role. */
 @Module({
   imports: [LogsCoreModule],
-  providers: [InvocationStore, LogStoreMetrics, IngestedHints, LogPartitions, LogKeeper, LogGarbage, SearchIndexes, LogsProcessor],
+  providers: [
+    InvocationStore,
+    LogStoreMetrics,
+    IngestedHints,
+    LogPartitions,
+    LogKeeper,
+    LogGarbage,
+    SearchIndexes,
+    LogsProcessor,
+  ],
 })
 export class LogsWorkerModule {}

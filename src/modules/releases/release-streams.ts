@@ -39,6 +39,11 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     private readonly relay: RelayService,
   ) {}
 
+  /** Streams that are open in this process. */
+  get size(): number {
+    return [...this.open.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string }>(RELEASE_CHANGED_TOPIC, ({ id }) => {
       for (const stream of this.open.get(id) ?? []) stream.wake();

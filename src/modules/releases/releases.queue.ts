@@ -17,7 +17,10 @@ export interface RunReleaseJob {
 export class ReleasesQueue {
   private readonly logger = new Logger('releases');
 
-  constructor(@InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>, figures: QueueFigures) {
+  constructor(
+    @InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>,
+    figures: QueueFigures,
+  ) {
     figures.watch(queue);
     // Without a listener BullMQ prints the error on its own, past the log and its redaction.
     queue.on('error', (error) => this.logger.warn({ msg: 'the queue does not answer', err: error }));

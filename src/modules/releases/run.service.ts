@@ -55,6 +55,11 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     );
   }
 
+  /** Open upstream sessions. */
+  get size(): number {
+    return this.held.size;
+  }
+
   /** The server behind a slug. No query while it was read in the last 5 s. @throws ServerNotFoundError */
   find(slug: string): Promise<Runnable> {
     return this.runnables.bySlug(slug);
