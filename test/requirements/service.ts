@@ -394,6 +394,11 @@ export const service = {
     source: 'House',
     behavior: '`GET /ready` answers 200 when database and queue are reached and 503 when one is not, without a key.',
   },
+  'limits:account-share': {
+    source: 'House',
+    behavior:
+      'No account can take all places of a process: of tunnels, open streams, links and looks at connections it has a share.',
+  },
   'metrics:access': {
     source: 'House',
     behavior:

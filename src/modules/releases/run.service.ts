@@ -125,7 +125,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const held = this.held.get(key);
     if (held) return held;
     const link = this.links.to(runnable, release, values);
-    this.held.put(key, link);
+    this.held.put(key, link, accountId);
     return link;
   }
 
