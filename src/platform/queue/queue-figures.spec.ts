@@ -16,7 +16,7 @@ function queue() {
 function figures() {
   const metrics = new Metrics({ metricsToken: 'open' });
   const watched = queue();
-  new QueueFigures(metrics).watch(watched as never);
+  new QueueFigures(metrics).watch(watched);
   const look = async () => parseMetrics((await metrics.text()) ?? '');
   return { watched, look };
 }
