@@ -99,6 +99,14 @@ const issuerPattern: Parse<string> = (value) => {
   return value;
 };
 
+/** Long enough not to be guessed, and of the characters a bearer may have (RFC 6750 section 2.1). */
+const metricsToken: Parse<string> = (value) => {
+  if (value !== 'open' && !/^[A-Za-z0-9._~+/-]{16,256}=*$/.test(value)) {
+    throw new Error('must be 16 to 256 letters, digits or ._~+/-, or the word open');
+  }
+  return value;
+};
+
 export type Role = 'api' | 'worker' | 'host';
 /** What may stand between hosted code and this host; `src/hosting/sandbox` builds them. */
 export const WALLS = ['own-user', 'own-network', 'memory-limit', 'dies-with-service'] as const;
@@ -389,6 +397,15 @@ export class Env {
     'After this long without a sign of life of its process, hosted code that keeps sessions is started in another one.',
   )
   readonly runtimeLeaseMs: number;
+
+  @Setting(
+    'METRICS_TOKEN',
+    metricsToken,
+    null,
+    'Bearer that may read `/metrics`, 16 characters or more. `open`: everybody who reaches the port may. Default: there ' +
+      'are no metrics.',
+  )
+  readonly metricsToken: string | null;
 
   @Setting(
     'LOG_LEVEL',

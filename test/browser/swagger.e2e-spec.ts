@@ -315,6 +315,8 @@ const last = ['ServerDomains_rename', 'Skills_upload'];
 
 /** What a newcomer is answered where the example cannot fit a newcomer's service. */
 const statuses: Record<string, number> = {
+  // The operator has turned it off.
+  Metrics_read: 404,
   // It succeeded.
   Releases_resume: 400,
   // Nobody called its tools.

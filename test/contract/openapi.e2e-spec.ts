@@ -117,6 +117,9 @@ const undocumented = [
 /** Headers a request may carry; what they are is said by RFC 9110 and the HTML standard. */
 const requestHeaders = ['If-None-Match', 'Last-Event-ID'];
 
+/** Turns the metrics on. */
+const METRICS_TOKEN = 'metrics-token-of-this-test';
+
 let url: string;
 let key: string;
 let served: OpenApi;
@@ -128,6 +131,7 @@ beforeAll(async () => {
     DATA_DIR: await dataFolder(),
     UPSTREAM_CALL_TIMEOUT_MS: '1500',
     LOG_LEVEL: 'fatal',
+    METRICS_TOKEN,
   });
   url = await service.url();
   key = (await service.key()) as string;
@@ -382,7 +386,7 @@ describe('the API document', () => {
 
   verifies('openapi:security', 'wants the bearer key everywhere but for health', () => {
     expect(committed.components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' });
-    const isOpen = (path: string) => path === '/health' || path === '/ready';
+    const isOpen = (path: string) => ['/health', '/ready', '/metrics'].includes(path);
     expect(
       failing(({ security }, path) => JSON.stringify(security) === (isOpen(path) ? '[{}]' : '[{"apiKey":[]}]')),
     ).toEqual([]);
@@ -626,6 +630,8 @@ describe('the answers of the service', () => {
       const tooLarge = JSON.stringify({ displayName: 'x', description: 'x'.repeat(2 ** 20) });
       await ask('GET /health', 200, {}, undefined, { bearer: null });
       await ask('GET /ready', 200, {}, undefined, { bearer: null });
+      await ask('GET /metrics', 200, {}, undefined, { bearer: METRICS_TOKEN });
+      await ask('GET /metrics', 401, {}, undefined, { bearer: null });
 
       // Accounts and keys
       await ask('GET /accounts/me', 200);

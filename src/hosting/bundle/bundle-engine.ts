@@ -33,6 +33,11 @@ export class BundleEngine extends Engine {
     super();
   }
 
+  /** Sessions that are open, of all bundles. */
+  get sessions(): number {
+    return this.taken;
+  }
+
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const why = await this.whyNot();
     if (why !== null) throw new HostingUnavailableError(why);

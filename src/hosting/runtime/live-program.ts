@@ -5,7 +5,8 @@ import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
 import { CpuMeter } from './cpu-meter.js';
-import { bystander, culprit, noRoom, notLoaded, overMemory, stopping, whenGone, type KillReason } from './endings.js';
+import { bystander, culprit, noRoom, notLoaded, overMemory, stopping, whenGone } from './endings.js';
+import type { KillReason, RefusalReason } from './endings.js';
 import type { HostedCall } from './hosted-call.js';
 import { ProcessFigures } from './process-figures.js';
 import { ProgramCalls } from './program-calls.js';
@@ -21,6 +22,10 @@ export interface RuntimeCounts {
   starts: number;
   crashes: number;
   kills: Record<KillReason, number>;
+  /** Requests that no program was given. */
+  refused: Record<RefusalReason, number>;
+  /** CPU time of requests that are over. */
+  cpuMs: number;
   /** Pieces of what programs said that were not kept. */
   dropped: number;
 }

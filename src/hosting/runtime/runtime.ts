@@ -7,7 +7,7 @@ import { LocalHosting } from '../hosting.js';
 import { HostedFailure } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import { Programs } from '../programs.js';
-import { notLoaded } from './endings.js';
+import { notLoaded, reasonOf } from './endings.js';
 import { Fleet } from './fleet.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
 import type { LiveProgram, RuntimeCounts } from './live-program.js';
@@ -67,7 +67,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void {
-    const host = new Host(this.programs, ref);
+    const host = new Host(this.fleet.counts, this.programs, ref);
     const call = new HostedCall(request, handler, this.limits, host);
     try {
       const program = this.fleet.programFor(ref);
@@ -115,7 +115,13 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     const { live, counts, watched } = this.fleet;
     const starting = live.filter(({ isStarting }) => isStarting).length;
     const inFlight = live.reduce((sum, { calls }) => sum + calls.count + calls.streamCount, 0);
-    return { live: live.length - starting, starting, inFlight, watched, ...counts, kills: { ...counts.kills } };
+    const copied = { ...counts, kills: { ...counts.kills }, refused: { ...counts.refused } };
+    return { live: live.length - starting, starting, inFlight, watched, ...copied };
+  }
+
+  /** Memory the programs took for themselves, in MB, as far as the system tells: 30 µs for each. */
+  memoryMb(): number {
+    return this.fleet.live.reduce((sum, { figures }) => sum + (figures?.anonMb() ?? 0), 0);
   }
 
   private engineOf(name: EngineName): Engine {
@@ -137,6 +143,7 @@ class Host implements CallHost {
   program: LiveProgram | null = null;
 
   constructor(
+    private readonly counts: RuntimeCounts,
     private readonly programs: Programs,
     private readonly ref: ProgramRef,
   ) {}
@@ -145,7 +152,12 @@ class Host implements CallHost {
     return this.program?.left(call, isWhole) ?? 0;
   }
 
+  refused(error: HostedFailure): void {
+    this.counts.refused[reasonOf(error)] += 1;
+  }
+
   ended(trace: Parameters<CallHost['ended']>[0]): void {
+    this.counts.cpuMs += trace.cpuMs ?? 0;
     if (this.program) this.program.ended(trace);
     else new ProgramTraces(this.programs, this.ref, () => []).ended(trace);
   }
