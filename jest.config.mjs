@@ -23,5 +23,6 @@ export default {
   },
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
-  testTimeout: 60_000,
+  // More than a `until` has patience, so that it can say what did not happen.
+  testTimeout: 180_000,
 };

@@ -10,7 +10,7 @@ import { connectV1, textOf } from '../support/upstream-clients.js';
 import { verifies } from '../support/verifies.js';
 
 /** It builds twice, starts what it built, and polls every two seconds. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 const SERVER = `
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';

@@ -13,7 +13,7 @@ import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
 /** The tool starts anew for each command, and starts a local server itself. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 const manifest = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/package.json');
 const everything = [process.execPath, join(dirname(manifest), 'dist', 'index.js'), 'stdio'];

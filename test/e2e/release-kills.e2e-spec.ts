@@ -16,7 +16,7 @@ import { brakeAt } from '../support/stage-brake.js';
 import { until } from '../support/until.js';
 
 /** Real processes take their time on a busy machine. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 const LEASE_MS = 1_000;
 
 let database: Awaited<ReturnType<typeof cloneDatabase>>;
