@@ -190,7 +190,7 @@ describe('the published client', () => {
       const before = await tunnelOf();
       // As if the process had been thought dead: the tunnel is nobody's, and its holder finds that out.
       await app.database.query('DELETE FROM uplink_tunnels WHERE tunnel = $1', [before]);
-      await until(async () => ![undefined, before].includes(await tunnelOf()), 'it is paired anew', 30_000);
+      await until(async () => ![undefined, before].includes(await tunnelOf()), 'it is paired anew');
       await connected(path, run);
       const called = await app.as(owner).post(`${path}/.tools/echo`, { message: 'again' });
       expect(called.body.content).toEqual([{ type: 'text', text: 'Echo: again' }]);
