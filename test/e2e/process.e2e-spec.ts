@@ -375,7 +375,12 @@ describe('the end', () => {
       await upstream.waitFor((seen) => seen.count('tools/call') === 1);
       service.kill('SIGTERM');
       await until(() => service.output().includes('SIGTERM: finishing what runs'), 'the signal is taken');
-      await expect(fetch(`${url}/health`)).rejects.toThrow();
+      const isRefused = () =>
+        fetch(`${url}/health`).then(
+          () => false,
+          () => true,
+        );
+      await until(isRefused, 'nobody is let in any more');
       upstream.release();
       const response = await running;
       expect(response.status).toBe(200);
