@@ -288,10 +288,14 @@ describe('a connection whose server is away', () => {
 
   verifies('connection:recheck:heals', 'is healed when the registry server it leads to is published', async () => {
     const name = await createRegistryServer(app, owner);
-    const { path, body } = await createConnection(app, owner, { server: name }, { namespace });
+    const { path, body, connectionId } = await createConnection(app, owner, { server: name }, { namespace });
     expect(body).toMatchObject({ status: { state: 'error', reason: 'not_runnable' } });
+    await app.database.query(
+      `UPDATE connections SET next_check_at = now() + interval '1 hour' WHERE connection_id = $1`,
+      [connectionId],
+    );
     await published(app, owner, name, { type: 'external', upstreamUrl: upstream.url });
-    // Long before its own time, which is a minute away.
+    // Long before its own time.
     await until(async () => (await recheck(), (await stateOf(path)) === 'connected'), 'it is healed');
   });
 });
