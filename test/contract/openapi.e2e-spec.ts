@@ -126,7 +126,7 @@ let operations: { name: string; method: string; path: string; operation: Operati
 beforeAll(async () => {
   const service = runProgram('main.js', {
     DATA_DIR: await dataFolder(),
-    UPSTREAM_CALL_TIMEOUT_MS: '1500',
+    UPSTREAM_CALL_TIMEOUT_MS: '5000',
     LOG_LEVEL: 'fatal',
   });
   url = await service.url();

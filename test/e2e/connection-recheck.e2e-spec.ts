@@ -118,7 +118,7 @@ describe('a connection whose server is away', () => {
   verifies('connection:recheck:heals', 'is looked at by itself, and connected when its server is back', async () => {
     const { path, body } = await connect();
     expect(body).toMatchObject({ status: { state: 'error', reason: 'unreachable' } });
-    const sweeping = await app.sibling();
+    const sweeping = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
     place.isAway = false;
     await makeDue();
     await until(async () => (await stateOf(path)) === 'connected', 'it is healed without a call');

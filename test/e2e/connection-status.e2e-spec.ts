@@ -1,4 +1,3 @@
-// Also run with the queue on Redis: jobs, and messages between processes.
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
