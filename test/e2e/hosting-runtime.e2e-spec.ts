@@ -198,7 +198,7 @@ describe('a program that misbehaves', () => {
     'takes the requests beside it along: they hear that it was not their fault, and may try again',
     async () => {
       const ref = await hosted.add(HOSTILE);
-      const innocent = hosted.ask(ref, '/slow?ms=20000');
+      const innocent = hosted.ask(ref, '/slow?ms=100000');
       expect(await hosted.ask(ref)).toMatchObject({ body: 'alive' });
       const guilty = await hosted.ask(ref, '/loop');
       expect(guilty.error?.outcome).toBe('exceededCpu');
