@@ -169,6 +169,7 @@ describe('payloads in the records of invocations', () => {
     const { server, path } = await start();
     for (const one of await calls(server, path, 'mirror', { place: 'canary', ...secrets })) {
       expect(one).not.toHaveProperty('payload');
+      expect(one.toolName).toBe('mirror');
       expect(JSON.stringify(one)).not.toContain('canary');
     }
   });
