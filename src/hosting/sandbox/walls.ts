@@ -91,7 +91,14 @@ export async function probeWalls(run: Run = runTool, uid = process.getuid?.() ??
     'own-files': processes ?? files,
   };
   const whyNoWayOut = network ?? loopback;
-  return { level: levelOf(missing), missing, isRoot, hasManyUsers: many === null, canYield: nice === null, whyNoWayOut };
+  return {
+    level: levelOf(missing),
+    missing,
+    isRoot,
+    hasManyUsers: many === null,
+    canYield: nice === null,
+    whyNoWayOut,
+  };
 }
 
 /** Enters a tree as programs do, with what a tree is made of. */
