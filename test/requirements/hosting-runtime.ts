@@ -55,6 +55,11 @@ export const hostingRuntime = {
     behavior:
       'A running program whose secrets or egress rules changed is started anew without losing a request, with state after the one before ended; without a change it is left alone.',
   },
+  'runtime:renew:lost': {
+    source: 'House',
+    behavior:
+      'Values that changed reach a program that is never idle within four leases (60 s) also when the message about them was lost.',
+  },
   'runtime:renew:bounded': {
     source: 'House',
     behavior: 'However often the values of an owner change at once, at most two of its programs run.',

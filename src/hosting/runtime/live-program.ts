@@ -63,6 +63,8 @@ export class LiveProgram {
   figures: ProcessFigures | null = null;
   /** Of the values it was started with; null before. */
   given: string | null = null;
+  /** By `performance.now()`: when that was last compared with what it would be given. */
+  checkedAt = performance.now();
 
   /** @param after resolves when there is room for it */
   constructor(
