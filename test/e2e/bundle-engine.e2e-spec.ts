@@ -113,7 +113,13 @@ async function start(
   await mkdir(runDir, { mode: 0o700 });
   const ref = { kind: 'release', id: randomUUID(), ownerId: randomUUID(), engine: 'bundle', isStateful: true } as const;
   const limits = { cpuMs: 2_000, wallMs: 30_000, memoryMb: 128, responseBytes: 1e6, logBytes: 1e5, concurrency: 8 };
-  const context = { limits, runDir, stateDir: join(folder, 'state'), onTrace: (trace: Trace) => traces.push(trace) };
+  const context = {
+    limits,
+    runDir,
+    stateDir: join(folder, 'state'),
+    hasCrashedLately: false,
+    onTrace: (trace: Trace) => traces.push(trace),
+  };
   const program = { ref, file, secrets, configSchema: null, egressAllow };
   return (instance = await new BundleEngine(env, new Sandbox(env), openWayOut).start(program, context));
 }

@@ -123,4 +123,8 @@ export const hostingRuntime = {
     source: 'House',
     behavior: 'While one program misbehaves in any way, another one answers every request.',
   },
+  'runtime:limit:last': {
+    source: 'House',
+    behavior: 'A program whose owner had one crash in the last ten minutes comes after the others where cores are scarce.',
+  },
 } as const satisfies Record<string, Requirement>;

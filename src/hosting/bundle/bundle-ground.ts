@@ -8,7 +8,7 @@ import type { ProxyPlace } from '../egress/program-proxy.js';
 import { ProgramStartError } from '../hosting.errors.js';
 import type { Program } from '../hosting.types.js';
 import { FOLDER_INSIDE, SCRATCH_INSIDE, type OwnRoot } from '../sandbox/own-root.js';
-import type { Launch, Sandbox } from '../sandbox/sandbox.js';
+import type { Confinement, Launch, Sandbox } from '../sandbox/sandbox.js';
 import { commandFor } from './bundle-command.js';
 import { unpackBundle, type BundleManifest } from './bundle-files.js';
 import { openBundleNetwork, proxyEnv, type BundleNetwork } from './bundle-network.js';
@@ -88,7 +88,7 @@ export class BundleGround {
     await this.wayOut?.network.close();
   }
 
-  private async launch(file: string, args: string[], confinement: Parameters<Sandbox['command']>[2]): Promise<Launch> {
+  private async launch(file: string, args: string[], confinement: Confinement): Promise<Launch> {
     const { sandbox, env } = this.setting;
     if (this.wayOut) {
       const launch = await sandbox.command(file, args, { ...confinement, network: NETWORK_INSIDE });

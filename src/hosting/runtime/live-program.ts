@@ -38,6 +38,7 @@ export interface ProgramSetting {
   counts: RuntimeCounts;
   /** It has work: look after it. */
   watch(program: LiveProgram): void;
+  hasCrashedLately(): boolean;
   /** It gave a whole answer. */
   answered(): void;
   /** It did not start, or ended otherwise than asked to. */
@@ -63,8 +64,6 @@ export class LiveProgram {
   figures: ProcessFigures | null = null;
   /** Of the values it was started with; null before. */
   given: string | null = null;
-  /** By `performance.now()`: when that was last compared with what it would be given. */
-  checkedAt = performance.now();
 
   /** @param after resolves when there is room for it */
   constructor(
@@ -199,7 +198,8 @@ export class LiveProgram {
     const onTrace = this.traces.told.bind(this.traces);
     const instance = await programs.of(this.ref.kind).withProgram(this.ref, (program) => {
       this.given = digestOf(program);
-      return engine.start(program, { limits, runDir, stateDir, onTrace });
+      const hasCrashedLately = this.setting.hasCrashedLately();
+      return engine.start(program, { limits, runDir, stateDir, hasCrashedLately, onTrace });
     });
     this.instance = instance;
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));

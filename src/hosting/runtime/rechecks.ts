@@ -24,6 +24,8 @@ export interface RecheckSetting {
 export class Rechecks {
   private readonly logger = new Logger('hosting');
   private readonly timer: NodeJS.Timeout;
+  /** By `performance.now()`: when a program was last compared, or seen first. */
+  private readonly checkedAt = new WeakMap<LiveProgram, number>();
   private isRunning = false;
 
   constructor(private readonly setting: RecheckSetting) {
@@ -37,15 +39,21 @@ export class Rechecks {
   private async run(): Promise<void> {
     if (this.isRunning) return;
     this.isRunning = true;
-    const before = performance.now() - this.setting.everyMs;
-    for (const program of this.setting.live()) if (program.checkedAt <= before) await this.check(program);
+    for (const program of this.setting.live()) if (this.isDue(program)) await this.check(program);
     this.isRunning = false;
+  }
+
+  private isDue(program: LiveProgram): boolean {
+    const now = performance.now();
+    const checkedAt = this.checkedAt.get(program) ?? now;
+    const isDue = now - checkedAt >= this.setting.everyMs;
+    this.checkedAt.set(program, isDue ? now : checkedAt);
+    return isDue;
   }
 
   /** Nobody can say while the database is away: then all goes on, since nothing is known to have changed. */
   private async check(program: LiveProgram): Promise<void> {
     const { given, ref } = program;
-    program.checkedAt = performance.now();
     if (given === null || !program.takesCalls) return;
     try {
       const values = await this.setting.programs.of(ref.kind).valuesOf(ref);

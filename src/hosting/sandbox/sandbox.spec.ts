@@ -19,7 +19,7 @@ const sandboxOf = (run: Run, uid: number, without?: string) =>
   new Sandbox(loadEnv(without === undefined ? {} : { RUNTIME_WITHOUT: without }), () => probeWalls(run, uid));
 
 const root = { tree: { dir: '/tree', mounts: '/tree/mounts' }, workDir: '/bundle' };
-const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', alone: true, root: null });
+const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', isLast: false, alone: true, root: null });
 
 describe('walls around hosted code', () => {
   it('are all there for root on a host that has the tools', async () => {
@@ -73,6 +73,7 @@ describe('walls around hosted code', () => {
         'setpriv --reuid=1900000007 --regid=1900000007 --clear-groups --no-new-privs --bounding-set=-all ' +
         '--inh-caps=-all --pdeathsig=KILL -- nice -n 5',
     );
+    expect(wrappers(walls, { ...wanted, isLast: true }).slice(-3)).toEqual(['nice', '-n', '15']);
     expect(wrappers(walls, { ...wanted, network: 'host' })).not.toContain('unshare');
     expect(wrappers(walls, { ...wanted, network: '/proc/self/fd/3' }).join(' ')).toContain(
       'nsenter --net=/proc/self/fd/3 -- unshare --ipc --uts --',

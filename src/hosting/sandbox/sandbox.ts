@@ -18,6 +18,8 @@ export interface Confinement {
   memoryMb: number;
   /** Whose program it is: each owner's run under an account of their own, where there are enough. */
   ownerId: string;
+  /** Where cores are scarce it comes after all others. */
+  isLast?: boolean;
   /** Its own folder: where it starts. Given to its account, with all that is in it. */
   runDir: string;
   /** More folders that are given to its account, with all that is in them. */
@@ -121,7 +123,15 @@ export class Sandbox {
    */
   async command(program: string, args: string[], confinement: Confinement): Promise<Launch> {
     const walls = await this.walls();
-    const { runDir, folders = [], memoryMb, reservedMb = WORKERD_RESERVED_MB, network = 'own', alone } = confinement;
+    const {
+      runDir,
+      folders = [],
+      memoryMb,
+      reservedMb = WORKERD_RESERVED_MB,
+      network = 'own',
+      alone,
+      isLast = false,
+    } = confinement;
     const workDir = confinement.workDir ?? runDir;
     const user = userOf(confinement.ownerId, walls);
     const tree = alone?.root ?? null;
@@ -130,7 +140,14 @@ export class Sandbox {
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
     const [file, ...more] = [
-      ...wrappers(walls, { user, dataBytes, network, alone: alone !== undefined, root: tree && { tree, workDir } }),
+      ...wrappers(walls, {
+        user,
+        dataBytes,
+        network,
+        isLast,
+        alone: alone !== undefined,
+        root: tree && { tree, workDir },
+      }),
       program,
       ...args,
     ];

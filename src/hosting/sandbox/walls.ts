@@ -29,6 +29,8 @@ export interface Wrapping {
   dataBytes: number;
   /** `own`: one in which there is nothing. `host`: this host's. A path: the namespace there, which stands already. */
   network: string;
+  /** It yields to other hosted code too. */
+  isLast: boolean;
   /** Its processes see and reach no others, and end with the first of them. */
   alone: boolean;
   /** What it sees of files, and where it starts there; null: what its account may see on this host. For one that is alone. */
@@ -48,6 +50,13 @@ export const FIRST_USER = 1_900_000_000;
 
 /** `nobody`, for all hosted code, where there are no more accounts. */
 export const NOBODY = 65_534;
+
+/**
+ * What hosted code yields to this service, and what yields to hosted code that behaves: a tenth of its share of a core. A
+ * program that fills its memory again and again costs its neighbour's p95 1.1 times then, and 1.3 times without (measured).
+ */
+const NICE = '5';
+const NICE_LAST = '15';
 
 const NAMESPACES = ['--net', '--ipc', '--uts'];
 const USER_SPACE = ['--user', '--map-root-user'];
@@ -79,7 +88,7 @@ export async function probeWalls(run: Run = runTool, uid = process.getuid?.() ??
     tried('setpriv', ['--no-new-privs', '--pdeathsig=KILL']),
     tried('unshare', [...space, ...ALONE, '--mount-proc']),
     tryOwnFiles((args) => tried('unshare', [...space, ...args])),
-    tried('nice', ['-n', '5']),
+    tried('nice', ['-n', NICE]),
     isRoot ? tried('unshare', ['--net', 'sh', '-c', `${LOOPBACK_UP} && "$@"`, 'sh']) : 'the service is not root',
   ]);
   const missing: Walls['missing'] = {
@@ -146,7 +155,7 @@ export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Walls, wan
     ...(spaces.length > 0 ? ['unshare', ...spaces, '--'] : []),
     ...(root ? entering(root) : isAlone ? ['sh', '-c', INIT, 'sh'] : []),
     ...(dies.length > 0 || (isRoot && hasUser) ? ['setpriv', ...priv, '--'] : []),
-    ...(canYield ? ['nice', '-n', '5'] : []),
+    ...(canYield ? ['nice', '-n', wanted.isLast ? NICE_LAST : NICE] : []),
   ];
 }
 
