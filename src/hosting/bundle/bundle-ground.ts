@@ -98,12 +98,12 @@ export class BundleGround {
   }
 }
 
-async function openWayOut(setting: GroundSetting, program: Program, { onTrace }: EngineContext): Promise<WayOut> {
+async function openWayOut(setting: GroundSetting, program: Program, context: EngineContext): Promise<WayOut> {
   const network = await openBundleNetwork();
   try {
     const egress = await setting.openWayOut(network.socket, {
       allow: program.egressAllow,
-      told: (line) => onTrace({ ref: program.ref, invocationId: '', lines: [line], exceptions: [] }),
+      told: (line) => context.onTrace({ ref: program.ref, invocationId: '', lines: [line], exceptions: [] }),
     });
     return { network, egress };
   } catch (error) {
