@@ -74,8 +74,9 @@ export class BundleEngine extends Engine {
     if (this.env.runtimeBundles === 'off') {
       return 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
     }
-    // In a user namespace a bundle is still the service's own account to the file system, and bundles read files.
-    if (process.getuid?.() !== 0 && !this.env.runtimeWithout?.includes('own-user')) {
+    // In a user namespace a bundle is still the service's own account to every file it sees.
+    const sharesFiles = process.getuid?.() !== 0 && !(await this.sandbox.hasOwnFiles());
+    if (sharesFiles && !this.env.runtimeWithout?.includes('own-user')) {
       return (
         'A bundle could read the files of this service, which does not run as root and so cannot give it an account of ' +
         'its own: set RUNTIME_WITHOUT=own-user if you trust whoever publishes bundles.'

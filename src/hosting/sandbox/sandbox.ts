@@ -107,10 +107,13 @@ export class Sandbox {
     return (await this.walls()).whyNoWayOut;
   }
 
+  async hasOwnFiles(): Promise<boolean> {
+    return (await this.walls()).missing['own-files'] === null;
+  }
+
   /** A tree of files for a program, whose folder must be there; null where `own-files` does not stand. @throws of the file system */
   async ownRoot(plan: Omit<OwnRootPlan, 'hidden'>): Promise<OwnRoot | null> {
-    const { missing } = await this.walls();
-    if (missing['own-files'] !== null) return null;
+    if (!(await this.hasOwnFiles())) return null;
     return makeOwnRoot({ ...plan, hidden: [this.env.dataDir, process.cwd()] });
   }
 
