@@ -11,9 +11,13 @@ import { loadEnv } from '../../src/config/env.js';
 import type { Instance } from '../../src/hosting/engine.js';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
 import { RunDirs } from '../../src/hosting/runtime/run-dirs.js';
+<<<<<<< HEAD
 import { Sandbox } from '../../src/hosting/sandbox/sandbox.js';
 import { WorkerdEngine } from '../../src/hosting/worker/workerd-engine.js';
 import { HostedPrograms, workerdEngine } from '../support/hosted-runtime.js';
+=======
+import { HostedRuntime, workerdEngine } from '../support/hosted-runtime.js';
+>>>>>>> main
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
@@ -61,14 +65,14 @@ const LIMITS = {
 beforeAll(() => Logger.overrideLogger(false));
 
 describe('a program that misbehaves', () => {
-  let hosted: HostedPrograms;
+  let hosted: HostedRuntime;
   let neighbour: ProgramRef;
   let isOver = false;
   let neighbourAnswers = 0;
   let neighbours: Promise<void>;
 
   beforeAll(async () => {
-    hosted = await HostedPrograms.start(workerdEngine(), LIMITS);
+    hosted = await HostedRuntime.start(workerdEngine(), LIMITS);
     neighbour = await hosted.add(`export default { fetch: () => new Response('neighbour') }`);
     await hosted.ask(neighbour);
     const call = async () => {
@@ -240,6 +244,7 @@ function niceOf(pid: number | undefined): number {
 }
 
 describe('a program that takes too much memory', () => {
+<<<<<<< HEAD
   let hosted: HostedPrograms;
   let engine: SeenEngine;
   // Filling it takes CPU time, and collections hold everything up: here neither ends it first.
@@ -247,6 +252,13 @@ describe('a program that takes too much memory', () => {
   beforeAll(async () => {
     engine = new SeenEngine();
     hosted = await HostedPrograms.start(engine, settings);
+=======
+  let hosted: HostedRuntime;
+  // Filling it takes CPU time, and collections hold everything up: here neither ends it first.
+  const settings = { RUNTIME_MEMORY_MB: '64', RUNTIME_CPU_MS: '60000', RUNTIME_STALL_MS: '20000' };
+  beforeAll(async () => {
+    hosted = await HostedRuntime.start(workerdEngine(), settings);
+>>>>>>> main
   });
   afterAll(() => hosted.close());
 
@@ -287,7 +299,7 @@ describe('a program that takes too much memory', () => {
 
 describe('programs in workerd', () => {
   it('do not grow with the requests they answer', async () => {
-    const hosted = await HostedPrograms.start(workerdEngine(), { RUNTIME_MEMORY_MB: '64' });
+    const hosted = await HostedRuntime.start(workerdEngine(), { RUNTIME_MEMORY_MB: '64' });
     const ref = await hosted.add(`export default { fetch: () => new Response('alive') }`);
     let left = 12_000;
     const call = async () => {
@@ -305,7 +317,7 @@ describe('programs in workerd', () => {
     'runtime:limit:wall',
     'that wait for what never comes are cancelled by workerd, or ended after the time of a request',
     async () => {
-      const hosted = await HostedPrograms.start(workerdEngine(), { RUNTIME_WALL_MS: '1000' });
+      const hosted = await HostedRuntime.start(workerdEngine(), { RUNTIME_WALL_MS: '1000' });
       const ref = await hosted.add(HOSTILE);
       await until(async () => (await hosted.ask(ref)).error === null, 'it runs');
       const { error, invocationId } = await hosted.ask(ref, '/forever');
@@ -320,7 +332,7 @@ describe('programs in workerd', () => {
   );
 
   verifies('runtime:swap:lossless', 'swap under load without losing a request', async () => {
-    const hosted = await HostedPrograms.start(workerdEngine());
+    const hosted = await HostedRuntime.start(workerdEngine());
     const code = (name: string) => `export default { fetch: () => new Response('${name}') }`;
     const first = await hosted.add(code('0'));
     let isOver = false;
@@ -345,7 +357,7 @@ describe('programs in workerd', () => {
   });
 
   verifies('runtime:live:hundred', 'live by the hundred, and end with the service', async () => {
-    const hosted = await HostedPrograms.start(workerdEngine());
+    const hosted = await HostedRuntime.start(workerdEngine());
     const refs = await Promise.all(
       Array.from({ length: 100 }, (_, name) => hosted.add(`export default { fetch: () => new Response('${name}') }`)),
     );

@@ -125,6 +125,7 @@ export const hostingRuntime = {
   },
   'runtime:limit:last': {
     source: 'House',
-    behavior: 'A program whose owner had one crash in the last ten minutes comes after the others where cores are scarce.',
+    behavior:
+      'A program whose owner had one crash in the last ten minutes comes after the others where cores are scarce.',
   },
 } as const satisfies Record<string, Requirement>;
