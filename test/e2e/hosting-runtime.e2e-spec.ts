@@ -11,13 +11,9 @@ import { loadEnv } from '../../src/config/env.js';
 import type { Instance } from '../../src/hosting/engine.js';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
 import { RunDirs } from '../../src/hosting/runtime/run-dirs.js';
-<<<<<<< HEAD
 import { Sandbox } from '../../src/hosting/sandbox/sandbox.js';
 import { WorkerdEngine } from '../../src/hosting/worker/workerd-engine.js';
-import { HostedPrograms, workerdEngine } from '../support/hosted-runtime.js';
-=======
 import { HostedRuntime, workerdEngine } from '../support/hosted-runtime.js';
->>>>>>> main
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
@@ -244,21 +240,13 @@ function niceOf(pid: number | undefined): number {
 }
 
 describe('a program that takes too much memory', () => {
-<<<<<<< HEAD
-  let hosted: HostedPrograms;
+  let hosted: HostedRuntime;
   let engine: SeenEngine;
   // Filling it takes CPU time, and collections hold everything up: here neither ends it first.
   const settings = { RUNTIME_MEMORY_MB: '64', RUNTIME_CPU_MS: '60000', RUNTIME_STALL_MS: '20000' };
   beforeAll(async () => {
     engine = new SeenEngine();
-    hosted = await HostedPrograms.start(engine, settings);
-=======
-  let hosted: HostedRuntime;
-  // Filling it takes CPU time, and collections hold everything up: here neither ends it first.
-  const settings = { RUNTIME_MEMORY_MB: '64', RUNTIME_CPU_MS: '60000', RUNTIME_STALL_MS: '20000' };
-  beforeAll(async () => {
-    hosted = await HostedRuntime.start(workerdEngine(), settings);
->>>>>>> main
+    hosted = await HostedRuntime.start(engine, settings);
   });
   afterAll(() => hosted.close());
 
