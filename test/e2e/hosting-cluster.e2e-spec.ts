@@ -485,6 +485,7 @@ describe('real programs', () => {
       writeFileSync(file, 'let calls = 0; export default { fetch: () => new Response(String((calls += 1))) };');
       const owner: ProgramOwner = {
         withProgram: (ref, use) => use({ ref, file, secrets: {}, configSchema: null, egressAllow: null }),
+        valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
         traced: () => undefined,
       };
       const first = await startApp({ DATA_DIR: dataDir });

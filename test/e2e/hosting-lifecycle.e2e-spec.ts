@@ -375,6 +375,21 @@ describe('new values', () => {
     expect((await hosted.ask(ref, '/key')).body).toBe('new');
   });
 
+  verifies('runtime:renew:lost', 'reach a program that is never idle although nobody told it', async () => {
+    await start({ RUNTIME_LEASE_MS: '600' });
+    hosted.secrets = { KEY: 'taken away' };
+    const ref = await hosted.add(program('a'));
+    expect((await hosted.ask(ref, '/key')).body).toBe('taken away');
+    hosted.secrets = {};
+    await until(async () => (await hosted.ask(ref, '/key')).body === 'none', 'it has what it is given now');
+    expect(engine.started).toEqual([ref.id, ref.id]);
+    hosted.failing = new Error('the database is away');
+    const checks = hosted.asked;
+    await until(() => hosted.asked > checks + 1, 'it was looked at again');
+    expect((await hosted.ask(ref, '/key')).body).toBe('none');
+    expect(engine.started).toHaveLength(2);
+  });
+
   verifies('runtime:renew:bounded', 'that come while a program starts are given to it in one more start', async () => {
     await start();
     const ref = await hosted.add(program('a'));

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +7,12 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
+import { loadEnv } from '../../src/config/env.js';
+import type { Instance } from '../../src/hosting/engine.js';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
 import { RunDirs } from '../../src/hosting/runtime/run-dirs.js';
+import { Sandbox } from '../../src/hosting/sandbox/sandbox.js';
+import { WorkerdEngine } from '../../src/hosting/worker/workerd-engine.js';
 import { HostedRuntime, workerdEngine, type HostedAnswer } from '../support/hosted-runtime.js';
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
@@ -218,12 +222,35 @@ describe('a program that misbehaves', () => {
   });
 });
 
+/** Keeps the process of each program. */
+class SeenEngine extends WorkerdEngine {
+  readonly pids = new Map<string, number>();
+
+  constructor() {
+    super(new Sandbox(loadEnv({})));
+  }
+
+  override async start(...[program, context]: Parameters<WorkerdEngine['start']>): Promise<Instance> {
+    const instance = await super.start(program, context);
+    this.pids.set(program.ref.id, Number(instance.pid));
+    return instance;
+  }
+}
+
+/** How far it yields, as proc(5) tells it. */
+function niceOf(pid: number | undefined): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
+}
+
 describe('a program that takes too much memory', () => {
   let hosted: HostedRuntime;
+  let engine: SeenEngine;
   // Filling it takes CPU time, and collections hold everything up: here neither ends it first.
   const settings = { RUNTIME_MEMORY_MB: '64', RUNTIME_CPU_MS: '60000', RUNTIME_STALL_MS: '20000' };
   beforeAll(async () => {
-    hosted = await HostedRuntime.start(workerdEngine(), settings);
+    engine = new SeenEngine();
+    hosted = await HostedRuntime.start(engine, settings);
   });
   afterAll(() => hosted.close());
 
@@ -235,6 +262,18 @@ describe('a program that takes too much memory', () => {
     await hosted.toldOutcome(answer.invocationId, 'exceededMemory');
     expect(answer.error?.message).toContain('64 MB of memory');
     await isAlive(ref);
+  });
+
+  verifies('runtime:limit:last', 'comes after the others when it is started again', async () => {
+    const [bad, good] = [await hosted.add(HOSTILE), await hosted.add(HOSTILE)];
+    await hosted.ask(bad);
+    const before = niceOf(engine.pids.get(bad.id));
+    const filled = await hosted.ask(bad, '/heap');
+    await hosted.toldOutcome(filled.invocationId, 'exceededMemory');
+    await isAlive(bad);
+    await hosted.ask(good);
+    expect(niceOf(engine.pids.get(bad.id))).toBe(before + 10);
+    expect(niceOf(engine.pids.get(good.id))).toBe(before);
   });
 
   verifies('runtime:limit:memory', 'fills its memory with buffers: is held back or ended', async () => {

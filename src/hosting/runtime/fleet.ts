@@ -173,6 +173,7 @@ export class Fleet {
         starts: this.starts,
         counts: this.counts,
         watch: (watched) => this.watchdog.watch(watched),
+        hasCrashedLately: () => owner.hasCrashedLately(performance.now()),
         answered: () => backoff.answered(),
         crashed: (lastWords) => {
           owner.noteCrash(performance.now());

@@ -43,6 +43,7 @@ export interface ProgramSetting {
   counts: RuntimeCounts;
   /** It has work: look after it. */
   watch(program: LiveProgram): void;
+  hasCrashedLately(): boolean;
   /** It gave a whole answer. */
   answered(): void;
   /** It did not start, or ended otherwise than asked to. */
@@ -202,7 +203,8 @@ export class LiveProgram {
     const onTrace = this.traces.told.bind(this.traces);
     const instance = await programs.of(this.ref.kind).withProgram(this.ref, (program) => {
       this.given = digestOf(program);
-      return engine.start(program, { limits, runDir, stateDir, onTrace });
+      const hasCrashedLately = this.setting.hasCrashedLately();
+      return engine.start(program, { limits, runDir, stateDir, hasCrashedLately, onTrace });
     });
     this.instance = instance;
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));

@@ -12,11 +12,15 @@ import { Fleet } from './fleet.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
 import type { LiveProgram, RuntimeCounts } from './live-program.js';
 import { ProgramTraces } from './program-traces.js';
+import { Rechecks } from './rechecks.js';
 import { Renewals } from './renewals.js';
 import { RunDirs } from './run-dirs.js';
 
 /** Provides the engines of this process: a list of {@link Engine}. */
 export const ENGINES = Symbol('engines');
+
+/** What a program is given is compared with what it has after so many leases, 60 s by default. */
+const RECHECK_LEASES = 4;
 
 /** What runs in this process at the moment, and what did since it began. */
 export interface RuntimeStats extends RuntimeCounts {
@@ -38,6 +42,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   private readonly runDirs = new RunDirs();
   private readonly fleet: Fleet;
   private readonly renewals = new Renewals();
+  private readonly rechecks: Rechecks;
 
   constructor(
     env: Env,
@@ -56,6 +61,12 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
       runDirs: this.runDirs,
       stateRoot: join(env.dataDir, 'hosting', 'state'),
     });
+    this.rechecks = new Rechecks({
+      everyMs: env.runtimeLeaseMs * RECHECK_LEASES,
+      live: () => this.fleet.live,
+      programs,
+      renew: (ownerId) => this.renew(ownerId),
+    });
   }
 
   onApplicationBootstrap(): void {
@@ -63,6 +74,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   async onApplicationShutdown(): Promise<void> {
+    this.rechecks.close();
     await this.fleet.close();
   }
 
