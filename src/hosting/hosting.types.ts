@@ -19,6 +19,9 @@ export interface ProgramRef {
 /** `worker`: an ES module in workerd. `bundle`: an MCPB bundle, one child process for each session. */
 export type EngineName = 'worker' | 'bundle';
 
+/** What a program is given beside its code, and may be given anew. Holds secrets in clear. */
+export type ProgramValues = Pick<Program, 'secrets' | 'egressAllow'>;
+
 /** All that running a program needs. Holds secrets in clear: load it late, keep it short, never log it. */
 export interface Program {
   ref: ProgramRef;
@@ -108,6 +111,12 @@ export interface Trace {
  * seen by the code.
  */
 export const INVOCATION_HEADER = 'x-slipway-invocation';
+
+/**
+ * Names a session of a program that keeps them, as it opens or ends: whoever opens it again goes on with it. A program that
+ * keeps it answers the opening with the same header. Set by this service alone, never seen by the code.
+ */
+export const SESSION_HEADER = 'x-slipway-session';
 
 /** Where a module that exports `createAuthAdapter` is asked for authorizations of its users; only by this service. */
 export const AUTH_ADAPTER_PATH = '/__smithery/auth';

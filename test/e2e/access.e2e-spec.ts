@@ -431,8 +431,9 @@ describe('a valid key', () => {
     const setup = ['GET /oauth/callback', 'GET /oauth/client.json'].concat(
       ['/setup/:token', '/setup/connections/:id/:epoch'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
     );
-    // Those of the processes among themselves, which hold a secret of their own.
+    // Those of the processes among themselves, and of what collects metrics, which hold secrets of their own.
     const internal = [
+      'GET /metrics',
       'POST /internal/hosting/:host',
       'POST /internal/parked-calls',
       'POST /internal/uplink/:connection/:tunnel',

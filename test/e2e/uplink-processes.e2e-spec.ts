@@ -21,10 +21,10 @@ import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
 /** A process counts as dead after this. */
-const LEASE_MS = 1_500;
+const LEASE_MS = 3_000;
 
 /** Real processes take their time on a busy machine. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 let app: TestApp;
 let other: TestApp;
@@ -33,7 +33,7 @@ let namespace: string;
 const clients: UplinkClient[] = [];
 
 beforeAll(async () => {
-  app = await startApp({ UPLINK_LEASE_MS: String(LEASE_MS), UPLINK_PING_MS: '200' });
+  app = await startApp({ UPLINK_LEASE_MS: String(LEASE_MS), UPLINK_PING_MS: '500' });
   other = await app.sibling();
   owner = await app.account();
   namespace = await createNamespace(app, owner);
@@ -329,7 +329,7 @@ describe('listening', () => {
         onNotification: (message) => heard.push(JSON.parse(message).method),
         onEnd: () => heard.push('end'),
       };
-      return { heard, ...(await process.get(UplinkChannels).channelTo({ id }).listen(filter, listener, 5_000)) };
+      return { heard, ...(await process.get(UplinkChannels).channelTo({ id }).listen(filter, listener, 20_000)) };
     };
     const filter = { toolsListChanged: true, promptsListChanged: true, resourceSubscriptions: ['a:1', 'a:bad'] };
     const [here, there] = [await hear(app, filter), await hear(other, filter)];
@@ -366,7 +366,7 @@ describe('a question of the local server', () => {
   const question = '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message": "?"}}';
 
   /** Calls through the tunnel, of callers who can be asked unless they have no name. */
-  async function callers(process: TestApp, names: (string | null)[], timeoutMs = 10_000) {
+  async function callers(process: TestApp, names: (string | null)[], timeoutMs = 60_000) {
     const path = await uplink();
     const client = await paired(app, path, { answers: { 'tools/call': () => null } });
     const channel = process.get(UplinkChannels).channelTo({ id: await rowOf(path) });

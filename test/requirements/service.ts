@@ -198,6 +198,20 @@ export const service = {
     behavior:
       'Each client session of a stateful hosted server has an upstream session of its own; clients without sessions have one for each key.',
   },
+  'hosted:session:kept': {
+    source: 'House',
+    behavior:
+      'A caller of a stateful hosted server has the same session from every process, after restarts, after its program was killed and in later releases; nobody else has it.',
+  },
+  'hosted:session:shared': {
+    source: 'House',
+    behavior: 'Processes that call in one session at once get their own answers, and the questions of their own calls.',
+  },
+  'hosted:session:ended': {
+    source: 'House',
+    behavior:
+      'A session with a stateful hosted server ends with its client’s DELETE or its connection, whichever process hears of it, and its store with it.',
+  },
   'hosted:paths': {
     source: 'House',
     behavior:
@@ -408,6 +422,24 @@ export const service = {
   'health:ready': {
     source: 'House',
     behavior: '`GET /ready` answers 200 when database and queue are reached and 503 when one is not, without a key.',
+  },
+  'limits:account-share': {
+    source: 'House',
+    behavior:
+      'No account can take all places of a process: of tunnels, open streams, links and looks at connections it has a share.',
+  },
+  'metrics:access': {
+    source: 'House',
+    behavior:
+      '`GET /metrics` is off until METRICS_TOKEN is set, and answers 401 to whoever does not send it; API keys do not count.',
+  },
+  'metrics:figures': {
+    source: 'House',
+    behavior: 'The metrics show what this process serves, holds open, queues and drops, in the Prometheus text format.',
+  },
+  'metrics:secrecy': {
+    source: 'House',
+    behavior: 'No metric names a tenant, an address, a tool or a key, and nothing tenants do adds a series.',
   },
   'docs:page': { source: 'House', behavior: '`/docs` is open without a key, and `GET /` leads a browser there.' },
   'docs:try-it-out': {

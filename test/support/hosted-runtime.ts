@@ -12,6 +12,7 @@ import {
   type HostedRequest,
   type Program,
   type ProgramRef,
+  type ProgramValues,
   type Trace,
 } from '../../src/hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../src/hosting/programs.js';
@@ -99,11 +100,15 @@ export function hostedRequest(
 }
 
 /** A runtime of its own with an owner of programs whose code is given as text. */
-export class HostedPrograms implements ProgramOwner {
+export class HostedRuntime implements ProgramOwner {
   readonly traces: Trace[] = [];
   readonly runtime: Runtime;
   /** What programs are given that are started from now on. */
   secrets: Record<string, string> = {};
+  /** What whoever asks for them gets instead. */
+  failing: Error | null = null;
+  /** How often they were asked for. */
+  asked = 0;
   private readonly files = new Map<string, string>();
 
   private constructor(
@@ -117,8 +122,8 @@ export class HostedPrograms implements ProgramOwner {
     this.runtime = new Runtime(env, programs, [engine]);
   }
 
-  static async start(engine: Engine, settings: NodeJS.ProcessEnv = {}): Promise<HostedPrograms> {
-    return new HostedPrograms(await mkdtemp(join(tmpdir(), 'slipway-hosted-')), engine, settings);
+  static async start(engine: Engine, settings: NodeJS.ProcessEnv = {}): Promise<HostedRuntime> {
+    return new HostedRuntime(await mkdtemp(join(tmpdir(), 'slipway-hosted-')), engine, settings);
   }
 
   /** Where sessions are kept. */
@@ -168,7 +173,13 @@ export class HostedPrograms implements ProgramOwner {
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
     const file = this.files.get(ref.id);
     if (!file) throw new ProgramStartError('There is no such program any more.');
-    return use({ ref, file, secrets: this.secrets, configSchema: null, egressAllow: null });
+    return use({ ref, file, configSchema: null, ...(await this.valuesOf()) });
+  }
+
+  valuesOf(): Promise<ProgramValues> {
+    this.asked += 1;
+    if (this.failing) return Promise.reject(this.failing);
+    return Promise.resolve({ secrets: this.secrets, egressAllow: null });
   }
 
   traced(trace: Trace): void {

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { InternalSignatures } from '../../platform/http/internal-signatures.js';
+import { Tally } from '../../platform/limits/tally.js';
 import { Vault, VaultError } from '../../platform/vault/vault.js';
 import type { Cancellation } from '../cancellation.js';
 import type { CallerProfile, McpReply } from '../channel.js';
@@ -15,7 +16,6 @@ import { Lanes } from './lanes.js';
 import { aboutOf, inputResult, ParkedCall, type Ears, type Turn } from './parked-call.js';
 import { ParkedElsewhere } from './parked-elsewhere.js';
 import { lost, StateRefusedError, STATE_MARK, stateIn, type Ticket, type TurnRequest } from './parked-state.js';
-import { Tally } from './tally.js';
 import type { Onward, UpstreamCalls } from './upstream-calls.js';
 
 /** Calls that wait for what their clients say: of one account, and in a process. Each holds a socket to its upstream. */

@@ -2,6 +2,7 @@ import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable, Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../platform/queue/job-options.js';
+import { QueueFigures } from '../../platform/queue/queue-figures.js';
 
 export const RELEASES_QUEUE = 'releases';
 
@@ -16,9 +17,11 @@ export interface RunReleaseJob {
 export class ReleasesQueue {
   private readonly logger = new Logger('releases');
 
-  constructor(@InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>) {
-    // Without a listener BullMQ prints the error on its own, past the log and its redaction.
-    queue.on('error', (error) => this.logger.warn({ msg: 'the queue does not answer', err: error }));
+  constructor(
+    @InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>,
+    figures: QueueFigures,
+  ) {
+    figures.watch(queue);
   }
 
   /**

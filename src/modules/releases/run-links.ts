@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
-import type { HttpTarget } from '../../mcp/channels/http-wire.js';
-import { HostedChannelsService } from './hosted-channels.service.js';
+import { HostedChannelsService, type HostedCall } from './hosted-channels.service.js';
 import { inputNames, type RunValues } from './run-input.js';
 import { RunLink } from './run-link.js';
 import type { Runnable, RunnableRelease } from './runnable.js';
@@ -17,15 +16,15 @@ export class RunLinks {
     private readonly env: Env,
   ) {}
 
-  /** A link for callers who send these values. */
+  /** A link for callers who send these values, and whose sessions with hosted code are `sessionsOf`'s. */
   to(
     { serverId, name }: Runnable,
     release: RunnableRelease,
     values: RunValues | null,
-    bearer?: HttpTarget['bearer'],
+    caller: Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): RunLink {
     const { id, upstream, config } = release;
-    const channel = this.channelTo(name, release, values ?? { headers: {}, query: [] }, bearer);
+    const channel = this.channelTo(name, release, values ?? { headers: {}, query: [] }, caller);
     return new RunLink(channel, { serverId, releaseId: id, serverName: name, upstream, inputs: inputNames(config) });
   }
 
@@ -33,10 +32,11 @@ export class RunLinks {
     name: string,
     { upstream, program }: RunnableRelease,
     { headers, query }: RunValues,
-    bearer: HttpTarget['bearer'],
+    { sessionsOf, bearer }: Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): Channel {
     if (program) {
-      return this.hosted.channelTo(program, { mcpPath: upstream.pathname, name: `"${name}"`, headers, query, bearer });
+      const mcpPath = upstream.pathname;
+      return this.hosted.channelTo(program, { mcpPath, name: `"${name}"`, headers, query, bearer, sessionsOf });
     }
     const url = new URL(upstream);
     for (const [key, value] of query) url.searchParams.append(key, value);

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
+import { memberText } from '../../mcp/json-edit.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
@@ -20,6 +21,8 @@ const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
 
 /** A connection to a server, which keeps its own values and its own upstream session. */
 export interface ServerUser extends GivenValues {
+  /** The connection's own id, whose sessions these are. */
+  id: string;
   /** What the server is called, also when it is gone. */
   serverName: string;
   /** The token for the release's upstream, if the connection holds one: `HttpTarget.bearer`, told which upstream. */
@@ -49,7 +52,8 @@ export class ServerRunsService {
       current: () => this.usable(serverId, user.serverName),
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
-        return this.links.to(runnable, release, values, tokenFor(runnable.name, release, values, user));
+        const bearer = tokenFor(runnable.name, release, values, user);
+        return this.links.to(runnable, release, values, { sessionsOf: `connection ${user.id}`, bearer });
       },
       watch: (call, work) => this.watched(serverId, call, work),
     });
@@ -63,7 +67,7 @@ export class ServerRunsService {
    */
   async formOf(
     serverId: string,
-    { serverName, ...given }: Omit<ServerUser, 'bearer'>,
+    { serverName, ...given }: Omit<ServerUser, 'id' | 'bearer'>,
   ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[] }> {
     const { release, runnable } = await this.usable(serverId, serverName);
     const { program, authAddress } = release;
@@ -80,7 +84,7 @@ export class ServerRunsService {
    *
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
-  async adapterFor(serverId: string, user: Omit<ServerUser, 'bearer'>): Promise<AuthAdapter | null> {
+  async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
     const { release, runnable } = await this.usable(serverId, user.serverName);
     if (!release.program || !release.authAddress) return null;
     const { query } = valuesFor(release.config, user);
@@ -103,7 +107,7 @@ export class ServerRunsService {
     this.registry.countUse(serverId);
     const asked = await this.runnables.byId(serverId).catch(() => null);
     const record = new InvocationRecord(asked?.logPayloads);
-    record.asked(call.method, call.params === undefined ? undefined : JSON.parse(call.params));
+    record.asked(call.method, asked?.logPayloads ? read(call.params) : nameIn(call));
     try {
       const reply = await work(record.invocationId);
       record.answered(reply);
@@ -153,6 +157,15 @@ interface UsableRelease {
   releaseId: string;
   runnable: Runnable;
   release: RunnableRelease;
+}
+
+function read(params: string | undefined): unknown {
+  return params === undefined ? undefined : JSON.parse(params);
+}
+
+/** All that is kept of a call without its arguments: which tool it called. They may be long, so they are not read. */
+function nameIn({ method, params }: McpCall): { name: unknown } | undefined {
+  return method === 'tools/call' && params !== undefined ? { name: read(memberText(params, 'name')) } : undefined;
 }
 
 /** @throws NotRunnableError */
