@@ -121,6 +121,11 @@ export interface Channel {
    * cannot tell honour nothing.
    */
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening>;
+  /**
+   * What is remembered of the upstream's lists is asked for anew, whatever it said of how long they stay good. Absent
+   * where nothing is remembered.
+   */
+  forgetLists?(): void;
   /** Ends the upstream sessions of a caller profile, if there are any. Never rejects. */
   release(profileKey: string): Promise<void>;
   /** Ends every upstream session; no further call opens one. Never rejects. */

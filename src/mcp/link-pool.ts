@@ -48,6 +48,11 @@ export class LinkPool<L extends Link> {
     for (const [key, link] of this.links) if (matches(link)) this.drop(key);
   }
 
+  /** What the links that match remember of their upstreams' lists is asked for anew. Their sessions stay. */
+  forgetListsWhere(matches: (link: L) => boolean): void {
+    for (const link of this.links.values()) if (matches(link)) link.forgetLists();
+  }
+
   /** Forgets a link and closes it now, calls or not. */
   async end(key: string): Promise<void> {
     const link = this.links.get(key);

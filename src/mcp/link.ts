@@ -54,6 +54,11 @@ export abstract class Link implements Channel {
     }
   }
 
+  forgetLists(): void {
+    this.catalog.forget();
+    this.channel.forgetLists?.();
+  }
+
   release(profileKey: string): Promise<void> {
     return this.channel.release(profileKey);
   }

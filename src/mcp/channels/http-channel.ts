@@ -70,6 +70,10 @@ export class HttpChannel implements Channel {
     return this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.listen(filter, listener, ms));
   }
 
+  forgetLists(): void {
+    this.cache.forgetLists();
+  }
+
   async release(profileKey: string): Promise<void> {
     await this.choice.value?.dialect.release(profileKey);
   }

@@ -51,6 +51,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     this.runnables.whenCurrent((id, current) =>
       this.held.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current),
     );
+    this.runnables.whenOffersChange((id) => this.held.forgetListsWhere(({ target: { serverId } }) => serverId === id));
   }
 
   /** The server behind a slug. No query while it was read in the last 5 s. @throws ServerNotFoundError */
