@@ -22,6 +22,7 @@ import {
   type ReleaseBody,
 } from '../support/releases.js';
 import { pathOf } from '../support/server-rows.js';
+import { startScripted } from '../support/scripted-upstream.js';
 import { startUpstream } from '../support/upstream.js';
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
@@ -215,6 +216,23 @@ describe('a server that changes under its release', () => {
     expect(lists).toBe(listed);
     await rescan(one.serverId);
     await until(async () => (await all()).every(([name]) => name === 'now'), 'everybody knows', 3_000);
+  });
+});
+
+describe('callers of a server that changed', () => {
+  verifies('rescan:caches', 'keep the sessions they have with it', async () => {
+    let tools: object[] = [forecast];
+    const upstream = await startScripted(() => JSON.stringify({ tools }), { sessions: true });
+    open.push(upstream);
+    const one = await publishedAt({ ...(await guarded()), url: upstream.url });
+    const { path } = await createConnection(app, owner, { mcpUrl: String(one.release.mcpUrl) });
+    const listed = async () => JSON.stringify((await app.as(owner).get(`${path}/.tools`)).body);
+    expect(await listed()).toContain('forecast');
+    const session = upstream.seen.at(-1)?.session;
+    tools = [now];
+    await rescan(one.serverId);
+    await until(async () => !(await listed()).includes('forecast'), 'the connection knows', 3_000);
+    expect(upstream.seen.at(-1)).toMatchObject({ method: 'tools/list', session });
   });
 });
 
