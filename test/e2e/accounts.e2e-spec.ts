@@ -57,8 +57,8 @@ describe('POST /accounts', () => {
   verifies('account:validation', 'names what is wrong with a name or a kind', async () => {
     const name = () => uniqueName('account');
     const cases: [object | undefined, RegExp][] = [
-      [undefined, /name must be.*kind must be one of/],
-      [{ kind: 'user' }, /^name must/],
+      [undefined, /^name is required; kind must be one of/],
+      [{ kind: 'user' }, /^name is required$/],
       [{ name: '', kind: 'user' }, /^name must be longer/],
       [{ name: 'x'.repeat(256), kind: 'user' }, /^name must be shorter/],
       [{ name: 7, kind: 'user' }, /name must be a string/],

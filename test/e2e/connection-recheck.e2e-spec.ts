@@ -7,7 +7,7 @@ import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { times } from '../support/calls.js';
 import { createConnection, createNamespace, createServer as createRegistryServer } from '../support/factories.js';
 import { seedConnections } from '../support/connection-rows.js';
-import { releaseServer } from '../support/server-rows.js';
+import { published } from '../support/releases.js';
 import { until } from '../support/until.js';
 import { freePort, listen, shut } from '../support/upstream-net.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
@@ -288,12 +288,9 @@ describe('a connection whose server is away', () => {
     const name = await createRegistryServer(app, owner);
     const { path, body } = await createConnection(app, owner, { server: name }, { namespace });
     expect(body).toMatchObject({ status: { state: 'error', reason: 'not_runnable' } });
-    await releaseServer(app, name, { upstreamUrl: upstream.url });
-    await until(async () => {
-      await makeDue();
-      await recheck();
-      return (await stateOf(path)) === 'connected';
-    }, 'it is healed');
+    await published(app, owner, name, { type: 'external', upstreamUrl: upstream.url });
+    // Long before its own time, which is a minute away.
+    await until(async () => (await recheck(), (await stateOf(path)) === 'connected'), 'it is healed');
   });
 });
 

@@ -182,6 +182,9 @@ describe('a connection to a registered server', () => {
       expect((await echo(path)).status).toBe(200);
       expect(lastOf('tools/call')?.headers['x-secret']).toBe(secret);
       expect((await app.as(other).delete(pathOf(server.name))).status).toBe(200);
+      // Told by nobody's call.
+      const told = (await app.as(owner).get(path)).body as { status: object };
+      expect(told.status).toMatchObject({ state: 'error', reason: 'server_deleted' });
 
       const trap = await startUpstream();
       const [ns, name] = server.name.split('/');
@@ -196,6 +199,7 @@ describe('a connection to a registered server', () => {
         502,
         { error: 'upstream_error', message: expect.stringMatching(gone) },
       ]);
+      expect(told.status).toMatchObject({ message: call.body.message as string });
       expect(await statusIn(path, 'error')).toMatchObject({
         reason: 'server_deleted',
         message: expect.stringMatching(gone),

@@ -1,10 +1,12 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { NoSlotError, Slots } from '../../platform/limits/slots.js';
+import { RelayService } from '../../platform/queue/relay.service.js';
+import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../releases/releases.types.js';
 import { ConnectionCheck, type Looked } from './connection-check.js';
 import { failedInside } from './connection-status.js';
 import { StatusWriter } from './status-writer.js';
@@ -32,7 +34,7 @@ interface Claimed extends Looked {
  * connections to one public URL in one hand: they cost one dial.
  */
 @Injectable()
-export class ConnectionRechecker {
+export class ConnectionRechecker implements OnModuleInit {
   private readonly logger = new Logger('connections');
   private readonly slots: Slots;
 
@@ -40,9 +42,14 @@ export class ConnectionRechecker {
     @InjectDataSource() private readonly database: DataSource,
     private readonly checks: ConnectionCheck,
     private readonly writer: StatusWriter,
+    private readonly relay: RelayService,
     private readonly env: Env,
   ) {
     this.slots = new Slots(LOOKS_MAX, env.upstreamConnectTimeoutMs);
+  }
+
+  async onModuleInit(): Promise<void> {
+    await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, ({ serverId }) => void this.hasten(serverId));
   }
 
   /** Looks at a batch. @returns how many were due */
@@ -63,6 +70,19 @@ export class ConnectionRechecker {
     for (const [url, group] of groups) looks.push(this.look(url, group, () => this.checks.runPublic(url, group)));
     await Promise.all(looks);
     return claimed.length;
+  }
+
+  /** What does not work is looked at in the next sweep. Told to every process; the first one does it. */
+  private async hasten(serverId: string): Promise<void> {
+    try {
+      await this.database.query(
+        `UPDATE connections SET next_check_at = now()
+          WHERE server_id = $1 AND status_state = 'error' AND next_check_at > now()`,
+        [serverId],
+      );
+    } catch (error) {
+      this.logger.warn({ msg: 'connections wait for their own time to be looked at', err: error });
+    }
   }
 
   /** @param url null for a registry server */

@@ -10,11 +10,17 @@ export function ClosedBody(): ClassDecorator {
   };
 }
 
+/** Class-validator's names of the checks that only say which type a value has. */
+const TYPE_CHECKS = ['isString', 'isObject', 'isArray', 'isInt', 'isNumber', 'isBoolean'];
+
 function sentences(errors: ValidationError[], path = ''): string[] {
-  return errors.flatMap(({ property, constraints, children }) => [
-    ...Object.values(constraints ?? {}).map((text) => (path ? `${path}.${text}` : text)),
-    ...sentences(children ?? [], path ? `${path}.${property}` : property),
-  ]);
+  return errors.flatMap(({ property, value, constraints = {}, children }) => {
+    const name = path ? `${path}.${property}` : property;
+    // What is not there at all breaks every rule of its field; one sentence says it.
+    if (value === undefined && TYPE_CHECKS.some((check) => check in constraints)) return [`${name} is required`];
+    const texts = Object.values(constraints).map((text) => (path ? `${path}.${text}` : text));
+    return [...texts, ...sentences(children ?? [], name)];
+  });
 }
 
 /** Nest drops such keys without a word; whoever sends one should hear that it is not kept. */
@@ -34,7 +40,7 @@ function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
     transform: true,
     whitelist: true,
     forbidNonWhitelisted,
-    validationError: { target: false, value: false },
+    validationError: { target: false },
     exceptionFactory: (errors) => new InvalidInputError(sentences(errors).join('; ')),
   });
 }
