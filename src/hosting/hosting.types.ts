@@ -109,6 +109,12 @@ export interface Trace {
  */
 export const INVOCATION_HEADER = 'x-slipway-invocation';
 
+/**
+ * Names a session of a program that keeps them, as it opens or ends: whoever opens it again goes on with it. A program that
+ * keeps it answers the opening with the same header. Set by this service alone, never seen by the code.
+ */
+export const SESSION_HEADER = 'x-slipway-session';
+
 /** Where a module that exports `createAuthAdapter` is asked for authorizations of its users; only by this service. */
 export const AUTH_ADAPTER_PATH = '/__smithery/auth';
 

@@ -126,8 +126,11 @@ export interface Channel {
    * where nothing is remembered.
    */
   forgetLists?(): void;
-  /** Ends the upstream sessions of a caller profile, if there are any. Never rejects. */
-  release(profileKey: string): Promise<void>;
-  /** Ends every upstream session; no further call opens one. Never rejects. */
-  close(): Promise<void>;
+  /**
+   * Ends the upstream sessions of a caller profile, if there are any. Those that the upstream keeps for whoever comes back
+   * only end `forGood`, and then whichever process opened them. Never rejects.
+   */
+  release(profileKey: string, forGood?: boolean): Promise<void>;
+  /** The same with every session this process knows; no further call opens one. Never rejects. */
+  close(forGood?: boolean): Promise<void>;
 }

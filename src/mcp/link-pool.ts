@@ -36,16 +36,16 @@ export class LinkPool<L extends Link> {
     if (this.links.size > this.max) this.drop(this.links.keys().next().value as string);
   }
 
-  /** Forgets a link, which closes when its calls are over. */
-  drop(key: string): void {
+  /** Forgets a link, which closes when its calls are over; `forGood` when what it led to is gone. */
+  drop(key: string, forGood = false): void {
     const link = this.links.get(key);
     this.links.delete(key);
-    void link?.retire();
+    void link?.retire(forGood);
   }
 
   /** {@link drop} for every link that matches. */
-  dropWhere(matches: (link: L) => boolean): void {
-    for (const [key, link] of this.links) if (matches(link)) this.drop(key);
+  dropWhere(matches: (link: L) => boolean, forGood = false): void {
+    for (const [key, link] of this.links) if (matches(link)) this.drop(key, forGood);
   }
 
   /** What the links that match remember of their upstreams' lists is asked for anew. Their sessions stay. */
@@ -53,11 +53,11 @@ export class LinkPool<L extends Link> {
     for (const link of this.links.values()) if (matches(link)) link.forgetLists();
   }
 
-  /** Forgets a link and closes it now, calls or not. */
-  async end(key: string): Promise<void> {
+  /** Forgets a link and closes it now, calls or not; `forGood` when what it led to is gone. */
+  async end(key: string, forGood = false): Promise<void> {
     const link = this.links.get(key);
     this.links.delete(key);
-    await link?.close();
+    await link?.close(forGood);
   }
 
   /** Ends everything. */

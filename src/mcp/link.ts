@@ -59,16 +59,16 @@ export abstract class Link implements Channel {
     this.channel.forgetLists?.();
   }
 
-  release(profileKey: string): Promise<void> {
-    return this.channel.release(profileKey);
+  release(profileKey: string, forGood?: boolean): Promise<void> {
+    return this.channel.release(profileKey, forGood);
   }
 
-  close(): Promise<void> {
-    return this.channel.close();
+  close(forGood?: boolean): Promise<void> {
+    return this.channel.close(forGood);
   }
 
   /** Closes once the calls that run are over, after a minute in any case. */
-  async retire(): Promise<void> {
+  async retire(forGood?: boolean): Promise<void> {
     if (this.running > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, DRAIN_MS_MAX).unref();
@@ -78,7 +78,7 @@ export abstract class Link implements Channel {
         };
       });
     }
-    await this.close();
+    await this.close(forGood);
   }
 
   /** Nothing runs on it, and nobody listens. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { INVOCATION_HEADER, RPC_METHOD_HEADER } from '../../src/hosting/hosting.types.js';
+import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../src/hosting/hosting.types.js';
 import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../support/hosted-programs.js';
 import { isAlive } from '../support/program.js';
 import { until } from '../support/until.js';
@@ -31,14 +31,27 @@ const SERVER = `
 const STATEFUL = `
   import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
   export const stateful = true;
+  let finish = null;
   export default async function ({ config, session, onMessage }) {
     const server = new McpServer({ name: 'counter', version: '1.0.0' });
-    let inMemory = 0;
+    let [inMemory, greeted] = [0, 0];
+    server.server.oninitialized = () => { greeted += 1; };
+    server.registerTool('wait', {}, async () => {
+      await new Promise((resolve) => { finish = resolve; });
+      return { content: [{ type: 'text', text: '"done"' }] };
+    });
+    server.registerTool('finish', {}, async () => {
+      finish();
+      return { content: [{ type: 'text', text: 'null' }] };
+    });
+    server.registerTool('waits', {}, async () => {
+      return { content: [{ type: 'text', text: String(finish !== null) }] };
+    });
     server.registerTool('count', {}, async () => {
       const count = ((await session.get('count')) ?? 0) + 1;
       await session.set('count', count);
       console.log('counted', count);
-      return { content: [{ type: 'text', text: JSON.stringify({ count, inMemory: ++inMemory, id: session.id, config }) }] };
+      return { content: [{ type: 'text', text: JSON.stringify({ count, inMemory: ++inMemory, greeted, id: session.id, config }) }] };
     });
     onMessage(async (message) => ({ heard: message, count: await session.get('count') }));
     return server;
@@ -51,6 +64,17 @@ const STATEFUL = `
     }
   };`;
 
+const AUTHORIZED = `
+  import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+  export const stateful = true;
+  export default function ({ accessToken }) {
+    const server = new McpServer({ name: 'authorized', version: '1.0.0' });
+    const content = [{ type: 'text', text: JSON.stringify(accessToken ?? null) }];
+    server.registerTool('token', {}, async () => ({ content }));
+    return server;
+  }
+  export const createAuthAdapter = () => ({});`;
+
 const CLIENT = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
 
 /** What a tool of these servers answers. */
@@ -60,10 +84,11 @@ async function call(program: HostedProgram, name: string, wishes: Parameters<typ
 }
 
 /** Opens a session, as clients do, and returns the header that continues it. */
-async function opened(program: HostedProgram, at = '/'): Promise<Record<string, string>> {
-  const { headers } = await rpc(program, 'initialize', CLIENT, { path: at });
+async function opened(program: HostedProgram, at = '/', named = {}): Promise<Record<string, string>> {
+  const { headers } = await rpc(program, 'initialize', CLIENT, { path: at, headers: named });
   const session = { 'mcp-session-id': String(headers['mcp-session-id']) };
-  await rpc(program, 'notifications/initialized', undefined, { headers: session });
+  const body = { jsonrpc: '2.0', method: 'notifications/initialized' };
+  await ask(program, { headers: { accept: 'application/json, text/event-stream', ...session }, body });
   return session;
 }
 
@@ -269,6 +294,73 @@ describe('a stateful server', () => {
     await until(() => second.traces.some(({ exceptions }) => exceptions[0]?.message === 'new'), 'its author hears why');
   });
 
+  it('goes on with a session that is opened by its name again, and hears once that it is initialized', async () => {
+    const program = await programs.start(server, { isStateful: true });
+    const name = { [SESSION_HEADER]: 'of somebody' };
+    const [one, again] = [await opened(program, '/?who=me', name), await opened(program, '/?who=me', name)];
+    expect(again).toEqual(one);
+    expect(await call(program, 'count', { headers: one })).toMatchObject({ count: 1, inMemory: 1, greeted: 1 });
+    const { reply, headers } = await rpc(program, 'initialize', CLIENT, { path: '/?who=me', headers: name });
+    expect(reply).toMatchObject({ id: 1, result: { protocolVersion: '2025-06-18', serverInfo: { name: 'counter' } } });
+    expect(headers[SESSION_HEADER]).toBe('kept');
+    expect(await call(program, 'count', { headers: again })).toMatchObject({ count: 2, inMemory: 2, greeted: 1 });
+    const other = await opened(program, '/?who=me', { [SESSION_HEADER]: 'of somebody else' });
+    expect(await call(program, 'count', { headers: other })).toMatchObject({ count: 1, inMemory: 1 });
+  });
+
+  it('is opened once by all who open it at once', async () => {
+    const program = await programs.start(server, { isStateful: true });
+    const all = await Promise.all(
+      Array.from({ length: 8 }, () => opened(program, '/', { [SESSION_HEADER]: 'of somebody' })),
+    );
+    const counts = await Promise.all(all.map((headers) => call(program, 'count', { headers })));
+    expect(counts.map(({ inMemory }) => inMemory).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
+  it('makes its server anew for who opens it in another way, keeps what it stored, and answers what runs', async () => {
+    const program = await programs.start(server, { isStateful: true });
+    const name = { [SESSION_HEADER]: 'of somebody' };
+    const one = await opened(program, '/?who=me', name);
+    await call(program, 'count', { headers: one });
+    const waiting = call(program, 'wait', { headers: one, id: 2 });
+    await until(() => call(program, 'waits', { headers: one }), 'a call runs');
+    expect(await opened(program, '/?who=you', name)).toEqual(one);
+    expect(await call(program, 'count', { headers: one })).toMatchObject({
+      count: 2,
+      inMemory: 1,
+      config: { who: 'you' },
+    });
+    await call(program, 'finish', { headers: one });
+    expect(await waiting).toBe('done');
+    const asking = { ...CLIENT, capabilities: { elicitation: {} } };
+    await rpc(program, 'initialize', asking, { path: '/?who=you', headers: name });
+    expect(await call(program, 'count', { headers: one })).toMatchObject({ count: 3, inMemory: 1 });
+    await opened(program, '/?who=you', name);
+    expect(await call(program, 'count', { headers: one })).toMatchObject({ count: 4, inMemory: 2 });
+  });
+
+  it('makes its server anew for another token of its user, as it was given the first one', async () => {
+    const program = await programs.start(await bundled(AUTHORIZED), { isStateful: true });
+    const name = { [SESSION_HEADER]: 'of somebody' };
+    for (const token of ['first', 'second']) {
+      const authorization = `Bearer ${token}`;
+      const session = await opened(program, '/', { ...name, authorization });
+      expect(await call(program, 'token', { headers: { ...session, authorization } })).toBe(token);
+    }
+  });
+
+  it('ends a session by its name, with what it stored', async () => {
+    const program = await programs.start(server, { isStateful: true });
+    const name = { [SESSION_HEADER]: 'of somebody' };
+    const headers = await opened(program, '/', name);
+    await call(program, 'count', { headers });
+    expect((await ask(program, { method: 'DELETE', headers: name })).status).toBe(200);
+    expect((await ask(program, { method: 'DELETE', headers: name })).status).toBe(404);
+    expect((await rpc(program, 'tools/list', {}, { headers })).status).toBe(404);
+    expect(await opened(program, '/', name)).toEqual(headers);
+    expect(await call(program, 'count', { headers })).toMatchObject({ count: 1, inMemory: 1 });
+  });
+
   it('hears messages its HTTP handler sends to a session, and none that a caller makes up', async () => {
     const program = await programs.start(server, { isStateful: true });
     const session = await opened(program);
@@ -302,7 +394,11 @@ describe('a worker with a fetch handler', () => {
       ),
       { secrets: { API_KEY: 'sesame' } },
     );
-    const headers = { [INVOCATION_HEADER]: crypto.randomUUID(), [RPC_METHOD_HEADER]: 'tools/call' };
+    const headers = {
+      [INVOCATION_HEADER]: crypto.randomUUID(),
+      [RPC_METHOD_HEADER]: 'tools/call',
+      [SESSION_HEADER]: 'x',
+    };
     const { json } = await ask(program, { path: '/look?y=1', headers });
     expect(json()).toEqual({
       url: 'http://program.test/look?y=1',

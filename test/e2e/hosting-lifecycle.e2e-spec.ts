@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
-import { HostedPrograms } from '../support/hosted-runtime.js';
+import { HostedRuntime } from '../support/hosted-runtime.js';
 import { NodeEngine } from '../support/node-engine.js';
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
@@ -27,12 +27,12 @@ export default (request, response) => {
   response.end('${name}');
 };`;
 
-let hosted: HostedPrograms;
+let hosted: HostedRuntime;
 let engine: NodeEngine;
 
 async function start(settings: NodeJS.ProcessEnv = {}): Promise<void> {
   engine = new NodeEngine();
-  hosted = await HostedPrograms.start(engine, settings);
+  hosted = await HostedRuntime.start(engine, settings);
 }
 
 afterEach(() => hosted.close());

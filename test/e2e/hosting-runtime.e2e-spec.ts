@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
 import { RunDirs } from '../../src/hosting/runtime/run-dirs.js';
-import { HostedPrograms, workerdEngine } from '../support/hosted-runtime.js';
+import { HostedRuntime, workerdEngine } from '../support/hosted-runtime.js';
 import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
@@ -57,14 +57,14 @@ const LIMITS = {
 beforeAll(() => Logger.overrideLogger(false));
 
 describe('a program that misbehaves', () => {
-  let hosted: HostedPrograms;
+  let hosted: HostedRuntime;
   let neighbour: ProgramRef;
   let isOver = false;
   let neighbourAnswers = 0;
   let neighbours: Promise<void>;
 
   beforeAll(async () => {
-    hosted = await HostedPrograms.start(workerdEngine(), LIMITS);
+    hosted = await HostedRuntime.start(workerdEngine(), LIMITS);
     neighbour = await hosted.add(`export default { fetch: () => new Response('neighbour') }`);
     await hosted.ask(neighbour);
     const call = async () => {
@@ -215,11 +215,11 @@ describe('a program that misbehaves', () => {
 });
 
 describe('a program that takes too much memory', () => {
-  let hosted: HostedPrograms;
+  let hosted: HostedRuntime;
   // Filling it takes CPU time, and collections hold everything up: here neither ends it first.
   const settings = { RUNTIME_MEMORY_MB: '64', RUNTIME_CPU_MS: '60000', RUNTIME_STALL_MS: '20000' };
   beforeAll(async () => {
-    hosted = await HostedPrograms.start(workerdEngine(), settings);
+    hosted = await HostedRuntime.start(workerdEngine(), settings);
   });
   afterAll(() => hosted.close());
 
@@ -248,7 +248,7 @@ describe('a program that takes too much memory', () => {
 
 describe('programs in workerd', () => {
   it('do not grow with the requests they answer', async () => {
-    const hosted = await HostedPrograms.start(workerdEngine(), { RUNTIME_MEMORY_MB: '64' });
+    const hosted = await HostedRuntime.start(workerdEngine(), { RUNTIME_MEMORY_MB: '64' });
     const ref = await hosted.add(`export default { fetch: () => new Response('alive') }`);
     let left = 12_000;
     const call = async () => {
@@ -266,7 +266,7 @@ describe('programs in workerd', () => {
     'runtime:limit:wall',
     'that wait for what never comes are cancelled by workerd, or ended after the time of a request',
     async () => {
-      const hosted = await HostedPrograms.start(workerdEngine(), { RUNTIME_WALL_MS: '1000' });
+      const hosted = await HostedRuntime.start(workerdEngine(), { RUNTIME_WALL_MS: '1000' });
       const ref = await hosted.add(HOSTILE);
       await until(async () => (await hosted.ask(ref)).error === null, 'it runs');
       const { error, invocationId } = await hosted.ask(ref, '/forever');
@@ -281,7 +281,7 @@ describe('programs in workerd', () => {
   );
 
   verifies('runtime:swap:lossless', 'swap under load without losing a request', async () => {
-    const hosted = await HostedPrograms.start(workerdEngine());
+    const hosted = await HostedRuntime.start(workerdEngine());
     const code = (name: string) => `export default { fetch: () => new Response('${name}') }`;
     const first = await hosted.add(code('0'));
     let isOver = false;
@@ -306,7 +306,7 @@ describe('programs in workerd', () => {
   });
 
   verifies('runtime:live:hundred', 'live by the hundred, and end with the service', async () => {
-    const hosted = await HostedPrograms.start(workerdEngine());
+    const hosted = await HostedRuntime.start(workerdEngine());
     const refs = await Promise.all(
       Array.from({ length: 100 }, (_, name) => hosted.add(`export default { fetch: () => new Response('${name}') }`)),
     );

@@ -9,6 +9,7 @@ import type { InvocationRow } from '../../src/modules/logs/invocation-row.js';
 import { InvocationStore } from '../../src/modules/logs/invocation-store.js';
 import type { Invocation } from '../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../src/modules/logs/invocations.service.js';
+import { buildIndexes } from '../../src/modules/logs/log-indexes.js';
 import { LogGarbage } from '../../src/modules/logs/log-garbage.js';
 import { LogKeeper } from '../../src/modules/logs/log-keeper.js';
 import { LogPartitions } from '../../src/modules/logs/log-partitions.js';
@@ -196,6 +197,15 @@ describe('partitions', () => {
   const indexes = async (day: string) =>
     (await app.get(SearchIndexes).list()).filter((index) => index.name.startsWith(partitionOf(day)));
 
+  /** Rows of a day, a millisecond apart. */
+  const fill = (from: number, count: number, day: string) =>
+    app.database.query(
+      `INSERT INTO invocations (id, server_id, at, day, search_text, jobs)
+       SELECT (lpad(to_hex($1::bigint + n), 12, '0') || '70008' || lpad(n::text, 15, '0'))::uuid, $2, now(), $3, 'word', '{}'
+         FROM generate_series(1, $4::int) n`,
+      [from, serverId, day, count],
+    );
+
   it('are there ahead, and made by a row that finds none', async () => {
     const today = dayOf(Date.now());
     await app.get(LogKeeper).keep();
@@ -242,22 +252,51 @@ describe('partitions', () => {
       const start = Date.parse(dayOf(Date.now())) - 9 * DAY_MS;
       const day = dayOf(start);
       await app.get(LogPartitions).make(day);
-      const fill = (from: number, count: number) =>
-        app.database.query(
-          `INSERT INTO invocations (id, server_id, at, day, search_text, jobs)
-         SELECT (lpad(to_hex($1::bigint + n), 12, '0') || '70008' || lpad(n::text, 15, '0'))::uuid, $2, now(), $3, 'word', '{}'
-           FROM generate_series(1, $4::int) n`,
-          [from, serverId, day, count],
-        );
-      await fill(start, 50_000);
+      await fill(start, 50_000, day);
       await app.get(LogKeeper).keep(start + HOUR_MS);
       const first = { from: start, to: start + HOUR_MS - 60_000, isValid: true };
       expect(await indexes(day)).toMatchObject([first]);
-      await fill(start + HOUR_MS, 1_000);
+      await fill(start + HOUR_MS, 1_000, day);
       await app.get(LogKeeper).keep(start + 2 * HOUR_MS);
       expect(await indexes(day)).toHaveLength(1);
       await app.get(LogKeeper).keep();
       expect(await indexes(day)).toMatchObject([{ from: start, to: start + DAY_MS, isValid: true }]);
+    },
+  );
+
+  verifies(
+    'log-ingestion:indexes',
+    'that are busy get one for each block of 3 hours that is over, which replaces those of its parts',
+    async () => {
+      // A day to come, in which the keeper of the service has nothing to do.
+      const start = Date.parse(dayOf(Date.now())) + 2 * DAY_MS;
+      const day = dayOf(start);
+      await app.get(LogPartitions).make(day);
+      await fill(start + 2.5 * HOUR_MS, 50_000, day);
+      const client = new pg.Client(app.env.databaseUrl ?? '');
+      await client.connect();
+      /** What it has after a build, in minutes, with so many rows as Postgres estimates. */
+      const built = async (hours: number, rows: number) => {
+        const [partition] = (await app.get(LogPartitions).list()).filter((one) => one.day === day);
+        await buildIndexes({ ...partition, rows }, await indexes(day), client, start + hours * HOUR_MS);
+        return (await indexes(day)).map(({ from, to }) => [from, to].map((time) => (time - start) / 60_000));
+      };
+      try {
+        const first = [0, 194];
+        expect(await built(3.25, 50_000)).toEqual([first]);
+        expect(await built(4, 500_000)).toEqual([[0, 180], first]);
+        expect(await built(6.5, 500_000)).toEqual([
+          [0, 180],
+          [180, 360],
+        ]);
+        const blocks = Array.from({ length: 8 }, (_, n) => [n * 180, n * 180 + 180]);
+        const inOrder = (ranges: number[][]) => ranges.toSorted(([a], [b]) => a - b);
+        expect(inOrder(await built(24.5, 500_000))).toEqual(blocks.slice(0, 7));
+        expect(inOrder(await built(25, 500_000))).toEqual(blocks);
+        expect(inOrder(await built(26, 500_000))).toEqual(blocks);
+      } finally {
+        await client.end();
+      }
     },
   );
 

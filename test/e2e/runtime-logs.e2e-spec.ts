@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { InvocationStore } from '../../src/modules/logs/invocation-store.js';
-import { DAY_MS, HOUR_MS, leastIdAt, partitionOf } from '../../src/modules/logs/invocation-days.js';
-import { InvocationSearch } from '../../src/modules/logs/invocation-search.js';
+import { DAY_MS, dayOf, HOUR_MS, leastIdAt, partitionOf } from '../../src/modules/logs/invocation-days.js';
+import { InvocationSearch, type InvocationQuery } from '../../src/modules/logs/invocation-search.js';
 import { KeptDays } from '../../src/modules/logs/kept-days.js';
 import { searchIndexName, SearchIndexes } from '../../src/modules/logs/search-indexes.js';
 import { LogPartitions } from '../../src/modules/logs/log-partitions.js';
@@ -53,6 +53,15 @@ async function write(serverId: string, messages: (string | null)[], at = clock()
   for (let first = 0; first < rows.length; first += 1_000) {
     await app.get(InvocationStore).keep(rows.slice(first, first + 1_000), first + 1);
   }
+}
+
+/** Makes the index of search over a part of a day, as the keeper does. */
+async function makeIndex(from: number, to: number): Promise<void> {
+  const day = dayOf(from);
+  await app.database.query(
+    `CREATE INDEX ${searchIndexName(day, { from, to })} ON ${partitionOf(day)}
+       USING gin (server_id, search_text gin_trgm_ops) WHERE id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`,
+  );
 }
 
 describe('the log of a server', () => {
@@ -341,14 +350,9 @@ describe('the log of a server', () => {
     const start = Date.parse(day);
     let time = start + 5 * HOUR_MS;
     await write(id, ['first rain', 'sun', 'second rain'], () => (time += HOUR_MS));
-    const index = (from: number, to: number) =>
-      app.database.query(
-        `CREATE INDEX ${searchIndexName(day, { from, to })} ON ${partitionOf(day)}
-           USING gin (server_id, search_text gin_trgm_ops) WHERE id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`,
-      );
     // As another process finds it, which does not know yet what was there before.
     for (const to of [start, start + 7 * HOUR_MS, start + DAY_MS]) {
-      if (to > start) await index(start, to);
+      if (to > start) await makeIndex(start, to);
       const other = new SearchIndexes(app.database);
       const log = await new InvocationSearch(app.database, app.get(KeptDays), other, app.env).find(
         id,
@@ -360,6 +364,44 @@ describe('the log of a server', () => {
     }
     expect(messagesOf(await readLog(app, owner, name, `?search=ain&to=${day}T07:00:00Z`))).toEqual(['first rain']);
   });
+
+  verifies(
+    'runtime-log:total-bound',
+    'counts and shows what is older than the newest 4,000 in the order of time',
+    async () => {
+      const { name, id } = await server();
+      const start = Date.parse(new Date(Date.now() - DAY_MS).toISOString().slice(0, 10));
+      let time = start + HOUR_MS;
+      const word = (at: number) => {
+        if ([100, 1_800, 5_000].includes(at)) return 'sleet';
+        return at < 1_200 || [3_000, 6_000].includes(at) ? 'hail' : 'sun';
+      };
+      await write(
+        id,
+        Array.from({ length: 6_300 }, (_, at) => `${word(at)} ${at}`),
+        () => (time += 4_000),
+      );
+      // Two parts of what is older: one with an index, one without.
+      await makeIndex(start, start + HOUR_MS + 800 * 4_000);
+      const search = new InvocationSearch(app.database, app.get(KeptDays), new SearchIndexes(app.database), app.env);
+      const find = async (query: InvocationQuery, limit: number) => {
+        const { invocations, ...totals } = await search.find(id, query, limit);
+        return { ...totals, messages: invocations.map(({ lines }) => lines[0].message), last: invocations.at(-1)?.id };
+      };
+      const hail = await find({ search: 'HAIL' }, 5);
+      expect(hail).toMatchObject({ total: 1_000, totalIsExact: false });
+      expect(hail.messages).toEqual(['hail 6000', 'hail 3000', 'hail 1199', 'hail 1198', 'hail 1197']);
+      const older = await find({ search: 'hail', before: hail.last }, 1);
+      expect(older).toMatchObject({ total: 1_000, totalIsExact: false, messages: ['hail 1196'] });
+      expect(await find({ search: 'sleet' }, 2)).toMatchObject({
+        total: 3,
+        totalIsExact: true,
+        messages: ['sleet 5000', 'sleet 1800'],
+      });
+      expect((await find({ search: 'sleet' }, 9)).messages).toEqual(['sleet 5000', 'sleet 1800', 'sleet 100']);
+      expect(messagesOf(await readLog(app, owner, name, '?search=sleet&limit=1'))).toEqual(['sleet 5000']);
+    },
+  );
 });
 
 describe('whose log it is', () => {

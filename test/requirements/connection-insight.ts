@@ -32,7 +32,7 @@ export const connectionInsight = {
   'log:bounded': {
     source: 'House',
     behavior:
-      'A connection keeps its newest 1,000 calls of the last 7 days; a flood of one is cut, not that of others.',
+      'A connection keeps its newest 1,000 calls of the last 7 days; a flood of one is cut, not that of others. Calls and lines that wait for the database are bounded, lines also by their size.',
   },
   'log:own': {
     source: 'House',

@@ -34,7 +34,7 @@ export const logIngestion = {
   'log-ingestion:indexes': {
     source: 'House',
     behavior:
-      'The past parts of an open day and each closed day get an index of search, again where a build was cut off.',
+      'The past parts of an open day and each closed day get an index of search, a busy day one for each 3 hours, again where a build was cut off.',
   },
   'log-ingestion:deleted-server': {
     source: 'House',

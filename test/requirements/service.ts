@@ -183,6 +183,20 @@ export const service = {
     behavior:
       'Each client session of a stateful hosted server has an upstream session of its own; clients without sessions have one for each key.',
   },
+  'hosted:session:kept': {
+    source: 'House',
+    behavior:
+      'A caller of a stateful hosted server has the same session from every process, after restarts, after its program was killed and in later releases; nobody else has it.',
+  },
+  'hosted:session:shared': {
+    source: 'House',
+    behavior: 'Processes that call in one session at once get their own answers, and the questions of their own calls.',
+  },
+  'hosted:session:ended': {
+    source: 'House',
+    behavior:
+      'A session with a stateful hosted server ends with its client’s DELETE or its connection, whichever process hears of it, and its store with it.',
+  },
   'hosted:paths': {
     source: 'House',
     behavior:

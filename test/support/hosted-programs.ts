@@ -107,12 +107,12 @@ export async function rpc(
   program: { dispatcher: Dispatcher },
   method: string,
   params: unknown = {},
-  { headers, path }: { headers?: Record<string, string>; path?: string } = {},
+  { headers, path, id = 1 }: { headers?: Record<string, string>; path?: string; id?: number } = {},
 ) {
   const answer = await ask(program, {
     path,
     headers: { accept: 'application/json, text/event-stream', ...headers },
-    body: { jsonrpc: '2.0', id: 1, method, params },
+    body: { jsonrpc: '2.0', id, method, params },
   });
   const data = /^data: (.+)$/m.exec(answer.text)?.[1] ?? answer.text;
   return { ...answer, reply: data.startsWith('{') ? JSON.parse(data) : null };

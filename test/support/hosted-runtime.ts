@@ -99,7 +99,7 @@ export function hostedRequest(
 }
 
 /** A runtime of its own with an owner of programs whose code is given as text. */
-export class HostedPrograms implements ProgramOwner {
+export class HostedRuntime implements ProgramOwner {
   readonly traces: Trace[] = [];
   readonly runtime: Runtime;
   /** What programs are given that are started from now on. */
@@ -117,8 +117,8 @@ export class HostedPrograms implements ProgramOwner {
     this.runtime = new Runtime(env, programs, [engine]);
   }
 
-  static async start(engine: Engine, settings: NodeJS.ProcessEnv = {}): Promise<HostedPrograms> {
-    return new HostedPrograms(await mkdtemp(join(tmpdir(), 'slipway-hosted-')), engine, settings);
+  static async start(engine: Engine, settings: NodeJS.ProcessEnv = {}): Promise<HostedRuntime> {
+    return new HostedRuntime(await mkdtemp(join(tmpdir(), 'slipway-hosted-')), engine, settings);
   }
 
   /** Where sessions are kept. */

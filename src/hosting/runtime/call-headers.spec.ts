@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { endToEnd } from './call-headers.js';
 
 describe('headers on their way to a program and back', () => {
-  it('lose those of one connection, those it names, and ours', () => {
+  it('lose those of one connection, those it names, and ours but for the name of a session', () => {
     const headers = {
       host: 'program',
       connection: 'close, X-Private',
@@ -16,9 +16,15 @@ describe('headers on their way to a program and back', () => {
       expect: '100-continue',
       'x-slipway-invocation': 'forged',
       'x-slipway-internal': 'forged',
+      'x-slipway-session': 'name',
       'mcp-session-id': 's1',
       'set-cookie': ['a=1', 'b=2'],
     };
-    expect(endToEnd(headers)).toEqual({ host: 'program', 'mcp-session-id': 's1', 'set-cookie': ['a=1', 'b=2'] });
+    expect(endToEnd(headers)).toEqual({
+      host: 'program',
+      'x-slipway-session': 'name',
+      'mcp-session-id': 's1',
+      'set-cookie': ['a=1', 'b=2'],
+    });
   });
 });

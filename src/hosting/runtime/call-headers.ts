@@ -1,17 +1,19 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
+import { SESSION_HEADER } from '../hosting.types.js';
 
 type Headers = Record<string, string | string[]>;
 
 /** What processes of this service tell each other. */
 const INTERNAL_PREFIX = 'x-slipway-';
 
-/** What of these headers goes on: neither those of one connection, nor ours. */
+/** What of these headers goes on: neither those of one connection, nor ours, but for the name of a session. */
 export function endToEnd(headers: IncomingHttpHeaders | Headers): Headers {
   const isHopByHop = hopByHopOf(headers.connection);
   const kept: Headers = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && !isHopByHop(name) && !name.startsWith(INTERNAL_PREFIX)) kept[name] = value;
+    const isInternal = name.startsWith(INTERNAL_PREFIX) && name !== SESSION_HEADER;
+    if (value !== undefined && !isHopByHop(name) && !isInternal) kept[name] = value;
   }
   return kept;
 }

@@ -8,9 +8,10 @@ export interface Dialect {
   /** @throws EraContradictedError when the endpoint is not what it was taken for, UpstreamFailure */
   request(call: McpCall, timeoutMs: number): Promise<McpReply>;
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening>;
+  /** Ends the session of a caller profile in this process. Never rejects. */
   release(profileKey: string): Promise<void>;
   /** Never rejects. */
-  close(): Promise<void>;
+  close(forGood?: boolean): Promise<void>;
 }
 
 /** The endpoint does not behave as it was remembered. The request certainly did not run. */

@@ -74,12 +74,15 @@ export class HttpChannel implements Channel {
     this.cache.forgetLists();
   }
 
-  async release(profileKey: string): Promise<void> {
-    await this.choice.value?.dialect.release(profileKey);
+  async release(profileKey: string, forGood = false): Promise<void> {
+    const ended = this.choice.value?.dialect.release(profileKey);
+    // Also without one here: another process may have opened it, or this one before it was started anew.
+    if (forGood) await this.wire.endNamed(profileKey);
+    await ended;
   }
 
-  close(): Promise<void> {
-    return this.choice.close(({ dialect }) => dialect.close());
+  close(forGood?: boolean): Promise<void> {
+    return this.choice.close(({ dialect }) => dialect.close(forGood));
   }
 
   private async withDialect<T>(

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { parseUrl } from '../../config/parse-url.js';
@@ -22,10 +23,24 @@ const ANSWER_TIMEOUT_MS = 10_000;
 /** Such messages of one channel that wait at once: an upstream that asks on and takes no answers must not fill the memory. */
 const ASIDES_MAX = 256;
 
+/** Where the ids of a process begin that shares a session with others, at most: 2^47, so that no two meet in it. */
+const FIRST_ID_MAX = 2 ** 47;
+
 type Headers = Record<string, string>;
 
 /** The upstream no longer knows the session a request was sent in: the request certainly did not run. */
 export class SessionLostError extends Error {}
+
+/** How sessions are named to an upstream that keeps them for whoever comes back. */
+export interface SessionNaming {
+  /**
+   * The header that names a session as it opens, or ends. An upstream that keeps it by this name answers the opening with
+   * the same header.
+   */
+  header: string;
+  /** The name for a caller with this profile key, the same in every process. */
+  nameOf(profileKey: string): string;
+}
 
 /** Where a wire leads and with what credentials. */
 export interface HttpTarget {
@@ -45,6 +60,8 @@ export interface HttpTarget {
   sessionsMax?: number;
   /** The header that tells the target which invocation a call belongs to; never for anybody outside. */
   invocationHeader?: string;
+  /** For an upstream that may keep callers' own sessions by name; never for anybody outside. */
+  sessions?: SessionNaming;
 }
 
 /** How a request goes over the wire, in a session or to open one. */
@@ -77,17 +94,19 @@ export interface Look {
 
 /**
  * JSON-RPC over HTTP POST to one upstream. Ids are ours: one counter, never derived from a caller's id, so callers that
- * all use `id: 1` cannot cross.
+ * all use `id: 1` cannot cross. Where other processes may send in the same session, it begins somewhere of its own.
  */
 export class HttpWire {
   private readonly logger = new Logger('mcp');
-  private lastId = 0;
+  private lastId: number;
   private asides = 0;
 
   constructor(
     private readonly door: HttpDoor,
     readonly target: HttpTarget,
-  ) {}
+  ) {
+    this.lastId = target.sessions ? randomInt(FIRST_ID_MAX) : 0;
+  }
 
   /** The id of the next request: what its cancellation must name. */
   get nextId(): number {
@@ -168,6 +187,17 @@ export class HttpWire {
     await this.send(request).catch((error: unknown) =>
       this.logger.debug({ msg: 'an upstream session could not be ended', err: error }),
     );
+  }
+
+  /** Ends the session that the upstream keeps for a caller profile, if it keeps any, in 2 s at most. Never rejects. */
+  async endNamed(profileKey: string): Promise<void> {
+    if (this.target.sessions) await this.endSession({ ...this.target.headers, ...this.nameOf(profileKey) });
+  }
+
+  /** The header that names the session of a caller profile; none where sessions have no names. */
+  nameOf(profileKey: string): Headers {
+    const { sessions } = this.target;
+    return sessions ? { [sessions.header]: sessions.nameOf(profileKey) } : {};
   }
 
   /** Opens an event stream of its own. @throws UpstreamFailure; another status than 401 is not a failure */

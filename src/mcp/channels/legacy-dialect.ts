@@ -67,9 +67,9 @@ export class LegacyDialect implements Dialect {
     return this.profiles.release(profileKey);
   }
 
-  async close(): Promise<void> {
+  async close(forGood?: boolean): Promise<void> {
     await this.listeners.close();
-    await Promise.all([this.plain.end(), this.profiles.close()]);
+    await Promise.all([this.plain.end(forGood), this.profiles.close(forGood)]);
   }
 
   private async requestIn(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {

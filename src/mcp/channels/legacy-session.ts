@@ -26,8 +26,8 @@ export interface LegacySession {
    */
   startListening(timeoutMs: number, onEnd: () => void): Promise<boolean>;
   stopListening(): void;
-  /** Never rejects. */
-  end(): Promise<void>;
+  /** Ends it here; upstream too, unless it is kept there for whoever comes back and not ended `forGood`. Never rejects. */
+  end(forGood?: boolean): Promise<void>;
 }
 
 /** A session that was opened before anybody could say who hears it: its ears are changed when somebody can. */

@@ -35,8 +35,8 @@ export class SessionSlot extends Shared<LegacySession> {
     this.value = session;
   }
 
-  end(): Promise<void> {
-    return this.close((session) => session.end());
+  end(forGood?: boolean): Promise<void> {
+    return this.close((session) => session.end(forGood));
   }
 }
 
@@ -63,15 +63,15 @@ export class ProfileSlots {
     }
   }
 
-  async release(key: string): Promise<void> {
+  async release(key: string, forGood?: boolean): Promise<void> {
     const slot = this.slots.get(key);
     this.slots.delete(key);
-    await slot?.end();
+    await slot?.end(forGood);
   }
 
-  async close(): Promise<void> {
+  async close(forGood?: boolean): Promise<void> {
     clearInterval(this.sweeper);
-    await Promise.all([...this.slots.keys()].map((key) => this.release(key)));
+    await Promise.all([...this.slots.keys()].map((key) => this.release(key, forGood)));
   }
 
   private slotOf(profile: CallerProfile): SessionSlot {

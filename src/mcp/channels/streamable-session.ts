@@ -38,14 +38,16 @@ export async function openStreamable(
   const { url, headers: own, connectTimeoutMs: timeoutMs } = wire.target;
   const base = { ...own, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const call = { method: 'initialize', params: initializeParams(profile?.capabilities) };
-  const { reply, headers } = await wire.ask(call, { era: 'legacy', headers: base, timeoutMs });
+  const name = profile ? wire.nameOf(profile.key) : {};
+  const { reply, headers } = await wire.ask(call, { era: 'legacy', headers: { ...base, ...name }, timeoutMs });
   if (reply.error) {
     const { code, message } = reply.error;
     throw new HandshakeRefusedError(refusalText(wire.target, message), modernHints.has(code));
   }
   const hello = helloOfInitialize(resultOf(reply), url);
   const id = typeof headers['mcp-session-id'] === 'string' ? headers['mcp-session-id'] : null;
-  const session = new StreamableSession(wire, hello, id, base, ears, canBeAsked(profile));
+  const isKept = Object.keys(name).some((header) => headers[header] !== undefined);
+  const session = new StreamableSession(wire, hello, { id, isKept }, base, ears, canBeAsked(profile));
   await session.begin(timeoutMs);
   return session;
 }
@@ -53,6 +55,14 @@ export async function openStreamable(
 /** A caller that only wants a session of its own is asked nothing, so nobody has to listen for questions. */
 function canBeAsked(profile: CallerProfile | undefined): boolean {
   return profile !== undefined && Object.keys(profile.capabilities).length > 0;
+}
+
+/** What the upstream said of a session as it opened. */
+interface SessionRef {
+  /** Null without sessions. */
+  id: string | null;
+  /** It keeps it by the name it was opened with: whoever opens it again, from any process, goes on with it. */
+  isKept: boolean;
 }
 
 class StreamableSession implements LegacySession {
@@ -68,11 +78,12 @@ class StreamableSession implements LegacySession {
   constructor(
     private readonly wire: HttpWire,
     readonly hello: ServerHello,
-    private readonly id: string | null,
+    private readonly ref: SessionRef,
     base: Record<string, string>,
     private readonly ears: SessionEars,
     private readonly isInteractive: boolean,
   ) {
+    const { id } = ref;
     this.headers = {
       ...base,
       'mcp-protocol-version': hello.protocolVersion,
@@ -101,7 +112,7 @@ class StreamableSession implements LegacySession {
         era: 'legacy',
         headers,
         timeoutMs,
-        mayLoseSession: this.id !== null && !isRepeat,
+        mayLoseSession: this.ref.id !== null && !isRepeat,
         isResumable: true,
         questions,
       });
@@ -116,7 +127,7 @@ class StreamableSession implements LegacySession {
 
   async startListening(timeoutMs: number, onEnd: () => void): Promise<boolean> {
     // Servers without sessions answer a stream that never says anything.
-    if (this.id === null || this.isEnded) return false;
+    if (this.ref.id === null || this.isEnded) return false;
     if (this.stream) return true;
     const answer = await this.wire.stream({
       method: 'GET',
@@ -139,11 +150,11 @@ class StreamableSession implements LegacySession {
     this.stream = null;
   }
 
-  async end(): Promise<void> {
+  async end(forGood = false): Promise<void> {
     this.isEnded = true;
     clearTimeout(this.retry);
     this.stopListening();
-    if (this.id !== null) await this.wire.endSession(this.headers);
+    if (this.ref.id !== null && (forGood || !this.ref.isKept)) await this.wire.endSession(this.headers);
   }
 
   private begun({ onRequest }: McpCall): Questions {

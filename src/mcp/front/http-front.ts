@@ -145,7 +145,7 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
   /** Ends a session: nobody is served in it any more, here or elsewhere. */
   private end({ channel, principal }: FrontTarget, session: ClientSession, response: ServerResponse): void {
     this.sessions.end(session, principal);
-    if (!(channel instanceof FrontRefusal)) void channel.release(session.key);
+    if (!(channel instanceof FrontRefusal)) void channel.release(session.key, true);
     response.writeHead(204).end();
   }
 

@@ -142,7 +142,7 @@ export class LiveSessions {
       case 'ended':
         this.ended.set(session, event.expiresAt);
         if (this.ended.size > ENDED_MAX) this.ended.delete(this.ended.keys().next().value as string);
-        this.forget(principal, session);
+        this.forget(principal, session, true);
         return;
       case 'level':
         this.memory(principal, session).level = event.level;
@@ -188,14 +188,15 @@ export class LiveSessions {
     return made;
   }
 
-  private forget(principal: string, key: string): void {
+  /** @param isOver its client ended it: otherwise it may come back, and what an upstream keeps for it stays */
+  private forget(principal: string, key: string, isOver = false): void {
     const own = this.memories.get(principal);
     const memory = own?.get(key);
     if (!own || !memory) return;
     own.delete(key);
     if (own.size === 0) this.memories.delete(principal);
     memory.stream?.end();
-    for (const channel of memory.channels) void channel.release(key);
+    for (const channel of memory.channels) void channel.release(key, isOver);
   }
 
   private forgetIdle(): void {

@@ -121,10 +121,10 @@ export class UnionChannel implements Channel {
     };
   }
 
-  async release(profileKey: string): Promise<void> {
+  async release(profileKey: string, forGood?: boolean): Promise<void> {
     const links = [...(this.profiles.get(profileKey) ?? [])];
     this.profiles.delete(profileKey);
-    await Promise.all(links.map((link) => link.release(profileKey)));
+    await Promise.all(links.map((link) => link.release(profileKey, forGood)));
   }
 
   async close(): Promise<void> {

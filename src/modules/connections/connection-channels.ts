@@ -50,12 +50,15 @@ export class ConnectionChannels {
       case 'server': {
         const { id, serverId, serverName, headers, query } = target;
         if (serverId === null) return new RefusingChannel(() => new ServerGoneError(serverName));
-        return this.runs.channelFor(serverId, { serverName, headers, query, bearer: this.bearer.of(id, headers) });
+        return this.runs.channelFor(serverId, { id, serverName, headers, query, bearer: this.bearer.of(id, headers) });
       }
       case 'mock':
         return this.mocks.channelTo(target);
-      case 'source':
-        return this.hosted.channelTo(sourceProgram(target.id, target.isStateful), { mcpPath: '/', name: 'The module' });
+      case 'source': {
+        const { id, isStateful } = target;
+        const call = { mcpPath: '/', name: 'The module', sessionsOf: `connection ${id}` };
+        return this.hosted.channelTo(sourceProgram(id, isStateful), call);
+      }
       case 'uplink':
         return this.uplinks.channelTo(target);
     }

@@ -1,4 +1,4 @@
-import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { LinkPool } from '../../mcp/link-pool.js';
@@ -41,6 +41,7 @@ export interface ConnectionChange {
 /** The links of this process: one per connection, shared by all callers, opened by the first call. */
 @Injectable()
 export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
+  private readonly logger = new Logger('connections');
   private readonly links = new LinkPool<ConnectionLink>('connections', LINKS_MAX);
   private readonly targets = new RowCache<ConnectionTarget>((key) => this.load(key), {
     max: TARGETS_CACHED_MAX,
@@ -65,7 +66,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     this.runs.whenOffersChange((id) => this.links.forgetListsWhere(({ serverId }) => serverId === id));
     await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
-      this.links.dropWhere(({ namespaceId }) => namespaceId === id);
+      this.links.dropWhere(({ namespaceId }) => namespaceId === id, true);
     });
   }
 
@@ -95,10 +96,23 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     return this.read({ id });
   }
 
+  /**
+   * A connection is about to be deleted: has the link at hand that can end what a server keeps for it, though nobody here
+   * called it lately. Never rejects: what is not ended, its server forgets when it was idle long enough.
+   */
+  async prepareEnd(id: string): Promise<void> {
+    try {
+      const target = await this.read({ id });
+      if (target?.kind === 'server') this.linkTo(target);
+    } catch (error) {
+      this.logger.warn({ msg: 'what a server keeps for a deleted connection is not ended', err: error });
+    }
+  }
+
   /** A connection is gone: what this process holds of it has ended when this resolves, the others hear of it. */
   async deleted(connection: { id: string; namespaceId: string; connectionId: string }): Promise<void> {
     const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision: null };
-    const ended = this.links.end(connection.id);
+    const ended = this.links.end(connection.id, true);
     this.forget(change);
     this.relay.publish(CHANGED_TOPIC, change);
     await ended;
@@ -114,7 +128,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   private forget({ key, id, revision }: ConnectionChange): void {
     this.targets.drop(key);
     const held = this.links.get(id);
-    if (held && held.revision !== revision) this.links.drop(id);
+    if (held && held.revision !== revision) this.links.drop(id, revision === null);
     if (revision === null) this.uplinks.deleted(id);
   }
 

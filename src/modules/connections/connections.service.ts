@@ -95,7 +95,10 @@ export class ConnectionsService {
     const where = { namespaceId: namespace.id, connectionId };
     const found = await this.connections.findOne({ where, select: { id: true } });
     // While its row is there: with it the tokens would go before anybody could revoke them.
-    if (found) await this.credentials.remove({ kind: 'connection', id: found.id });
+    if (found) {
+      await this.links.prepareEnd(found.id);
+      await this.credentials.remove({ kind: 'connection', id: found.id });
+    }
     const { raw } = (await this.connections
       .createQueryBuilder()
       .delete()

@@ -8,8 +8,9 @@ export const WAITING_OF_ONE_MAX = WAITING_MAX / 4;
 const WAITING_CHARS_MAX = 64 * 1024 * 1024;
 export const WAITING_CHARS_OF_ONE_MAX = WAITING_CHARS_MAX / 4;
 
-/** What an invocation takes beside its texts. */
+/** What an invocation takes beside its texts, and what a line or an exception does: 1 MB of the shortest of them fits. */
 const BARE_CHARS = 400;
+const BARE_ENTRY_CHARS = 40;
 
 /** Pieces of one invocation that wait at most. */
 const PIECES_MAX = 1_000;
@@ -36,13 +37,26 @@ export class InvocationBuffer {
     return this.waiting.size;
   }
 
+  /** Whether all of these, of one server, would be taken if they came now. */
+  hasRoomFor(serverId: string, given: readonly (Invocation | InvocationPiece)[]): boolean {
+    const added = new Set<string>();
+    let chars = 0;
+    for (const one of given) {
+      const known = this.waiting.get(one.id);
+      if (known && known.pieces.length >= PIECES_MAX) return false;
+      if (!known) added.add(one.id);
+      chars += charsOf(one);
+    }
+    return this.isRoom(this.waitingOf.get(serverId), added.size, chars);
+  }
+
   record(invocation: Invocation): void {
-    const gathered = this.room(invocation, charsOf(invocation) + BARE_CHARS);
+    const gathered = this.roomOf(invocation);
     if (gathered) gathered.record ??= invocation;
   }
 
   append(piece: InvocationPiece): void {
-    const gathered = this.room(piece, charsOf(piece));
+    const gathered = this.roomOf(piece);
     if (gathered) gathered.pieces.push(piece);
   }
 
@@ -59,13 +73,14 @@ export class InvocationBuffer {
     return taken;
   }
 
-  private room({ id, serverId }: { id: string; serverId: string }, chars: number): Gathered | null {
+  /** Where one is gathered; null, and it is counted as dropped, when there is no room for it. */
+  private roomOf(one: Invocation | InvocationPiece): Gathered | null {
+    const { id, serverId } = one;
     const known = this.waiting.get(id);
     const of = this.waitingOf.get(serverId) ?? { count: 0, chars: 0 };
-    const isFull = known
-      ? known.pieces.length >= PIECES_MAX || known.serverId !== serverId
-      : this.waiting.size >= WAITING_MAX || of.count >= WAITING_OF_ONE_MAX;
-    if (isFull || this.chars + chars > WAITING_CHARS_MAX || of.chars + chars > WAITING_CHARS_OF_ONE_MAX) {
+    const chars = charsOf(one);
+    const isRefused = known && (known.pieces.length >= PIECES_MAX || known.serverId !== serverId);
+    if (isRefused || !this.isRoom(of, known ? 0 : 1, chars)) {
       this.dropped += 1;
       return null;
     }
@@ -81,6 +96,15 @@ export class InvocationBuffer {
     return gathered;
   }
 
+  private isRoom(of = { count: 0, chars: 0 }, count: number, chars: number): boolean {
+    return (
+      this.waiting.size + count <= WAITING_MAX &&
+      of.count + count <= WAITING_OF_ONE_MAX &&
+      this.chars + chars <= WAITING_CHARS_MAX &&
+      of.chars + chars <= WAITING_CHARS_OF_ONE_MAX
+    );
+  }
+
   private remove({ id, serverId, chars }: Gathered): void {
     this.waiting.delete(id);
     this.chars -= chars;
@@ -93,12 +117,15 @@ export class InvocationBuffer {
 }
 
 /** All texts that others wrote, also those of which little is kept: they wait whole. */
-function charsOf(one: Partial<Invocation> & Pick<InvocationPiece, 'lines' | 'exceptions'>): number {
-  const { payload, lines, exceptions } = one;
-  let chars = lengthOf([one.method, one.url, one.rpcMethod, one.toolName, payload?.arguments, payload?.result]);
-  for (const { level, message } of lines) chars += lengthOf([level, message]) + 50;
-  for (const { name, message } of exceptions) chars += lengthOf([name, message]) + 50;
+function charsOf(one: Invocation | InvocationPiece): number {
+  let chars = 'method' in one ? BARE_CHARS + charsOfRecord(one) : 0;
+  for (const { level, message } of one.lines) chars += lengthOf([level, message]) + BARE_ENTRY_CHARS;
+  for (const { name, message } of one.exceptions) chars += lengthOf([name, message]) + BARE_ENTRY_CHARS;
   return chars;
+}
+
+function charsOfRecord({ method, url, rpcMethod, toolName, payload }: Invocation): number {
+  return lengthOf([method, url, rpcMethod, toolName, payload?.arguments, payload?.result]);
 }
 
 function lengthOf(texts: unknown[]): number {

@@ -12,13 +12,13 @@ import type { InvocationOutcome } from './invocation.types.js';
 import { SearchTooLongError } from './logs.errors.js';
 import { ID_SLACK_MS } from './sent-id.js';
 import { SearchIndexes } from './search-indexes.js';
-import { searchSlices } from './search-slices.js';
+import { searchSlices, type IndexedRange } from './search-slices.js';
 
 /** `total` is counted up to here, and not exact beyond: ten times as much takes a common word hundreds of milliseconds. */
 export const TOTAL_MAX = 1_000;
 
-/** Invocations that are read for a word before its index is asked: enough to count one that every fourth has. */
-const WALKED_MAX = 4_000;
+/** The newest invocations, which are read for a word before its index is asked: enough to count one that every fourth has. */
+const NEAREST_MAX = 4_000;
 
 /** What one search may take. With server and a day given it takes some milliseconds. */
 const SEARCH_MS_MAX = 10_000;
@@ -61,11 +61,17 @@ interface Condition {
   values: unknown[];
 }
 
+/** How many match, counted to one beyond 1,000 or more, and the ids of the newest, newest first. */
+interface Counted {
+  total: number;
+  ids: string[];
+}
+
 /**
- * Finds invocations. Every statement is held to one server and to the days that are asked for. Without a word the newest
- * are read along `(server_id, id)`, also for a word: a common one is found there at once, whatever the planner takes it for.
- * Then each part of the range is a branch of its own, so that Postgres can choose
- * between that index and the one over the texts where there is one (`searchSlices`).
+ * Finds invocations. Every statement is held to one server and to the days that are asked for. For a word the newest of
+ * the server are read along `(server_id, id)` first: a common one is found there at once, whatever the planner takes it for.
+ * What is older is read part by part (`searchSlices`), so that Postgres can use the index over the texts of each, and
+ * from the newest on, so that it is over as soon as enough are found.
  */
 @Injectable()
 export class InvocationSearch {
@@ -91,23 +97,14 @@ export class InvocationSearch {
     query: InvocationQuery,
     limit: number,
   ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean }> {
-    const matching = condition(serverId, query);
-    const { from, to } = await this.rangeOf(query);
-    const whole = part(from, to);
-    const branches =
-      query.search === undefined
-        ? [whole]
-        : searchSlices(from, to, await this.indexes.ranges()).map(
-            ({ day, fromId, toId }) => `day = '${day}' AND id >= '${fromId}' AND id < '${toId}'`,
-          );
+    const indexed = query.search === undefined ? null : await this.indexes.ranges();
+    const oldest = Date.parse(await this.days.oldest());
     return this.bounded(serverId, async (tx) => {
-      const walked = query.search === undefined ? null : await walk(tx, whole, matching, limit);
-      const isCommon = walked !== null && walked.total > TOTAL_MAX;
-      const { total, ids } = isCommon ? walked : await count(tx, branches, matching, limit);
-      const isExact = total <= TOTAL_MAX;
-      const page = isExact || isCommon || branches.length === 1 ? ids : await newest(tx, branches, matching, limit);
-      const invocations = await byIds(tx, serverId, page);
-      return { invocations, total: Math.min(total, TOTAL_MAX), totalIsExact: isExact };
+      const counted = indexed
+        ? await searched(tx, serverId, query, limit, oldest, indexed)
+        : await count(tx, [part(rangeOf(query, oldest))], condition(serverId, query), limit, TOTAL_MAX + 1);
+      const invocations = await byIds(tx, serverId, counted.ids);
+      return { invocations, total: Math.min(counted.total, TOTAL_MAX), totalIsExact: counted.total <= TOTAL_MAX };
     });
   }
 
@@ -118,7 +115,7 @@ export class InvocationSearch {
     return this.bounded(serverId, (tx) =>
       tx.query<InvocationVersion[]>(
         `SELECT id, cardinality(jobs) AS version FROM invocations
-          WHERE ${part(since, to)} AND ${sql} ORDER BY id DESC LIMIT ${limit}`,
+          WHERE ${part({ from: since, to })} AND ${sql} ORDER BY id DESC LIMIT ${limit}`,
         values,
       ),
     );
@@ -127,19 +124,6 @@ export class InvocationSearch {
   /** These, newest first; those that are gone are missing. */
   async byIds(serverId: string, ids: string[]): Promise<FoundInvocation[]> {
     return byIds(this.database.manager, serverId, ids);
-  }
-
-  /** The range in which something can be: what is older than the oldest day is gone, and nothing comes from far ahead. */
-  private async rangeOf({ from, to, before }: InvocationQuery): Promise<{ from: Date; to: Date }> {
-    const oldest = Date.parse(await this.days.oldest());
-    const newest = Date.now() + DAY_MS;
-    const within = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
-    return {
-      from: within((from?.getTime() ?? oldest) - ID_SLACK_MS),
-      to: within(
-        Math.min((to?.getTime() ?? newest) + ID_SLACK_MS, before ? timeOfUuidV7(before).getTime() + 1 : newest),
-      ),
-    };
   }
 
   /**
@@ -166,6 +150,22 @@ export class InvocationSearch {
 
 const QUERY_CANCELED = '57014';
 
+/** From one moment to another, end exclusive. */
+interface TimeRange {
+  from: Date;
+  to: Date;
+}
+
+/** The range in which something can be: what is older than the oldest day is gone, and nothing comes from far ahead. */
+function rangeOf({ from, to, before }: InvocationQuery, oldest: number): TimeRange {
+  const newest = Date.now() + DAY_MS;
+  const within = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
+  return {
+    from: within((from?.getTime() ?? oldest) - ID_SLACK_MS),
+    to: within(Math.min((to?.getTime() ?? newest) + ID_SLACK_MS, before ? timeOfUuidV7(before).getTime() + 1 : newest)),
+  };
+}
+
 /** What is common to all parts. Times are those of the records; the part's ids are only near them. */
 function condition(serverId: string, query: InvocationQuery): Condition {
   const values: unknown[] = [serverId];
@@ -191,62 +191,72 @@ export function likePattern(word: string): string {
   return `%${searchForm(word).replace(/[\\%_]/g, '\\$&')}%`;
 }
 
-/** From one moment to another, as days and ids. */
-function part(from: Date, to: Date): string {
+/** As days and ids. */
+function part({ from, to }: TimeRange): string {
   return `day >= '${dayOf(from)}' AND day <= '${dayOf(to)}' AND id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
 }
 
+/** What has a word: among the newest of the server, then among the rest, unless those are enough. */
+async function searched(
+  tx: EntityManager,
+  serverId: string,
+  query: InvocationQuery,
+  limit: number,
+  oldest: number,
+  indexed: readonly IndexedRange[],
+): Promise<Counted> {
+  const near = await nearest(tx, part(rangeOf(query, oldest)), condition(serverId, query), limit);
+  if (near.last === null || near.total > TOTAL_MAX) return near;
+  const rest = { ...query, before: near.last };
+  const { from, to } = rangeOf(rest, oldest);
+  const slices = searchSlices(from, to, indexed).map(
+    ({ day, fromId, toId }) => `day = '${day}' AND id >= '${fromId}' AND id < '${toId}'`,
+  );
+  const far = await count(tx, slices, condition(serverId, rest), limit, TOTAL_MAX + 1 - near.total);
+  return { total: near.total + far.total, ids: [...near.ids, ...far.ids].slice(0, limit) };
+}
+
+/** Of the newest of the server; `last` is the last one that was read, null when there are no others. */
+async function nearest(
+  tx: EntityManager,
+  whole: string,
+  { sql, values }: Condition,
+  limit: number,
+): Promise<Counted & { last: string | null }> {
+  const [row] = await tx.query<(Counted & { last: string | null })[]>(
+    `SELECT coalesce(cardinality(ids), 0) AS total, coalesce(ids[1:${limit}], '{}')::text[] AS ids,
+            CASE WHEN read = ${NEAREST_MAX} THEN last END AS last
+       FROM (SELECT array_agg(id ORDER BY id DESC) FILTER (WHERE ${sql}) AS ids,
+                    count(*) AS read, min(id::text COLLATE "C") AS last
+               FROM (SELECT * FROM invocations WHERE server_id = $1 AND ${whole}
+                      ORDER BY id DESC LIMIT ${NEAREST_MAX}) AS newest) AS found`,
+    values,
+  );
+  return row;
+}
+
 /**
- * How many match, counted to one beyond 1,000, and the newest ids; of more than 1,000 in several branches only some ids.
- * Each branch is read newest first and no further than that, so that Postgres walks `(server_id, id)` for a common word
- * and takes the index over the texts for a rare one. Without an order it takes that index for both.
+ * Counts to `countMax` in branches that follow each other in time, the newest first. Each is read newest first and no
+ * further than that, so that Postgres takes the index over the texts for a rare word; and it reads the next one only
+ * when those before were not enough, since it runs what is not parallel in the order in which it is written.
  */
 async function count(
   tx: EntityManager,
   branches: string[],
   { sql, values }: Condition,
   limit: number,
-): Promise<{ total: number; ids: string[] }> {
+  countMax: number,
+): Promise<Counted> {
   if (branches.length === 0) return { total: 0, ids: [] };
   const found = branches.map(
-    (branch) => `(SELECT id FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${TOTAL_MAX + 1})`,
+    (branch) => `(SELECT id FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${countMax})`,
   );
-  return countOf(tx, `(${found.join(' UNION ALL ')}) AS found`, values, limit);
-}
-
-/** As `count`, among the newest of the server. */
-function walk(
-  tx: EntityManager,
-  whole: string,
-  { sql, values }: Condition,
-  limit: number,
-): Promise<{ total: number; ids: string[] }> {
-  const newest = `SELECT * FROM invocations WHERE server_id = $1 AND ${whole} ORDER BY id DESC LIMIT ${WALKED_MAX}`;
-  return countOf(tx, `(${newest}) AS newest WHERE ${sql}`, values, limit);
-}
-
-async function countOf(
-  tx: EntityManager,
-  found: string,
-  values: unknown[],
-  limit: number,
-): Promise<{ total: number; ids: string[] }> {
-  const [row] = await tx.query<{ total: number; ids: string[] | null }[]>(
-    `SELECT count(*)::int AS total, (array_agg(id ORDER BY id DESC))[1:${limit}]::text[] AS ids
-       FROM (SELECT id FROM ${found} LIMIT ${TOTAL_MAX + 1}) AS counted`,
+  const [row] = await tx.query<Counted[]>(
+    `SELECT count(*)::int AS total, coalesce((array_agg(id ORDER BY id DESC))[1:${limit}], '{}')::text[] AS ids
+       FROM (SELECT id FROM (${found.join(' UNION ALL ')}) AS found LIMIT ${countMax}) AS counted`,
     values,
   );
-  return { total: row?.total ?? 0, ids: row?.ids ?? [] };
-}
-
-/** The newest ids of more than are counted: branch by branch, from the newest on, which mostly ends with the first. */
-async function newest(tx: EntityManager, branches: string[], matching: Condition, limit: number): Promise<string[]> {
-  const found: string[] = [];
-  for (const branch of branches) {
-    if (found.length === limit) break;
-    found.push(...(await count(tx, [branch], matching, limit - found.length)).ids);
-  }
-  return found;
+  return row;
 }
 
 async function byIds(tx: EntityManager, serverId: string, ids: string[]): Promise<FoundInvocation[]> {

@@ -47,6 +47,11 @@ export class InvocationsService implements OnApplicationShutdown {
 
   constructor(private readonly queue: LogsQueue) {}
 
+  /** Whether all of these, of one server, will be kept when they are handed in right now. */
+  hasRoomFor(serverId: string, given: readonly (Invocation | InvocationPiece)[]): boolean {
+    return this.buffer.hasRoomFor(serverId, given);
+  }
+
   /** Keeps one request. The invocation is handed over: it must not change afterwards. */
   record(invocation: Invocation): void {
     this.take(() => this.buffer.record(invocation));

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import type { RelayService } from '../../platform/queue/relay.service.js';
 import { until } from '../../../test/support/until.js';
 import { verifies } from '../../../test/support/verifies.js';
 import type { InvocationSearch } from './invocation-search.js';
-import { LogStream } from './log-stream.js';
+import { LogStream, type LogStreamSink } from './log-stream.js';
+import { LogStreams } from './log-streams.js';
 
 const empty = {
   find: () => Promise.resolve({ invocations: [], total: 0, totalIsExact: true }),
@@ -50,5 +53,24 @@ describe('a reader of a stream', () => {
     stream.close();
     await running;
     expect(slow.seen.isCut).toBe(false);
+  });
+});
+
+describe('a stream that fails', () => {
+  beforeAll(() => Logger.overrideLogger(false));
+
+  const fail = () => {
+    throw new Error('the headers are sent');
+  };
+
+  verifies('runtime-log:stream:bound', 'takes no place, whether it never began or broke off', async () => {
+    const streams = new LogStreams(empty, {} as RelayService);
+    const follow = (broken: Partial<LogStreamSink>) =>
+      streams.follow({ ...followed, accountId: 'one' }, { ...reader(), ...broken });
+    for (let times = 0; times < 20; times += 1) expect(() => follow({ open: fail })).toThrow('the headers are sent');
+    expect(streams.size).toBe(0);
+    for (let times = 0; times < 10; times += 1) follow({ write: fail, end: fail });
+    expect(streams.size).toBe(10);
+    await until(() => streams.size === 0, 'they are forgotten');
   });
 });

@@ -59,16 +59,16 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
     const own = [...this.open.values()].filter(({ accountId }) => accountId === following.accountId).length;
     if (own >= STREAMS_OF_ONE_MAX || this.open.size >= STREAMS_MAX) throw new TooManyTailsError();
     const stream = new LogStream(this.search, following, sink);
-    // Known before it reads, so that nothing written in between is missed.
-    this.open.set(stream, following);
     sink.onGone(() => stream.close());
     sink.open();
+    // Known before it reads, so that nothing written in between is missed.
+    this.open.set(stream, following);
     stream
       .run()
-      .catch((error: unknown) => this.logger.warn({ msg: 'a stream of runtime logs broke off', err: error }))
       .finally(() => {
         this.open.delete(stream);
         sink.end();
-      });
+      })
+      .catch((error: unknown) => this.logger.warn({ msg: 'a stream of runtime logs broke off', err: error }));
   }
 }

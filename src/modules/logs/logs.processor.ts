@@ -1,7 +1,5 @@
 import { Processor, WorkerHost } from '@nestjs/bullmq';
-import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import type { Job } from 'bullmq';
-import { boundClose } from '../../platform/queue/bounded-close.js';
 import { IngestedHints } from './ingested-hints.js';
 import { InvocationStore } from './invocation-store.js';
 import { LOGS_QUEUE, type KeepInvocationsJob } from './logs.queue.js';
@@ -24,20 +22,12 @@ const options = {
 
 /** Writes the rows of a job. A job that runs again, because its worker died in the middle, changes nothing twice. */
 @Processor(LOGS_QUEUE, options)
-export class LogsProcessor extends WorkerHost implements OnApplicationBootstrap {
-  private readonly logger = new Logger('logs');
-
+export class LogsProcessor extends WorkerHost {
   constructor(
     private readonly store: InvocationStore,
     private readonly hints: IngestedHints,
   ) {
     super();
-  }
-
-  onApplicationBootstrap(): void {
-    boundClose(this.worker);
-    this.worker.on('failed', (job, error) => this.logger.warn({ msg: `job ${job?.id} is tried again`, err: error }));
-    this.worker.on('error', (error) => this.logger.warn({ msg: 'the queue does not answer', err: error }));
   }
 
   async process({ data: { job, rows } }: Job<KeepInvocationsJob>): Promise<void> {

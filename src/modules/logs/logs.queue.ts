@@ -1,5 +1,5 @@
 import { InjectQueue } from '@nestjs/bullmq';
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../platform/queue/job-options.js';
 import type { InvocationRow } from './invocation-row.js';
@@ -34,14 +34,10 @@ export interface KeepInvocationsJob {
 /** Hands invocations to the workers. */
 @Injectable()
 export class LogsQueue {
-  private readonly logger = new Logger('logs');
   private length = 0;
   private lengthReadAt = -Infinity;
 
-  constructor(@InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>) {
-    // Without a listener BullMQ prints the error on its own, past the log and its redaction.
-    queue.on('error', (error) => this.logger.debug({ msg: 'the queue does not answer', err: error }));
-  }
+  constructor(@InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>) {}
 
   /** How many rows a job must have to be taken now: 1, 1,000 while many wait, Infinity while too many do. */
   async rowsWanted(): Promise<number> {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ServerRef } from '../servers/server.types.js';
 import { InvocationSearch } from './invocation-search.js';
-import type { Invocation } from './invocation.types.js';
+import type { Invocation, InvocationPiece } from './invocation.types.js';
 import { InvocationsService } from './invocations.service.js';
 import { LogsBusyError } from './logs.errors.js';
 import type { ExportAnswer } from './otlp/otlp-messages.js';
@@ -35,34 +35,33 @@ export class RuntimeLogsService {
    */
   take(server: ServerRef, body: unknown): AcceptedInvocationsDto {
     const sent = readSentInvocations(server.id, body, new Date());
-    this.handIn(() => sent.forEach((invocation) => this.invocations.record(invocation)));
+    this.handIn(server, sent);
     return { accepted: sent.length, ids: sent.map(({ id }) => id) };
   }
 
   /**
-   * Takes the records of an OTLP export.
+   * Takes the records of an OTLP export, but for those that cannot be kept.
    *
    * @param request an ExportLogsServiceRequest, decoded
-   * @throws InvalidInputError, LogsBusyError
+   * @throws InvalidInputError, LogsBusyError when there is no room for all the others: it may be sent again
    */
   takeExport(server: ServerRef, request: unknown): ExportAnswer {
     const { invocations, rejected, reason } = groupRecords(server.id, recordsOf(request), new Date(), (traceId, at) =>
       this.beginnings.of(server.id, traceId, at),
     );
-    this.handIn(() => invocations.forEach((invocation) => this.handInTrace(invocation)));
+    // A trace may come in several exports: what it wrote is added, and the first that describes it decides.
+    const records = invocations.map((invocation) => ({ ...invocation, lines: [], exceptions: [] }));
+    this.handIn(
+      server,
+      records,
+      invocations.map(({ id, serverId, lines, exceptions }) => ({ id, serverId, lines, exceptions })),
+    );
     return rejected === 0 ? {} : { partialSuccess: { rejectedLogRecords: rejected, errorMessage: reason } };
   }
 
-  /** A trace may come in several exports: what it wrote is added, and the first that describes it decides. */
-  private handInTrace({ lines, exceptions, ...invocation }: Invocation): void {
-    const { id, serverId } = invocation;
-    this.invocations.record({ ...invocation, lines: [], exceptions: [] });
-    this.invocations.append({ id, serverId, lines, exceptions });
-  }
-
-  private handIn(put: () => void): void {
-    const before = this.invocations.stats().dropped;
-    put();
-    if (this.invocations.stats().dropped > before) throw new LogsBusyError();
+  private handIn({ id }: ServerRef, records: Invocation[], pieces: InvocationPiece[] = []): void {
+    if (!this.invocations.hasRoomFor(id, [...records, ...pieces])) throw new LogsBusyError();
+    for (const record of records) this.invocations.record(record);
+    for (const piece of pieces) this.invocations.append(piece);
   }
 }

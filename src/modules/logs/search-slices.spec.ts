@@ -38,8 +38,9 @@ describe('searchSlices', () => {
   });
 
   it('loses nothing when indexes overlap', () => {
-    expect(parts(0, 24, [range(2, 8), range(6, 9)])).toEqual([
-      ['20', 8, 24],
+    expect(parts(0, 24, [range(2, 8), range(6, 9), range(2, 3), range(3, 4)])).toEqual([
+      ['20', 9, 24],
+      ['20', 8, 9],
       ['20', 2, 8],
       ['20', 0, 2],
     ]);

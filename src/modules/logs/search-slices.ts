@@ -30,20 +30,15 @@ export function searchSlices(from: Date, to: Date, indexed: readonly IndexedRang
   return slices.reverse();
 }
 
-/** A day as its indexes cut it, the earliest part first. */
+/** A day as its indexes cut it, the earliest part first. Of those that overlap the one that reaches further is read. */
 function partsOf(start: number, indexed: readonly IndexedRange[]): IndexedRange[] {
   const end = start + DAY_MS;
   const within = indexed.filter(({ from, to }) => from >= start && to <= end);
-  const whole = within.find(({ from, to }) => from === start && to === end);
-  if (whole) return [whole];
   const parts: IndexedRange[] = [];
-  let reached = start;
-  for (const range of within.sort((a, b) => a.from - b.from)) {
-    if (range.from < reached) continue;
-    if (range.from > reached) parts.push({ from: reached, to: range.from });
-    parts.push(range);
-    reached = range.to;
+  for (let reached = start; reached < end; reached = parts[parts.length - 1].to) {
+    const covering = within.filter(({ from, to }) => from <= reached && to > reached).map(({ to }) => to);
+    const later = within.map(({ from }) => from).filter((from) => from > reached);
+    parts.push({ from: reached, to: covering.length > 0 ? Math.max(...covering) : Math.min(end, ...later) });
   }
-  if (reached < end) parts.push({ from: reached, to: end });
   return parts;
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { Hosting } from '../../hosting/hosting.js';
-import { AUTH_ADAPTER_PATH, INVOCATION_HEADER, type ProgramRef } from '../../hosting/hosting.types.js';
+import { AUTH_ADAPTER_PATH, INVOCATION_HEADER, SESSION_HEADER, type ProgramRef } from '../../hosting/hosting.types.js';
 import type { AuthAdapter } from '../credentials/credentials.types.js';
 import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
@@ -9,9 +9,13 @@ import type { HttpTarget } from '../../mcp/channels/http-wire.js';
 import { HostedAuthAdapter } from './hosted-auth-adapter.js';
 import { HostedDoor } from './hosted-door.js';
 import { NamedChannel } from './named-channel.js';
+import { SessionNames } from './session-names.js';
 
 /** Callers of one stateful program that may have sessions of their own at once, through one channel. */
 const SESSIONS_MAX = 1_000;
+
+/** The profile key of callers who are not told apart. No client session and no key is called so. */
+const SHARED = 'shared';
 
 /** How a program is called. */
 export interface HostedCall {
@@ -22,6 +26,11 @@ export interface HostedCall {
   headers?: Record<string, string>;
   query?: readonly [name: string, value: string][];
   bearer?: HttpTarget['bearer'];
+  /**
+   * Whose sessions these are, such as `connection <id>`: with it, every process leads a caller to the same one. Without it
+   * sessions are this channel's own, and end with it.
+   */
+  sessionsOf?: string;
 }
 
 /** The way to MCP servers whose code runs here. */
@@ -32,6 +41,7 @@ export class HostedChannelsService {
   constructor(
     private readonly hosting: Hosting,
     private readonly channels: HttpChannels,
+    private readonly names: SessionNames,
     private readonly env: Env,
   ) {
     this.host = new URL(env.baseUrl).host;
@@ -45,9 +55,12 @@ export class HostedChannelsService {
   }
 
   /** A channel of its own to a program, which is started by the first call. */
-  channelTo(ref: ProgramRef, { mcpPath, name, headers = {}, query = [], bearer }: HostedCall): Channel {
+  channelTo(ref: ProgramRef, { mcpPath, name, headers = {}, query = [], bearer, sessionsOf }: HostedCall): Channel {
     const url = hostedAddress(ref, mcpPath);
     for (const [key, value] of query) url.searchParams.append(key, value);
+    // A bundle's sessions are processes, which nothing brings back.
+    const isKept = ref.isStateful && ref.engine === 'worker' && sessionsOf !== undefined;
+    const nameOf = isKept ? this.names.within(ref.ownerId, sessionsOf, headers, query) : null;
     const channel = this.channels.channelTo({
       url,
       headers: withoutOurs(headers),
@@ -56,8 +69,9 @@ export class HostedChannelsService {
       door: new HostedDoor(this.hosting, ref, this.host),
       invocationHeader: INVOCATION_HEADER,
       sessionsMax: SESSIONS_MAX,
+      ...(nameOf && { sessions: { header: SESSION_HEADER, nameOf } }),
     });
-    return new NamedChannel(channel, url, name, ref.isStateful);
+    return new NamedChannel(channel, url, name, ref.isStateful, nameOf ? SHARED : undefined);
   }
 }
 

@@ -7,12 +7,14 @@ export class NamedChannel implements Channel {
   /**
    * @param name with its quotes, such as `"acme/weather"`
    * @param keepsSessions each caller gets an upstream session of its own: the server remembers what it is told in one
+   * @param shared the profile key of callers who have no name, when they too have a session that is kept
    */
   constructor(
     private readonly channel: Channel,
     private readonly upstream: URL,
     private readonly name: string,
     private readonly keepsSessions: boolean,
+    private readonly shared?: string,
   ) {}
 
   open(timeoutMs: number): Promise<ServerHello> {
@@ -20,19 +22,26 @@ export class NamedChannel implements Channel {
   }
 
   request(call: McpCall): Promise<McpReply> {
-    return this.named(this.channel.request(this.keepsSessions ? inOwnSession(call) : call));
+    return this.named(this.channel.request(this.keepsSessions ? this.inOwnSession(call) : call));
   }
 
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
     return this.named(this.channel.listen(filter, listener, timeoutMs));
   }
 
-  release(profileKey: string): Promise<void> {
-    return this.channel.release(profileKey);
+  release(profileKey: string, forGood?: boolean): Promise<void> {
+    return this.channel.release(profileKey, forGood);
   }
 
-  close(): Promise<void> {
-    return this.channel.close();
+  async close(forGood = false): Promise<void> {
+    if (forGood && this.shared !== undefined) await this.channel.release(this.shared, true);
+    await this.channel.close(forGood);
+  }
+
+  /** A caller that can be asked back has its own session already. */
+  private inOwnSession(call: McpCall): McpCall {
+    const key = call.caller ?? this.shared;
+    return key === undefined || call.profile ? call : { ...call, profile: { key, capabilities: {} } };
   }
 
   private async named<T>(work: Promise<T>): Promise<T> {
@@ -42,10 +51,4 @@ export class NamedChannel implements Channel {
       throw underName(error as Error, this.upstream, this.name);
     }
   }
-}
-
-/** A caller that can be asked back has its own session already. */
-function inOwnSession(call: McpCall): McpCall {
-  const { caller, profile } = call;
-  return caller === undefined || profile ? call : { ...call, profile: { key: caller, capabilities: {} } };
 }

@@ -1,10 +1,11 @@
-import { BullModule } from '@nestjs/bullmq';
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { registerQueue } from '../../platform/queue/register-queue.js';
 import { ServersCoreModule } from '../servers/servers-core.module.js';
 import { ReleaseContract } from './contract/release-contract.entity.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import { HostedChannelsService } from './hosted-channels.service.js';
+import { SessionNames } from './session-names.js';
 import { ReleaseArtifact } from './release-artifact.entity.js';
 import { ReleaseFiles } from './release-files.js';
 import { ReleaseLog } from './release-log.entity.js';
@@ -17,10 +18,10 @@ import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
 @Module({
   imports: [
     TypeOrmModule.forFeature([Release, ReleaseLog, ReleaseArtifact, ReleaseContract, ServerRescan]),
-    BullModule.registerQueue({ name: RELEASES_QUEUE }),
+    registerQueue(RELEASES_QUEUE),
     ServersCoreModule,
   ],
-  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, RescansService, HostedChannelsService],
+  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, RescansService, SessionNames, HostedChannelsService],
   exports: [
     TypeOrmModule,
     ServersCoreModule,

@@ -16,10 +16,7 @@ export interface RunReleaseJob {
 export class ReleasesQueue {
   private readonly logger = new Logger('releases');
 
-  constructor(@InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>) {
-    // Without a listener BullMQ prints the error on its own, past the log and its redaction.
-    queue.on('error', (error) => this.logger.warn({ msg: 'the queue does not answer', err: error }));
-  }
+  constructor(@InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>) {}
 
   /**
    * Asks for a run of the pipeline. Neither waits nor fails: the release is in the database, and the sweeper asks again

@@ -2,9 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
-import type { HttpTarget } from '../../mcp/channels/http-wire.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
-import { HostedChannelsService } from './hosted-channels.service.js';
+import { HostedChannelsService, type HostedCall } from './hosted-channels.service.js';
 import { inputNames, type RunValues } from './run-input.js';
 import { RunLink } from './run-link.js';
 import type { Runnable, RunnableRelease } from './runnable.js';
@@ -19,16 +18,19 @@ export class RunLinks {
     private readonly env: Env,
   ) {}
 
-  /** A link for callers who send these values, and with them the token if they have one. Header names are lower-case. */
+  /**
+   * A link for callers who send these values, with the token if they have one, and whose sessions with hosted code are
+   * `sessionsOf`'s. Header names are lower-case.
+   */
   to(
     { serverId, name, slug }: Runnable,
     release: RunnableRelease,
     values: RunValues | null,
-    bearer?: HttpTarget['bearer'],
+    caller: Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): RunLink {
     const { id, upstream, config, authAddress } = release;
-    const isClosed = authAddress !== null && !bearer && values?.headers.authorization === undefined;
-    const channel = this.channelTo(name, release, values ?? { headers: {}, query: [] }, bearer);
+    const isClosed = authAddress !== null && !caller.bearer && values?.headers.authorization === undefined;
+    const channel = this.channelTo(name, release, values ?? { headers: {}, query: [] }, caller);
     return new RunLink(channel, {
       serverId,
       releaseId: id,
@@ -43,10 +45,11 @@ export class RunLinks {
     name: string,
     { upstream, program }: RunnableRelease,
     { headers, query }: RunValues,
-    bearer: HttpTarget['bearer'],
+    { sessionsOf, bearer }: Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): Channel {
     if (program) {
-      return this.hosted.channelTo(program, { mcpPath: upstream.pathname, name: `"${name}"`, headers, query, bearer });
+      const mcpPath = upstream.pathname;
+      return this.hosted.channelTo(program, { mcpPath, name: `"${name}"`, headers, query, bearer, sessionsOf });
     }
     const url = new URL(upstream);
     for (const [key, value] of query) url.searchParams.append(key, value);

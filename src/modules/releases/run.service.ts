@@ -118,7 +118,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
     const held = this.held.get(key);
     if (held) return held;
-    const link = this.links.to(runnable, release, values);
+    const link = this.links.to(runnable, release, values, { sessionsOf: `account ${accountId}` });
     this.held.put(key, link);
     return link;
   }

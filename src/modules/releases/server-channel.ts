@@ -41,13 +41,20 @@ export class ServerChannel<R extends { releaseId: string }> implements Channel {
     this.held?.link.forgetLists();
   }
 
-  async release(profileKey: string): Promise<void> {
-    await this.held?.link.release(profileKey);
+  async release(profileKey: string, forGood = false): Promise<void> {
+    await (await this.heldOr(forGood))?.release(profileKey, forGood);
   }
 
-  async close(): Promise<void> {
+  async close(forGood = false): Promise<void> {
     this.isClosed = true;
-    await this.held?.link.close();
+    await (await this.heldOr(forGood))?.close(forGood);
+  }
+
+  /** The link, if there is one; one is made where sessions may be kept that this process knows nothing of. */
+  private async heldOr(isMade: boolean): Promise<Link | undefined> {
+    if (this.held || !isMade) return this.held?.link;
+    // What cannot be called has nothing to end.
+    return this.link().catch(() => undefined);
   }
 
   private async link(): Promise<Link> {

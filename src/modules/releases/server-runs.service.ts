@@ -20,6 +20,8 @@ const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
 
 /** A connection to a server, which keeps its own values and its own upstream session. */
 export interface ServerUser extends GivenValues {
+  /** The connection's own id, whose sessions these are. */
+  id: string;
   /** What the server is called, also when it is gone. */
   serverName: string;
   /** The token for the release's upstream, if the connection holds one: `HttpTarget.bearer`, told which upstream. */
@@ -49,7 +51,8 @@ export class ServerRunsService {
       current: () => this.usable(serverId, user.serverName),
       connect: ({ runnable, release }) => {
         const values = valuesFor(release.config, user);
-        return this.links.to(runnable, release, values, tokenFor(runnable.name, release, values, user));
+        const bearer = tokenFor(runnable.name, release, values, user);
+        return this.links.to(runnable, release, values, { sessionsOf: `connection ${user.id}`, bearer });
       },
       watch: (call, work) => this.watched(serverId, call, work),
     });
@@ -68,7 +71,7 @@ export class ServerRunsService {
    */
   async formOf(
     serverId: string,
-    { serverName, ...given }: Omit<ServerUser, 'bearer'>,
+    { serverName, ...given }: Omit<ServerUser, 'id' | 'bearer'>,
   ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[] }> {
     const { release, runnable } = await this.usable(serverId, serverName);
     const { program, authAddress } = release;
@@ -85,7 +88,7 @@ export class ServerRunsService {
    *
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
-  async adapterFor(serverId: string, user: Omit<ServerUser, 'bearer'>): Promise<AuthAdapter | null> {
+  async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
     const { release, runnable } = await this.usable(serverId, user.serverName);
     if (!release.program || !release.authAddress) return null;
     const { query } = valuesFor(release.config, user);

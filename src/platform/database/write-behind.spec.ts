@@ -128,12 +128,70 @@ describe('WriteBehind', () => {
     expect(batches[0]).toMatchObject({ k0: 0, k7: 70, k49999: 49_999 });
     expect(batches[0]).not.toHaveProperty('late');
     expect(lines.filter((line) => typeof line === 'string')).toEqual([
-      '3 updates were dropped: more than 50000 were waiting',
-      '1 updates were dropped: more than 50000 were waiting',
+      '3 updates were dropped: too many were waiting',
+      '1 updates were dropped: too many were waiting',
     ]);
     behind.set('later', 1);
     await behind.flush();
     expect(batches[1]).toEqual({ later: 1 });
+  });
+
+  describe('with values that may weigh 10 together', () => {
+    const weighed = (write: (batch: Map<string, string>) => Promise<void>) =>
+      new WriteBehind<string, string>('texts', write, { of: (text) => text.length, max: 10 });
+    const dropped = () => lines.filter((line) => typeof line === 'string');
+
+    it('drops and counts what is too much, also after some were replaced, forgotten or put back', async () => {
+      const batches: Record<string, string>[] = [];
+      let failures = 1;
+      const behind = weighed((batch) => {
+        batches.push(Object.fromEntries(batch));
+        return failures-- > 0 ? Promise.reject(new Error('the database is away')) : Promise.resolve();
+      });
+      behind.set('a', '1234');
+      behind.set('a', '123456');
+      behind.set('b', '12345');
+      behind.set('c', '1234');
+      await behind.flush();
+      behind.set('a', '1');
+      behind.delete('c');
+      behind.set('d', '123456789');
+      behind.set('e', '1');
+      await behind.flush();
+      expect(batches).toEqual([
+        { a: '123456', c: '1234' },
+        { a: '1', d: '123456789' },
+      ]);
+      expect(dropped()).toEqual([
+        '1 updates were dropped: too many were waiting',
+        '1 updates were dropped: too many were waiting',
+      ]);
+      behind.set('f', '1234567890');
+      expect(behind.get('f')).toBe('1234567890');
+    });
+
+    it('counts those that are being written, until they are', async () => {
+      let finish: (error?: Error) => void = () => undefined;
+      const behind = weighed(() => new Promise((resolve, reject) => (finish = (e) => (e ? reject(e) : resolve()))));
+      behind.set('a', '123456');
+      behind.set('b', '1234');
+      const failing = behind.flush();
+      await Promise.resolve();
+      behind.set('c', '1');
+      behind.set('a', '');
+      expect([behind.get('c'), behind.get('a')]).toEqual([undefined, '']);
+      finish(new Error('the database is away'));
+      await failing;
+      expect([behind.get('a'), behind.get('b')]).toEqual(['', '1234']);
+      behind.set('d', '1234567');
+      behind.set('d', '123456');
+      const writing = behind.flush();
+      await Promise.resolve();
+      finish();
+      await writing;
+      behind.set('e', '1234567890');
+      expect(behind.get('e')).toBe('1234567890');
+    });
   });
 
   it('writes what waits when the service ends', async () => {

@@ -6,6 +6,15 @@ const FLUSH_INTERVAL_MS = 1_000;
 /** Rows waiting at most; one entry is some hundred bytes. Beyond it new rows are dropped and counted. */
 const WAITING_MAX = 50_000;
 
+/** What values may weigh together while they wait or are being written; beyond it new ones are dropped and counted. */
+export interface WeightBound<Value> {
+  of: (value: Value) => number;
+  max: number;
+}
+
+/** For values of a few hundred bytes their number is bound enough. */
+const WEIGHTLESS = { of: () => 0, max: Infinity };
+
 /**
  * Bookkeeping that must not cost the call a database round trip: the latest value per key, written in one statement a
  * second later. When the database is away the values wait for it, bounded.
@@ -14,24 +23,28 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private waiting = new Map<Key, Value>();
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> = Promise.resolve();
+  private weight = 0;
   private dropped = 0;
   private readonly logger: Logger;
 
   constructor(
     private readonly name: string,
     private readonly write: (batch: Map<Key, Value>) => Promise<void>,
+    private readonly bound: WeightBound<Value> = WEIGHTLESS,
   ) {
     this.logger = new Logger(name);
   }
 
   /** Remembers `value` for the next flush, in place of an earlier one with the same key. */
   set(key: Key, value: Value): void {
-    if (this.waiting.size >= WAITING_MAX && !this.waiting.has(key)) {
+    const more = this.bound.of(value) - this.weightOf(key);
+    const isSurplus = this.waiting.size >= WAITING_MAX && !this.waiting.has(key);
+    if (isSurplus || (more > 0 && this.weight + more > this.bound.max)) {
       this.dropped += 1;
       return;
     }
-    this.waiting.set(key, value);
-    this.timer ??= setTimeout(() => void this.flush(), FLUSH_INTERVAL_MS).unref();
+    this.weight += more;
+    this.put(key, value);
   }
 
   /** The value that waits for this key, if any. */
@@ -41,6 +54,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
 
   /** Forgets what waits for this key: its row is gone, or was written by other means. */
   delete(key: Key): void {
+    this.weight -= this.weightOf(key);
     this.waiting.delete(key);
   }
 
@@ -56,19 +70,38 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     await this.flush();
   }
 
+  private put(key: Key, value: Value): void {
+    this.waiting.set(key, value);
+    this.timer ??= setTimeout(() => void this.flush(), FLUSH_INTERVAL_MS).unref();
+  }
+
+  private weightOf(key: Key): number {
+    const value = this.waiting.get(key);
+    return value === undefined ? 0 : this.bound.of(value);
+  }
+
   private async writeBatch(): Promise<void> {
     if (this.waiting.size === 0) return;
     const batch = this.waiting;
     this.waiting = new Map();
     try {
       await this.write(batch);
+      for (const value of batch.values()) this.weight -= this.bound.of(value);
     } catch (error) {
       this.logger.warn({ msg: `${batch.size} updates wait for the database`, err: error as Error });
-      for (const [key, value] of batch) if (!this.waiting.has(key)) this.set(key, value);
+      for (const [key, value] of batch) this.putBack(key, value);
     }
     if (this.dropped > 0) {
-      this.logger.warn(`${this.dropped} updates were dropped: more than ${WAITING_MAX} were waiting`);
+      this.logger.warn(`${this.dropped} updates were dropped: too many were waiting`);
       this.dropped = 0;
     }
+  }
+
+  /** Unless there is a newer one. */
+  private putBack(key: Key, value: Value): void {
+    const isReplaced = this.waiting.has(key);
+    if (!isReplaced && this.waiting.size < WAITING_MAX) return this.put(key, value);
+    this.weight -= this.bound.of(value);
+    if (!isReplaced) this.dropped += 1;
   }
 }

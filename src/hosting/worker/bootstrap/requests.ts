@@ -1,4 +1,4 @@
-import { INVOCATION_HEADER, RPC_METHOD_HEADER } from '../../hosting.types.js';
+import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../hosting.types.js';
 import type { Bindings } from './runtime.js';
 
 /** Marks what the wrapper itself asks of a session. Taken off everything that comes from outside. */
@@ -7,7 +7,7 @@ export const SEND_HEADER = 'x-slipway-session-send';
 /** Carries the caller's checked configuration to the session it opens. */
 export const CONFIG_HEADER = 'x-slipway-session-config';
 
-const OURS = [INVOCATION_HEADER, RPC_METHOD_HEADER, SEND_HEADER, CONFIG_HEADER];
+const OURS = [INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER, SEND_HEADER, CONFIG_HEADER];
 
 /**
  * The request as the code may see it: without our headers, and without `cf`, in which workerd tells the process id of this

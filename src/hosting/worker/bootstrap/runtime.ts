@@ -11,6 +11,7 @@ export interface ObjectStorage {
   put(key: string, value: unknown): Promise<void>;
   delete(key: string): Promise<boolean>;
   deleteAll(): Promise<void>;
+  list(options: { prefix: string; limit: number }): Promise<Map<string, unknown>>;
   getAlarm(): Promise<number | null>;
   setAlarm(at: number): Promise<void>;
   deleteAlarm(): Promise<void>;
@@ -24,6 +25,8 @@ export interface ObjectState {
 
 export interface ObjectNamespace {
   newUniqueId(): ObjectId;
+  /** The same id for the same name; only who knows the name can tell it. */
+  idFromName(name: string): ObjectId;
   /** @throws TypeError when this namespace never gave such an id */
   idFromString(text: string): ObjectId;
   get(id: ObjectId): { fetch(request: Request): Promise<Response> };

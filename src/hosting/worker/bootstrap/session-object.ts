@@ -1,14 +1,21 @@
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import { rpcError, unknownSession } from './answers.js';
+import { LiveSession } from './live-session.js';
 import { bearerOf, clean, CONFIG_HEADER, secretsIn, SEND_HEADER } from './requests.js';
-import type { Bindings, ObjectState, ObjectStorage } from './runtime.js';
-import type { MessageHandler, SdkServer, ServerFactory, Session } from './user-module.js';
+import type { Bindings, ObjectState } from './runtime.js';
+import { isSameOpening, messageOf, type Opening } from './session-opening.js';
+import type { ServerFactory, Session } from './user-module.js';
 
 /** A session nobody used for so long is forgotten with all it stored: 7 days. */
 const IDLE_MS_MAX = 7 * 86_400_000;
 
+/** One that stored nothing: 1 day, as long as the session of a client is good. */
+const EMPTY_IDLE_MS_MAX = 86_400_000;
+
 /** How late the end of an idle session may come; so a busy one writes once an hour. */
 const IDLE_SLACK_MS = 3_600_000;
+
+/** How long an opening waits for the one before it: code that never makes its server must not hold up the next try. */
+const TURN_MS_MAX = 10_000;
 
 /** Where the opening of the session stands in its store. */
 const OPENING = 'opening';
@@ -16,26 +23,18 @@ const OPENING = 'opening';
 /** Before the names of what the code stores, so that they meet none of ours. */
 const VALUE = 'value:';
 
-/** What a session began with: enough to begin it again in a new process. */
-interface Opening {
-  /** The initialize request, as it came. */
-  body: string;
-  config: unknown;
-}
-
-interface Live {
-  server: SdkServer;
-  transport: WebStandardStreamableHTTPServerTransport;
-  onMessage: MessageHandler | undefined;
-}
-
 /**
  * One session of a stateful server: its server lives here, in memory, and what it keeps lives on disk. After a restart
- * the server is made anew and hears the opening again, so the client notices nothing.
+ * the server is made anew and hears the opening again, so the client notices nothing. Whoever opens a session that is there
+ * goes on with it.
  */
 export class McpSessionObject {
-  private live: Promise<Live> | undefined;
+  private live: Promise<LiveSession> | undefined;
   private readonly env: Record<string, string>;
+  /** The opening that is under way. */
+  private turn: Promise<unknown> = Promise.resolve();
+  /** The code stored something; undefined while nobody looked. */
+  private keepsValues: boolean | undefined;
 
   constructor(
     private readonly state: ObjectState,
@@ -51,12 +50,14 @@ export class McpSessionObject {
     if (config !== null) return this.open(clean(request), JSON.parse(decodeURIComponent(config)));
     const opening = await this.state.storage.get<Opening>(OPENING);
     if (!opening) return unknownSession();
+    if (request.method === 'DELETE') {
+      await this.end();
+      return new Response(null);
+    }
     const live = await this.resumed(opening, bearerOf(request));
     if (!live) return unknownSession();
-    await touch(this.state.storage);
-    const answer = await live.transport.handleRequest(clean(request));
-    if (request.method === 'DELETE' && answer.ok) await this.end();
-    return answer;
+    await this.touch();
+    return live.handle(clean(request));
   }
 
   /** The session was idle too long. */
@@ -64,24 +65,46 @@ export class McpSessionObject {
     await this.end();
   }
 
+  /** One after the other, so that two processes that open a session at once share its server. */
   private async open(request: Request, config: unknown): Promise<Response> {
-    const body = await request.text();
-    const live = await this.begin(config, bearerOf(request));
-    const answer = await live.transport.handleRequest(
-      new Request(request.url, { method: 'POST', headers: request.headers, body }),
+    const opening: Opening = { body: await request.text(), config };
+    const turn = settled(this.turn).then(
+      async () => (await this.reenter(opening, bearerOf(request))) ?? this.enter(request, opening),
     );
-    if (live.transport.sessionId === undefined) {
-      await live.server.close?.();
+    this.turn = turn;
+    return turn;
+  }
+
+  /** Goes on with the session as it is. Undefined when it is not there, or was opened in another way, or for another token. */
+  private async reenter(opening: Opening, accessToken: string | undefined): Promise<Response | undefined> {
+    const stored = await this.state.storage.get<Opening>(OPENING);
+    if (!stored || !isSameOpening(stored, opening)) return undefined;
+    const live = await this.resumed(stored, accessToken);
+    if (!live || live.hello === null || live.accessToken !== accessToken) return undefined;
+    await this.touch();
+    const answer = { jsonrpc: '2.0', id: messageOf(opening).id, result: live.hello };
+    return Response.json(answer, { headers: { 'mcp-session-id': this.id } });
+  }
+
+  /** Makes its server, or another one; what the session stored stays. */
+  private async enter(request: Request, opening: Opening): Promise<Response> {
+    const { url, headers } = request;
+    const live = await this.begin(opening.config, bearerOf(request));
+    const answer = await live.handle(new Request(url, { method: 'POST', headers, body: opening.body }));
+    if (!live.hasBegun) {
+      await live.close();
       return answer;
     }
+    const before = this.live;
     this.live = Promise.resolve(live);
-    await this.state.storage.put(OPENING, { body, config } satisfies Opening);
-    await touch(this.state.storage);
+    void before?.then((replaced) => replaced.retire()).catch(() => undefined);
+    await this.state.storage.put(OPENING, opening);
+    await this.touch();
     return answer;
   }
 
   /** Undefined when a new version of the code does not take the session up: its client opens another. */
-  private async resumed(opening: Opening, accessToken: string | undefined): Promise<Live | undefined> {
+  private async resumed(opening: Opening, accessToken: string | undefined): Promise<LiveSession | undefined> {
     try {
       return await this.resume(opening, accessToken);
     } catch (error) {
@@ -91,7 +114,7 @@ export class McpSessionObject {
   }
 
   /** The server in memory, or a new one that hears the opening again. */
-  private resume(opening: Opening, accessToken: string | undefined): Promise<Live> {
+  private resume(opening: Opening, accessToken: string | undefined): Promise<LiveSession> {
     this.live ??= this.reopen(opening, accessToken).catch((error: unknown) => {
       this.live = undefined;
       throw error;
@@ -99,33 +122,27 @@ export class McpSessionObject {
     return this.live;
   }
 
-  private async reopen(opening: Opening, accessToken: string | undefined): Promise<Live> {
+  private async reopen(opening: Opening, accessToken: string | undefined): Promise<LiveSession> {
     const live = await this.begin(opening.config, accessToken);
     const headers: Record<string, string> = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
     };
-    const post = (body: string) =>
-      live.transport.handleRequest(new Request('http://session/', { method: 'POST', headers, body }));
+    const post = (body: string) => live.handle(new Request('http://session/', { method: 'POST', headers, body }));
     await (await post(opening.body)).text();
-    if (live.transport.sessionId === undefined) throw new Error('The server refused to take up a session');
+    if (!live.hasBegun) throw new Error('The server refused to take up a session');
     headers['mcp-session-id'] = this.id;
     await (await post(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }))).text();
     return live;
   }
 
-  private async begin(config: unknown, accessToken: string | undefined): Promise<Live> {
-    const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => this.id });
-    const live: Partial<Live> = { transport };
-    live.server = await this.factory({
+  private begin(config: unknown, accessToken: string | undefined): Promise<LiveSession> {
+    return LiveSession.begin(this.factory, this.id, {
       config,
       env: { ...this.env },
       session: this.session(),
-      onMessage: (handler) => (live.onMessage = handler),
-      ...(accessToken === undefined ? {} : { accessToken }),
+      accessToken,
     });
-    await live.server.connect(transport);
-    return live as Live;
   }
 
   private async receive(request: Request): Promise<Response> {
@@ -134,16 +151,26 @@ export class McpSessionObject {
     const live = await this.resumed(opening, undefined);
     if (!live) return unknownSession();
     const { message } = (await request.json()) as { message: unknown };
-    await touch(this.state.storage);
+    await this.touch();
     return Response.json({ answer: await live.onMessage?.(message) });
   }
 
   private async end(): Promise<void> {
     const live = await this.live?.catch(() => undefined);
     this.live = undefined;
+    this.keepsValues = false;
     await this.state.storage.deleteAlarm();
     await this.state.storage.deleteAll();
-    await live?.server.close?.();
+    await live?.close();
+  }
+
+  /** Puts the end of an idle session off. */
+  private async touch(): Promise<void> {
+    const { storage } = this.state;
+    this.keepsValues ??= (await storage.list({ prefix: VALUE, limit: 1 })).size > 0;
+    const due = Date.now() + (this.keepsValues ? IDLE_MS_MAX : EMPTY_IDLE_MS_MAX);
+    const set = await storage.getAlarm();
+    if (set === null || due - set > IDLE_SLACK_MS) await storage.setAlarm(due);
   }
 
   private session(): Session {
@@ -151,7 +178,12 @@ export class McpSessionObject {
     return {
       id: this.id,
       get: (key) => storage.get(VALUE + key),
-      set: (key, value) => storage.put(VALUE + key, value),
+      set: async (key, value) => {
+        await storage.put(VALUE + key, value);
+        if (this.keepsValues) return;
+        this.keepsValues = true;
+        await this.touch();
+      },
       delete: async (key) => {
         await storage.delete(VALUE + key);
       },
@@ -163,11 +195,16 @@ export class McpSessionObject {
   }
 }
 
-/** Puts the end of an idle session off. */
-async function touch(storage: ObjectStorage): Promise<void> {
-  const due = Date.now() + IDLE_MS_MAX;
-  const set = await storage.getAlarm();
-  if (set === null || due - set > IDLE_SLACK_MS) await storage.setAlarm(due);
+/** Resolves when the work is over, whatever came of it, or has taken too long. */
+function settled(work: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, TURN_MS_MAX);
+    const over = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    work.then(over, over);
+  });
 }
 
 /** A program that keeps no sessions was asked for one: a mistake in how it was started. */

@@ -1,6 +1,6 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import { rpcError, unknownSession } from './answers.js';
-import { AUTH_ADAPTER_PATH } from '../../hosting.types.js';
+import { AUTH_ADAPTER_PATH, SESSION_HEADER } from '../../hosting.types.js';
 import { answerAuth } from './auth-adapter.js';
 import { readConfig } from './config.js';
 import type { Schema } from './json-schema.js';
@@ -116,9 +116,13 @@ class FactoryWorker {
     headers.delete(CONFIG_HEADER);
     if (this.tokenOf(request) === undefined) headers.delete('authorization');
     const given = request.headers.get('mcp-session-id');
+    const name = request.headers.get(SESSION_HEADER);
     if (given !== null) {
       const stub = stubOf(namespace, given);
       return stub ? stub.fetch(renewed(request, headers)) : unknownSession();
+    }
+    if (name !== null && request.method === 'DELETE') {
+      return namespace.get(namespace.idFromName(name)).fetch(renewed(request, headers));
     }
     if (request.method !== 'POST') {
       return rpcError(400, -32000, 'Bad Request: Mcp-Session-Id header is required');
@@ -126,7 +130,9 @@ class FactoryWorker {
     const config = await this.config(url);
     if (config instanceof Response) return config;
     headers.set(CONFIG_HEADER, encodeURIComponent(JSON.stringify(config.value ?? null)));
-    return namespace.get(namespace.newUniqueId()).fetch(renewed(request, headers));
+    const id = name === null ? namespace.newUniqueId() : namespace.idFromName(name);
+    const answer = await namespace.get(id).fetch(renewed(request, headers));
+    return name === null ? answer : kept(answer);
   }
 
   private async config(url: URL): Promise<{ value: unknown } | Response> {
@@ -155,6 +161,13 @@ class FactoryWorker {
     };
     return { sessions: { send } };
   }
+}
+
+/** The answer of a session that goes on when it is opened by its name again. */
+function kept(answer: Response): Response {
+  const headers = new Headers(answer.headers);
+  headers.set(SESSION_HEADER, 'kept');
+  return new Response(answer.body, { status: answer.status, headers });
 }
 
 /** Null for what is no id of a session of this server. */

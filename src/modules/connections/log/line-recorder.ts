@@ -11,6 +11,10 @@ const MESSAGE_CHARS_MAX = 8_000;
 const NAME_CHARS_MAX = 200;
 const KEPT_LINES_MAX = 5_000;
 
+/** What may wait for the database, in characters of texts and of the rest of a row: 2 bytes each at most. */
+const WAITING_CHARS_MAX = 16 * 1024 * 1024;
+const BARE_CHARS = 300;
+
 const SWEEP_EVERY_MS = 60_000;
 
 /** Rows one statement deletes at most, so that none holds its locks for long. */
@@ -23,7 +27,10 @@ export type RecordedLine = Omit<ConnectionLine, 'seq' | 'connection'>;
 @Injectable()
 export class LineRecorder implements OnApplicationShutdown {
   private readonly logger = new Logger('connection log');
-  private readonly waiting = new WriteBehind<number, RecordedLine>('connection lines', (batch) => this.write(batch));
+  private readonly waiting = new WriteBehind<number, RecordedLine>('connection lines', (batch) => this.write(batch), {
+    of: ({ name, message }) => BARE_CHARS + (name?.length ?? 0) + message.length,
+    max: WAITING_CHARS_MAX,
+  });
   private readonly sweeper = setInterval(() => void this.sweep(), SWEEP_EVERY_MS).unref();
   /** Connections that have new lines since the last sweep. */
   private readonly grown = new Set<string>();

@@ -17,7 +17,7 @@ const RECORDED_BYTES_MAX = 16 * 1024 * 1024;
 /** A longer call is not recorded. */
 const CALL_BYTES_MAX = 1024 * 1024;
 
-/** What may wait in this process for the next write; beyond it calls are not recorded. */
+/** What may wait in this process for the database; beyond it calls are not recorded. */
 const WAITING_BYTES_MAX = 32 * 1024 * 1024;
 
 interface Heard {
@@ -35,8 +35,10 @@ export type CallTap = (call: McpCall, reply: McpReply) => void;
 @Injectable()
 export class CallRecorder implements OnApplicationShutdown {
   private readonly logger = new Logger('recordings');
-  private readonly waiting = new WriteBehind<number, Heard>('recorded calls', (batch) => this.write(batch));
-  private waitingBytes = 0;
+  private readonly waiting = new WriteBehind<number, Heard>('recorded calls', (batch) => this.write(batch), {
+    of: ({ bytes }) => bytes,
+    max: WAITING_BYTES_MAX,
+  });
   private heard = 0;
 
   constructor(
@@ -80,11 +82,7 @@ export class CallRecorder implements OnApplicationShutdown {
     if (typeof name !== 'string' || !isAnswer) return;
     const text = JSON.stringify({ tool: name, arguments: given, result: slice(reply.text, reply.result) });
     const bytes = Buffer.byteLength(text);
-    if (this.waitingBytes + bytes > WAITING_BYTES_MAX) return;
-    const heard = { connectionId, tool: toStorableText(name), text, bytes };
-    this.waiting.set((this.heard += 1), heard);
-    // It is not there when too many wait.
-    if (this.waiting.get(this.heard) === heard) this.waitingBytes += bytes;
+    this.waiting.set((this.heard += 1), { connectionId, tool: toStorableText(name), text, bytes });
   }
 
   private async write(batch: Map<number, Heard>): Promise<void> {
@@ -98,7 +96,6 @@ export class CallRecorder implements OnApplicationShutdown {
       // In one order everywhere, so that two processes never wait for each other.
       for (const id of [...byConnection.keys()].sort()) await this.writeOf(id, byConnection.get(id) ?? [], tx);
     });
-    for (const { bytes } of batch.values()) this.waitingBytes -= bytes;
   }
 
   /** As many as there is room for, while the connection is there and is being recorded. */

@@ -19,9 +19,10 @@ export class OtlpController {
 
   /**
    * Send log records with an OpenTelemetry exporter. OTLP/HTTP, protobuf or JSON, also gzip, 1 MB unpacked. Records of a
-   * trace are shown as one invocation, what belongs to no trace as one for each export. `exception.*` become exceptions;
-   * `mcp.method.name`, `gen_ai.tool.name`, `http.request.method`, `http.response.status_code`, `url.full` and `url.path`
-   * describe the request. Other attributes are not kept.
+   * trace are shown as one invocation, what belongs to no trace as one for each export. What a later export has of a trace
+   * is added to it for 15 minutes where it comes to the same process, as it does over one connection; else it is an
+   * invocation of its own. `exception.*` become exceptions; `mcp.method.name`, `gen_ai.tool.name`, `http.request.method`,
+   * `http.response.status_code`, `url.full` and `url.path` describe the request. Other attributes are not kept.
    */
   @Post()
   @HttpCode(200)

@@ -4,7 +4,8 @@ const KEPT_MS = 15 * 60_000;
 
 /**
  * Remembers when traces began, since the records of one may come in several exports, seconds apart, and the id of an
- * invocation tells its time. Of this process: exports of one trace through two processes make two invocations.
+ * invocation tells its time. Of this process: what of a trace comes to another one, or after it was forgotten, makes an
+ * invocation of its own, and nothing is lost. Exporters keep their connection, and send most traces in one export.
  */
 export class TraceBeginnings {
   /** The one heard of longest ago first. */

@@ -1,0 +1,115 @@
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import type { TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js';
+import type { MessageHandler, SdkServer, ServerContext, ServerFactory } from './user-module.js';
+
+/**
+ * The server of a session in memory, with its transport. Several processes may speak to it at once: it hears that it is
+ * initialized once, and what it asks outside of any call goes to whoever called last, who has somebody to ask.
+ */
+export class LiveSession {
+  private readonly transport: WebStandardStreamableHTTPServerTransport;
+  /** What the code takes messages of its HTTP handler with. */
+  onMessage: MessageHandler | undefined;
+  /** Its answer to `initialize`; null before, or when it refused. */
+  hello: unknown = null;
+  private server: SdkServer | undefined;
+  private readonly running = new Set<RequestId>();
+  /** Requests that came and were not heard yet. */
+  private arriving = 0;
+  private isInitialized = false;
+  private isRetired = false;
+
+  private constructor(
+    id: string,
+    readonly accessToken: string | undefined,
+  ) {
+    this.transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id });
+  }
+
+  /** @throws what the code throws */
+  static async begin(
+    factory: ServerFactory,
+    id: string,
+    { accessToken, ...context }: Omit<ServerContext, 'onMessage'>,
+  ): Promise<LiveSession> {
+    const live = new LiveSession(id, accessToken);
+    const server = await factory({
+      ...context,
+      onMessage: (handler) => (live.onMessage = handler),
+      ...(accessToken === undefined ? {} : { accessToken }),
+    });
+    live.server = server;
+    await server.connect(live.transport);
+    live.attend();
+    return live;
+  }
+
+  /** It was asked to begin, and did. */
+  get hasBegun(): boolean {
+    return this.transport.sessionId !== undefined;
+  }
+
+  async handle(request: Request): Promise<Response> {
+    this.arriving += 1;
+    try {
+      return await this.transport.handleRequest(request);
+    } finally {
+      this.arriving -= 1;
+      await this.closeIfDone();
+    }
+  }
+
+  /** Ends it now. */
+  async close(): Promise<void> {
+    await this.server?.close?.();
+  }
+
+  /** Another one takes its place: it ends when what runs in it is answered. */
+  async retire(): Promise<void> {
+    this.isRetired = true;
+    await this.closeIfDone();
+  }
+
+  private async closeIfDone(): Promise<void> {
+    if (this.isRetired && this.arriving === 0 && this.running.size === 0) await this.close();
+  }
+
+  private attend(): void {
+    const { transport } = this;
+    const hear = transport.onmessage;
+    transport.onmessage = (message, extra) => {
+      if (this.isNews(message)) hear?.(message, extra);
+    };
+    const send = transport.send.bind(transport);
+    transport.send = async (message, options) => {
+      await send(message, this.addressed(message, options));
+      await this.closeIfDone();
+    };
+  }
+
+  /** False for what it heard before: every process that opens the session says that it is initialized. */
+  private isNews(message: JSONRPCMessage): boolean {
+    if (!('method' in message)) return true;
+    if ('id' in message) {
+      this.running.add(message.id);
+      return true;
+    }
+    if (message.method === 'notifications/cancelled') this.running.delete(message.params?.requestId as RequestId);
+    if (message.method !== 'notifications/initialized') return true;
+    const isFirst = !this.isInitialized;
+    this.isInitialized = true;
+    return isFirst;
+  }
+
+  private addressed(message: JSONRPCMessage, options: TransportSendOptions | undefined) {
+    if (!('method' in message)) {
+      if (message.id !== undefined) this.running.delete(message.id);
+      if ('result' in message) this.hello ??= message.result;
+      return options;
+    }
+    const last = [...this.running].at(-1);
+    if (!('id' in message) || options?.relatedRequestId !== undefined || last === undefined) return options;
+    return { ...options, relatedRequestId: last };
+  }
+}

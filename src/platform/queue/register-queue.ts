@@ -1,0 +1,57 @@
+import { BullModule } from '@nestjs/bullmq';
+import { Logger, type DynamicModule } from '@nestjs/common';
+import { Queue, Worker, type Job } from 'bullmq';
+
+/** A job of ours takes milliseconds; one that is cut off is run again by another worker. */
+const CLOSE_MS_MAX = 5_000;
+
+/**
+ * Says what its store's client says. BullMQ prints an error that nobody listens for on its own, past the log and its
+ * redaction, so these listen from the first moment on. Who adds a job is told of its failure anyway.
+ */
+class LoggedQueue extends Queue {
+  constructor(...given: ConstructorParameters<typeof Queue>) {
+    super(...given);
+    const logger = new Logger(this.name);
+    this.on('error', (error) => logger.debug({ msg: 'the queue does not answer', err: error }));
+  }
+}
+
+/** Says why jobs fail, and that the queue is away. */
+class LoggedWorker extends Worker {
+  constructor(...given: ConstructorParameters<typeof Worker>) {
+    super(...given);
+    const logger = new Logger(this.name);
+    this.on('error', (error) => logger.warn({ msg: 'the queue does not answer', err: error }));
+    this.on('failed', (job, error) => {
+      if (isTriedAgain(job)) logger.warn({ msg: `job ${job?.id} is tried again`, err: error });
+      else logger.error({ msg: `job ${job?.id} failed`, err: error });
+    });
+  }
+
+  /**
+   * Ends in 5 s at the latest. BullMQ 6.7 on Postgres sometimes never finishes once the database was away, and Nest would
+   * wait for that with the whole shutdown.
+   */
+  override close(force?: boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(resolve, CLOSE_MS_MAX);
+      super
+        .close(force)
+        .then(resolve, reject)
+        .finally(() => clearTimeout(timer));
+    });
+  }
+}
+
+function isTriedAgain(job: Job | undefined): boolean {
+  return job !== undefined && job.finishedOn === undefined;
+}
+
+BullModule.queueClass = LoggedQueue;
+BullModule.workerClass = LoggedWorker;
+
+/** The queue of this name, for whom `@InjectQueue` and `@Processor` name it. */
+export function registerQueue(name: string): DynamicModule {
+  return BullModule.registerQueue({ name });
+}
