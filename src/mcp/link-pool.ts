@@ -56,7 +56,7 @@ export class LinkPool<L extends Link> {
 
   /** What the links that match remember of their upstreams' lists is asked for anew. Their sessions stay. */
   forgetListsWhere(matches: (link: L) => boolean): void {
-    for (const link of this.links.values()) if (matches(link)) link.forgetLists();
+    for (const [, { link }] of this.links.entries()) if (matches(link)) link.forgetLists();
   }
 
   /** Forgets a link and closes it now, calls or not; `forGood` when what it led to is gone. */
