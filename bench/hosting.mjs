@@ -97,6 +97,7 @@ async function startRuntime() {
   programs.register('release', {
     withProgram: (ref, use) =>
       use({ ref, file: join(folder, `${ref.id}.mjs`), secrets: {}, configSchema: null, egressAllow: null }),
+    valuesOf: () => Promise.resolve({ secrets: {}, egressAllow: null }),
     traced: () => undefined,
   });
   const runtime = new Runtime(env, programs, [new KnownEngine(sandbox)]);

@@ -14,6 +14,7 @@ import { SlipwayAdapter } from './platform/http/adapter.js';
 import { InputPipe } from './platform/http/input.pipe.js';
 import { createOpenApi } from './platform/http/openapi.js';
 import { routeTable } from './platform/http/route-table.js';
+import { HttpMeter } from './platform/telemetry/http-meter.js';
 
 /** The largest JSON body of an ordinary route; tool calls and MCP messages have their own limit. */
 const BODY_BYTES_MAX = 1024 * 1024;
@@ -41,6 +42,10 @@ export async function createApp(
   if (env.logLevel === 'debug' || env.logLevel === 'trace') {
     const logger = new Logger('request');
     adapter.useRequestLog((fields) => logger.debug(fields));
+  }
+  if (env.metricsToken !== null) {
+    const meter = app.get(HttpMeter, { strict: false });
+    adapter.useMeter((request, response) => meter.begin(request, response));
   }
   if (env.roles.includes('api')) {
     const door = new DirectDoor(routes, app.get(AccessService, { strict: false }));

@@ -1,4 +1,5 @@
 import { createServer, type AddressInfo } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
 import type { Logger as Pino } from 'pino';
 import { createApp } from './app.setup.js';
 import { Env, loadEnv, SettingsError } from './config/env.js';
@@ -47,12 +48,23 @@ function logCrashes(pino: Pino): void {
   });
 }
 
+/**
+ * Keeps what a call allocates among the young, where it costs nothing to clear away. V8 counts how much survives of what
+ * each place in the code allocates, finds that much does while a process starts, and from then on allocates there among
+ * the old: each call then left 8 KB behind, kept alive by its own dead objects until the next full collection, and a
+ * collection of the young took 5 ms instead of 1.
+ */
+function keepCallsYoung(): void {
+  setFlagsFromString('--no-allocation-site-pretenuring');
+}
+
 /** Starts the service: infrastructure, migrations, the app for this process' roles, and its ears. */
 async function start(): Promise<void> {
   const given = loadEnv(undefined, [({ egressAllow }) => parseEgressAllow(egressAllow ?? '')]);
   const pino = createPino(given);
   const logger = new PinoLoggerService(pino);
   logCrashes(pino);
+  keepCallsYoung();
   const settings = given.with({ port: await requireFreePort(given) });
   await requireRedis(settings);
   const { env, firstKey, stop } = await startInfrastructure(settings, (line) =>

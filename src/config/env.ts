@@ -99,9 +99,20 @@ const issuerPattern: Parse<string> = (value) => {
   return value;
 };
 
+/** Long enough not to be guessed, and of the characters a bearer may have (RFC 6750 section 2.1). */
+const metricsToken: Parse<string> = (value) => {
+  if (value !== 'open' && !/^[A-Za-z0-9._~+/-]{16,256}=*$/.test(value)) {
+    throw new Error('must be 16 to 256 letters, digits or ._~+/-, or the word open');
+  }
+  return value;
+};
+
 export type Role = 'api' | 'worker' | 'host';
-/** What may stand between hosted code and this host; `src/hosting/sandbox` builds them. */
-export const WALLS = ['own-user', 'own-network', 'memory-limit', 'dies-with-service'] as const;
+/** What may stand between hosted code and this host; `src/hosting/sandbox` builds them. The last two are for bundles. */
+export const WALLS = [
+  ...(['own-user', 'own-network', 'memory-limit', 'dies-with-service'] as const),
+  ...(['own-processes', 'own-files'] as const),
+];
 export type Wall = (typeof WALLS)[number];
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
@@ -368,8 +379,8 @@ export class Env {
     'RUNTIME_BUNDLES',
     oneOf('off', 'isolated', 'network'),
     'off',
-    'Whether MCPB bundles run here, one process for each session. `isolated`: without any network. `network`: with all of ' +
-      "the host's, private addresses included.",
+    'Whether MCPB bundles run here, one process for each session. `isolated`: without any network. `network`: through a ' +
+      'proxy, to public addresses and, if their owner lists hosts, to those only.',
   )
   readonly runtimeBundles: 'off' | 'isolated' | 'network';
 
@@ -382,11 +393,19 @@ export class Env {
   readonly runtimeBundleSessionsMax: number;
 
   @Setting(
+    'RUNTIME_BUNDLE_DISK_MB',
+    integer(1, 10_240),
+    '64',
+    'What one session of a bundle may write, in files that are kept in memory and are gone with it.',
+  )
+  readonly runtimeBundleDiskMb: number;
+
+  @Setting(
     'RUNTIME_WITHOUT',
     listOf(oneOf<Wall>(...WALLS)),
     null,
     `Walls around hosted code this host cannot build and you do without, comma-separated: ${WALLS.join(', ')}. ` +
-      'While one is missing and not named here, uploads of code are refused.',
+      'While one is missing and not named here, uploads of code are refused; the last two keep only bundles from running.',
   )
   readonly runtimeWithout: Wall[] | null;
 
@@ -397,6 +416,15 @@ export class Env {
     'After this long without a sign of life of its process, hosted code that keeps sessions is started in another one.',
   )
   readonly runtimeLeaseMs: number;
+
+  @Setting(
+    'METRICS_TOKEN',
+    metricsToken,
+    null,
+    'Bearer that may read `/metrics`, 16 characters or more. `open`: everybody who reaches the port may. Default: there ' +
+      'are no metrics.',
+  )
+  readonly metricsToken: string | null;
 
   @Setting(
     'LOG_LEVEL',

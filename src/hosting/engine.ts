@@ -32,6 +32,8 @@ export interface EngineContext {
   runDir: string;
   /** Keeps what the program's owner's sessions store, across versions and restarts. Made when it is needed. */
   stateDir: string;
+  /** It crashed, or was ended for what it took, in the last minutes: it yields to those that did not. */
+  hasCrashedLately: boolean;
   /** Hears lines and exceptions as the code makes them. Must not throw. */
   onTrace(trace: Trace): void;
 }

@@ -14,6 +14,7 @@ import { PlacedHosting } from './cluster/placed-hosting.js';
 import { Placements } from './cluster/placements.js';
 import { Hosting, LocalHosting } from './hosting.js';
 import { Programs } from './programs.js';
+import { RuntimeMetrics } from './runtime/runtime.metrics.js';
 import { ENGINES, Runtime } from './runtime/runtime.js';
 import { Sandbox } from './sandbox/sandbox.js';
 import { WorkerdEngine } from './worker/workerd-engine.js';
@@ -32,7 +33,7 @@ export class HostingModule {
   static forRoot(env: Env): DynamicModule {
     const isHost = env.roles.includes('host');
     const placing = [DataFolder, HostLease, HostDirectory, Placements, HostChoice, HopSender, PlacedHosting];
-    const running = [Runtime, sandbox, engines, { provide: LocalHosting, useExisting: Runtime }];
+    const running = [Runtime, RuntimeMetrics, sandbox, engines, { provide: LocalHosting, useExisting: Runtime }];
     return {
       module: HostingModule,
       global: true,

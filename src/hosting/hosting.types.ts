@@ -19,6 +19,9 @@ export interface ProgramRef {
 /** `worker`: an ES module in workerd. `bundle`: an MCPB bundle, one child process for each session. */
 export type EngineName = 'worker' | 'bundle';
 
+/** What a program is given beside its code, and may be given anew. Holds secrets in clear. */
+export type ProgramValues = Pick<Program, 'secrets' | 'egressAllow'>;
+
 /** All that running a program needs. Holds secrets in clear: load it late, keep it short, never log it. */
 export interface Program {
   ref: ProgramRef;

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Program, ProgramKind, ProgramRef, Trace } from './hosting.types.js';
+import type { Program, ProgramKind, ProgramRef, ProgramValues, Trace } from './hosting.types.js';
 
 /** What a module that owns programs does for those who run them. */
 export interface ProgramOwner {
@@ -9,6 +9,8 @@ export interface ProgramOwner {
    * @throws ProgramStartError when there is none any more
    */
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
+  /** What it would be given now. @throws ProgramStartError when there is none any more */
+  valuesOf(ref: ProgramRef): Promise<ProgramValues>;
   /** Hears what the runtime saw. On the way of calls: must be short, must not throw. */
   traced(trace: Trace): void;
 }

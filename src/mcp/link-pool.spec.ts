@@ -40,13 +40,13 @@ class HeldLink extends Link {
   }
 }
 
-function pool(max = 10): { links: LinkPool<HeldLink>; put: (key: string) => HeldLink } {
+function pool(max = 10): { links: LinkPool<HeldLink>; put: (key: string, account?: string) => HeldLink } {
   const links = new LinkPool<HeldLink>('spec', max);
   return {
     links,
-    put: (key) => {
+    put: (key, account = key) => {
       const link = new HeldLink();
-      links.put(key, link);
+      links.put(key, link, account);
       return link;
     },
   };
@@ -55,9 +55,26 @@ function pool(max = 10): { links: LinkPool<HeldLink>; put: (key: string) => Held
 describe('LinkPool', () => {
   afterEach(() => void jest.useRealTimers());
 
+  it('lets an account push out its own links when it holds a quarter, and nobody else’s', async () => {
+    const { links, put } = pool(12);
+    const others = ['a', 'b'].map((key) => put(key));
+    const own = ['1', '2', '3'].map((key) => put(key, 'busy'));
+    links.get('1');
+    for (let i = 4; i < 100; i += 1) put(`${i}`, 'busy');
+    await Promise.resolve();
+    expect([...others, ...own].map(({ held }) => held.isClosed)).toEqual([false, false, true, true, true]);
+    expect(links.size).toBe(5);
+    expect(['97', '98', '99'].every((key) => links.get(key))).toBe(true);
+    // What goes gives its place back.
+    links.drop('98');
+    put('100', 'busy');
+    expect(['97', '99', '100'].every((key) => links.get(key))).toBe(true);
+    await links.close();
+  });
+
   it('holds as many as it may, and lets go of what was asked for least recently', async () => {
     const { links, put } = pool(3);
-    const [a, b, c] = ['a', 'b', 'c'].map(put);
+    const [a, b, c] = ['a', 'b', 'c'].map((key) => put(key));
     expect(links.get('a')).toBe(a);
     const d = put('d');
     await Promise.resolve();

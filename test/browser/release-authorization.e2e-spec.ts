@@ -10,7 +10,7 @@ import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 const flags = [
   ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
@@ -32,7 +32,7 @@ beforeAll(async () => {
     startAuthorizationServer({ asks: true }),
     chromium.launch({ executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium', args: flags }),
   ]);
-  app = await startApp({ PORT: String(await freePort()), RELEASE_LEASE_MS: '1000' });
+  app = await startApp({ PORT: String(await freePort()), RELEASE_LEASE_MS: '3000' });
   // Links lead to the first one, wherever they are made.
   sibling = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
   owner = await app.account();

@@ -8,7 +8,7 @@ import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** The tool starts anew for each command, and sends several requests. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 let app: TestApp;
 let owner: TestAccount;

@@ -27,7 +27,7 @@ function inspect(url: string, key: string, ...args: string[]): Promise<Run> {
   const path = [dirname(process.execPath), process.env.PATH].join(delimiter);
   const env = { ...process.env, PATH: path, NODE_OPTIONS: '' };
   return new Promise((resolve) => {
-    execFile(process.execPath, [program, ...options], { env, timeout: 50_000 }, (error, output, errors) => {
+    execFile(process.execPath, [program, ...options], { env, timeout: 150_000 }, (error, output, errors) => {
       resolve({ code: error ? Number(error.code ?? -1) : 0, output, errors });
     });
   });

@@ -12,7 +12,7 @@ import { published, releaseIn } from '../support/releases.js';
 import { pathOf } from '../support/server-rows.js';
 import { verifies } from '../support/verifies.js';
 
-const SLOW_MS = 60_000;
+const SLOW_MS = 300_000;
 
 let app: TestApp;
 let owner: TestAccount;

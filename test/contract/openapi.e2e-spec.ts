@@ -18,7 +18,7 @@ import { startScripted } from '../support/scripted-upstream.js';
 import { zipOf } from '../support/zips.js';
 
 /** Real processes take their time on a busy machine. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 /** A parsed body, of any shape. */
 type Json = ReturnType<typeof JSON.parse>;
@@ -117,6 +117,9 @@ const undocumented = [
 /** Headers a request may carry; what they are is said by RFC 9110 and the HTML standard. */
 const requestHeaders = ['If-None-Match', 'Last-Event-ID'];
 
+/** Turns the metrics on. */
+const METRICS_TOKEN = 'metrics-token-of-this-test';
+
 let url: string;
 let key: string;
 let served: OpenApi;
@@ -126,8 +129,9 @@ let operations: { name: string; method: string; path: string; operation: Operati
 beforeAll(async () => {
   const service = runProgram('main.js', {
     DATA_DIR: await dataFolder(),
-    UPSTREAM_CALL_TIMEOUT_MS: '1500',
+    UPSTREAM_CALL_TIMEOUT_MS: '5000',
     LOG_LEVEL: 'fatal',
+    METRICS_TOKEN,
   });
   url = await service.url();
   key = (await service.key()) as string;
@@ -382,7 +386,7 @@ describe('the API document', () => {
 
   verifies('openapi:security', 'wants the bearer key everywhere but for health', () => {
     expect(committed.components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' });
-    const isOpen = (path: string) => path === '/health' || path === '/ready';
+    const isOpen = (path: string) => ['/health', '/ready', '/metrics'].includes(path);
     expect(
       failing(({ security }, path) => JSON.stringify(security) === (isOpen(path) ? '[{}]' : '[{"apiKey":[]}]')),
     ).toEqual([]);
@@ -631,6 +635,8 @@ describe('the answers of the service', () => {
       const tooLarge = JSON.stringify({ displayName: 'x', description: 'x'.repeat(2 ** 20) });
       await ask('GET /health', 200, {}, undefined, { bearer: null });
       await ask('GET /ready', 200, {}, undefined, { bearer: null });
+      await ask('GET /metrics', 200, {}, undefined, { bearer: METRICS_TOKEN });
+      await ask('GET /metrics', 401, {}, undefined, { bearer: null });
 
       // Accounts and keys
       await ask('GET /accounts/me', 200);

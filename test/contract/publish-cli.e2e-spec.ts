@@ -15,7 +15,7 @@ import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 
 /** The tool polls every two seconds, and starts anew for each command. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 let app: TestApp;
 let owner: TestAccount;

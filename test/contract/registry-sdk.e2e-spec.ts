@@ -11,7 +11,7 @@ import { releaseIn } from '../support/releases.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 
-const SLOW_MS = 60_000;
+const SLOW_MS = 300_000;
 
 let app: TestApp;
 let owner: TestAccount;

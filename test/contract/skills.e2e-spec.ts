@@ -118,7 +118,7 @@ function smithery(...args: string[]): Promise<Run> {
     SMITHERY_CONFIG_PATH: join(folder, 'settings'),
   };
   return new Promise((resolve) => {
-    const child = execFile(process.execPath, [program, ...args], { env, timeout: 50_000 }, (error, output, errors) => {
+    const child = execFile(process.execPath, [program, ...args], { env, timeout: 150_000 }, (error, output, errors) => {
       resolve({ code: error ? Number(error.code ?? -1) : 0, output: `${output}${errors}` });
     });
     child.stdin?.end();

@@ -431,8 +431,8 @@ describe('a valid key', () => {
     const setup = ['GET /oauth/callback', 'GET /oauth/client.json'].concat(
       ['/setup/:token', '/setup/connections/:id/:epoch'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
     );
-    // Those of the processes among themselves, which hold a secret of their own.
-    const internal = ['POST /internal/hosting/:host', 'POST /internal/uplink/:connection/:tunnel'];
+    // Those of the processes among themselves, and of what collects metrics, which hold secrets of their own.
+    const internal = ['GET /metrics', 'POST /internal/hosting/:host', 'POST /internal/uplink/:connection/:tunnel'];
     expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready', ...internal].toSorted());
     const monitored = open.filter((route) => ![...setup, ...internal].includes(nameOf(route)));
     for (const { response } of await walk(monitored, undefined)) expect(response.status).toBe(200);

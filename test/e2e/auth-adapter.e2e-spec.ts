@@ -70,7 +70,7 @@ beforeAll(async () => {
   owner = await app.account();
   namespace = await createNamespace(app, owner);
   server = await publishHosted(app, owner, module, { configSchema, hasAuthAdapter: true });
-}, 60_000);
+});
 afterAll(() => app.close());
 
 const connect = (team = 'blue') =>

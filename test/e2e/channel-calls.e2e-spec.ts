@@ -39,11 +39,11 @@ async function wire(script: WireScript): Promise<WireUpstream> {
 }
 
 function channelTo(url: string, target: Partial<HttpTarget> = {}): Channel {
-  return closing(channelIn(egress, url, { connectTimeoutMs: 2_000, ...target }));
+  return closing(channelIn(egress, url, { connectTimeoutMs: 20_000, ...target }));
 }
 
 function call(channel: Channel, method: string, params: object = {}, more: Partial<McpCall> = {}): Promise<McpReply> {
-  return channel.request({ method, params: JSON.stringify(params), timeoutMs: 5_000, ...more });
+  return channel.request({ method, params: JSON.stringify(params), timeoutMs: 20_000, ...more });
 }
 
 function resultOf({ text }: McpReply): Record<string, unknown> {
@@ -312,11 +312,11 @@ describe('a caller who can be asked', () => {
       channelTo(upstream.url),
       'tools/call',
       { name: 't' },
-      { profile: profileOf('a'), onRequest: () => answered, timeoutMs: 300 },
+      { profile: profileOf('a'), onRequest: () => answered, timeoutMs: 1_500 },
     );
     await upstream.came('tools/call');
     const from = Date.now();
-    await until(() => Date.now() - from > 700, 'two deadlines passed');
+    await until(() => Date.now() - from > 3_100, 'two deadlines passed');
     reply({ error: { code: -1, message: 'declined' } });
     expect(await end()).toMatchObject({ error: { code: -1, message: 'declined' } });
     expect((await running).error).toBeNull();
@@ -440,7 +440,7 @@ describe('results that stay good', () => {
       const upstream = await wire(listing(60_000));
       const channels = channelsOn(egress);
       const [a, b] = times(2, () =>
-        closing(channels.channelTo({ url: new URL(upstream.url), headers: {}, connectTimeoutMs: 2_000 })),
+        closing(channels.channelTo({ url: new URL(upstream.url), headers: {}, connectTimeoutMs: 20_000 })),
       );
       expect(await nth(call(a, 'tools/list'))).toBe(1);
       expect(await nth(call(b, 'tools/list'))).toBe(2);
@@ -560,7 +560,7 @@ describe('the timing of a call', () => {
   it('tells a new socket from a free one', async () => {
     const upstream = await wire(legacy((message, res) => void setTimeout(() => answer(res, message, {}), 50)));
     const channel = channelTo(upstream.url);
-    await channel.open(2_000);
+    await channel.open(20_000);
     const timings: CallTiming[] = times(4, () => ({}));
     await Promise.all(timings.map((timing) => call(channel, 'tools/call', { name: 't' }, { timing })));
     expect(timings.some(({ connectMs }) => (connectMs ?? 0) > 0)).toBe(true);
@@ -618,7 +618,7 @@ describe('what nobody waits for', () => {
     const channel = channelTo(upstream.url);
     let heard = 0;
     const listener = { onNotification: () => void (heard += 1), onEnd: () => undefined };
-    await channel.listen({ toolsListChanged: true }, listener, 5_000);
+    await channel.listen({ toolsListChanged: true }, listener, 20_000);
     for (let i = 0; i < 300 && told; i += 1) event(told, { id: i, method: 'ping' });
     if (told) event(told, { method: 'notifications/tools/list_changed' });
     await until(() => heard === 1, 'everything was read');

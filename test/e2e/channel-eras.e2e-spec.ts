@@ -40,10 +40,10 @@ function process(): HttpChannels {
 }
 
 function channelTo(url: string, target: Partial<HttpTarget> = {}, channels = process()): Channel {
-  return closing(channels.channelTo({ url: new URL(url), headers: {}, connectTimeoutMs: 2_000, ...target }));
+  return closing(channels.channelTo({ url: new URL(url), headers: {}, connectTimeoutMs: 20_000, ...target }));
 }
 
-function echo(channel: Channel, message: string, timeoutMs = 5_000): Promise<string> {
+function echo(channel: Channel, message: string, timeoutMs = 20_000): Promise<string> {
   const params = JSON.stringify({ name: 'echo', arguments: { message } });
   return channel
     .request({ method: 'tools/call', params, timeoutMs })
@@ -77,7 +77,7 @@ describe('servers of every kind', () => {
       expect((await channel.open(5_000)).era).toBe(era);
       const messages = times(20, (i) => `hællo ${i}`);
       expect(await Promise.all(messages.map((message) => echo(channel, message)))).toEqual(messages);
-      const { result } = await channel.request({ method: 'tools/list', timeoutMs: 5_000 });
+      const { result } = await channel.request({ method: 'tools/list', timeoutMs: 20_000 });
       expect(result).not.toBeNull();
       // The verdict is there for the next process, whose first call needs no handshake to know it.
       expect(await echo(channelTo(url), 'again')).toBe('again');
@@ -143,7 +143,7 @@ describe('finding out', () => {
       });
       const channel = channelTo(upstream.url);
       expect(await echo(channel, 'x')).toBe('x');
-      expect((await channel.open(2_000)).era).toBe(era);
+      expect((await channel.open(20_000)).era).toBe(era);
       const [first] = upstream.seen;
       expect(first.method).toBe('server/discover');
       expect(first.headers).toMatchObject({ 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'server/discover' });
@@ -162,7 +162,7 @@ describe('finding out', () => {
     });
     const channel = channelTo(upstream.url);
     expect(await echo(channel, 'x')).toBe('x');
-    expect((await channel.open(2_000)).era).toBe('modern');
+    expect((await channel.open(20_000)).era).toBe('modern');
   });
 
   const undecided: [string, WireScript, RegExp][] = [
@@ -195,7 +195,7 @@ describe('finding out', () => {
   for (const kind of ['html', 'not-found', 'empty', 'garbage', 'not-rpc', 'server-error'] as FaultKind[]) {
     verifies('channel:era', `gives up soon on an endpoint that is none: ${kind}`, async () => {
       const faulty = closing(await startFaulty(kind));
-      await expect(channelTo(faulty.url).open(2_000)).rejects.toMatchObject({ code: 'upstream_error' });
+      await expect(channelTo(faulty.url).open(20_000)).rejects.toMatchObject({ code: 'upstream_error' });
       expect(faulty.hits()).toBeLessThanOrEqual(3);
     });
   }
@@ -272,7 +272,7 @@ describe('what was found out', () => {
       become(script);
       const channel = channelTo(upstream.url);
       expect(await echo(channel, 'b')).toBe('b');
-      expect((await channel.open(2_000)).era).toBe('legacy');
+      expect((await channel.open(20_000)).era).toBe('legacy');
       expect(upstream.count('server/discover')).toBe(2);
       await echo(channelTo(upstream.url), 'c');
       expect(upstream.count('server/discover')).toBe(2);
@@ -288,7 +288,7 @@ describe('what was found out', () => {
     expect(await echo(channel, 'b')).toBe('ran');
     expect(upstream.count('tools/call')).toBe(2);
     await upstream.came('tools/call', 2);
-    expect((await channel.open(2_000)).era).toBe('legacy');
+    expect((await channel.open(20_000)).era).toBe('legacy');
     expect(upstream.count('server/discover')).toBe(2);
   });
 
@@ -298,7 +298,7 @@ describe('what was found out', () => {
     become(asModern);
     const channel = channelTo(upstream.url);
     expect(await echo(channel, 'b')).toBe('b');
-    expect((await channel.open(2_000)).era).toBe('modern');
+    expect((await channel.open(20_000)).era).toBe('modern');
     expect(upstream.count('server/discover')).toBe(2);
   });
 
@@ -366,8 +366,8 @@ describe('HTTP+SSE', () => {
     async () => {
       const { upstream, downlinks } = await byHand();
       const channel = channelTo(upstream.url);
-      await channel.open(2_000);
-      const call = channel.request({ method: 'tools/call', params: '{"name":"t"}', timeoutMs: 5_000 });
+      await channel.open(20_000);
+      const call = channel.request({ method: 'tools/call', params: '{"name":"t"}', timeoutMs: 20_000 });
       const failed = expect(call).rejects.toMatchObject({
         outcomeUnknown: true,
         message: expect.stringMatching(/unknown; it was not repeated/),
@@ -375,7 +375,7 @@ describe('HTTP+SSE', () => {
       await upstream.came('tools/call');
       downlinks[0].destroy();
       await failed;
-      expect((await channel.request({ method: 'tools/list', timeoutMs: 2_000 })).result).not.toBeNull();
+      expect((await channel.request({ method: 'tools/list', timeoutMs: 20_000 })).result).not.toBeNull();
       expect([upstream.count('tools/call'), downlinks.length]).toEqual([1, 2]);
     },
   );
@@ -383,8 +383,8 @@ describe('HTTP+SSE', () => {
   verifies('channel:http-sse', 'tells the server when a caller leaves, and at the deadline', async () => {
     const { upstream } = await byHand();
     const channel = channelTo(upstream.url);
-    await channel.open(2_000);
-    await expect(echo(channel, 'x', 100)).rejects.toMatchObject({ code: 'timeout', outcomeUnknown: true });
+    await channel.open(20_000);
+    await expect(echo(channel, 'x', 1_000)).rejects.toMatchObject({ code: 'timeout', outcomeUnknown: true });
     await upstream.came('notifications/cancelled');
     const call = upstream.seen.find(({ method }) => method === 'tools/call');
     const note = upstream.seen.find(({ method }) => method === 'notifications/cancelled');
@@ -394,20 +394,20 @@ describe('HTTP+SSE', () => {
   verifies('channel:http-sse', 'sends nothing to an address on another site', async () => {
     const other = await wire((_message, res) => res.writeHead(202).end());
     const { upstream } = await byHand(other.url);
-    await expect(channelTo(upstream.url).open(2_000)).rejects.toThrow();
+    await expect(channelTo(upstream.url).open(20_000)).rejects.toThrow();
     expect(other.seen).toEqual([]);
   });
 
   it('gives progress to the call it belongs to', async () => {
     const { upstream, downlinks } = await byHand();
     const channel = channelTo(upstream.url);
-    await channel.open(2_000);
+    await channel.open(20_000);
     const heard: string[][] = [[], []];
     const calls = heard.map((own, i) =>
       channel.request({
         method: 'tools/call',
         params: `{"name":"t","_meta":{"progressToken":"p${i}"}}`,
-        timeoutMs: 5_000,
+        timeoutMs: 20_000,
         onNotification: (text) => own.push((JSON.parse(text) as { params: { progress: string } }).params.progress),
       }),
     );

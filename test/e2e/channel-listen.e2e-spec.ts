@@ -46,7 +46,7 @@ async function listen(channel: Channel, filter: ListenFilter): Promise<Heard> {
     onNotification: (text: string) => void heard.push(text),
     onEnd: (e: Error | null) => void ends.push(e),
   };
-  return { ...(await channel.listen(filter, listener, 5_000)), heard, ends };
+  return { ...(await channel.listen(filter, listener, 20_000)), heard, ends };
 }
 
 const toolsChanged = { method: 'notifications/tools/list_changed' };
@@ -169,13 +169,13 @@ describe.each(eras)('listening to a %s server', (era, startTelling) => {
   verifies('channel:listen', 'makes what is remembered of the tools stale', async () => {
     const { upstream, tell } = await startTelling();
     const link = closing(new PlainLink(channelIn(egress, upstream.url)));
-    const first = await link.catalog.list(2_000);
-    expect(await link.catalog.list(2_000)).toEqual(first);
+    const first = await link.catalog.list(20_000);
+    expect(await link.catalog.list(20_000)).toEqual(first);
     const one = await listen(link, { toolsListChanged: true });
     expect(upstream.count('tools/list')).toBe(1);
     tell(toolsChanged);
     await until(() => one.heard.length === 1, 'it was told');
-    expect(await link.catalog.list(2_000)).not.toEqual(first);
+    expect(await link.catalog.list(20_000)).not.toEqual(first);
     expect(upstream.count('tools/list')).toBe(2);
     expect(era).toMatch(/legacy|modern/);
   });
@@ -227,7 +227,7 @@ describe('listening to a legacy server', () => {
     const channel = channelTo(upstream.url);
     const one = await listen(channel, { toolsListChanged: true, resourceSubscriptions: ['docs://a'] });
     isForgotten = true;
-    await channel.request({ method: 'tools/list', timeoutMs: 2_000 });
+    await channel.request({ method: 'tools/list', timeoutMs: 20_000 });
     await until(() => open.length === 2, 'there is a stream of the new session');
     expect(upstream.seen.filter(({ http }) => http === 'GET').at(-1)?.headers['mcp-session-id']).toBe('session-2');
     await until(() => uris(upstream, 'resources/subscribe').length === 2, 'it is subscribed to anew');

@@ -206,7 +206,8 @@ describe('the token of a connection', () => {
     const before = server.refreshes;
     await grow(id, 'due');
     await Promise.all([app, sibling].map((at) => at.get(ConnectionSweeper).refresh()));
-    expect(server.refreshes - before).toBe(1);
+    // A sweep that came by itself may be the one that renews it.
+    await until(() => isRenewed(id), 'it is renewed');
     await app.get(ConnectionSweeper).refresh();
     expect(server.refreshes - before).toBe(1);
   });
@@ -228,6 +229,7 @@ describe('the token of a connection', () => {
     const before = server.refreshes;
     await grow(id, 'due');
     await app.get(ConnectionSweeper).refresh();
+    await until(() => isRenewed(id), 'it is renewed');
     expect(server.refreshes - before).toBe(1);
     await app.database.query('DELETE FROM connections WHERE connection_id = ANY($1)', [seeded]);
   });
@@ -236,7 +238,7 @@ describe('the token of a connection', () => {
     const { id } = await authorized();
     const before = server.refreshes;
     await grow(id, 'due');
-    await until(() => server.refreshes > before, 'somebody renews it', 20_000);
+    await until(() => server.refreshes > before, 'somebody renews it');
   });
 
   verifies(
@@ -248,6 +250,8 @@ describe('the token of a connection', () => {
       await revokeAt(refreshToken);
       await grow(id, 'due');
       await sibling.get(ConnectionSweeper).refresh();
+      // A sweep that came by itself may be the one that is refused.
+      await until(async () => (await statusOf(path)).state === 'auth_required', 'the refusal is written');
       expect(await statusOf(path)).toMatchObject({
         state: 'auth_required',
         reason: 'authorization_ended',
@@ -335,6 +339,12 @@ async function revokeAt(token: string): Promise<void> {
 
 function isRevoked(token: string): boolean {
   return server.seen.some(({ endpoint, params }) => endpoint === 'revoke' && params.get('token') === token);
+}
+
+/** True once the token of a connection is not due any more. */
+async function isRenewed(id: string): Promise<boolean> {
+  const sql = `SELECT 1 FROM upstream_credentials WHERE owner_id = $1 AND due_at > now() AND state = 'active'`;
+  return (await app.database.query<unknown[]>(sql, [id])).length > 0;
 }
 
 /** Lets the token of a connection be due or ended, as every process sees: what they believe is at most 5 s old. */

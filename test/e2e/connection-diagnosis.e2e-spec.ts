@@ -15,7 +15,7 @@ let owner: TestAccount;
 let other: TestAccount;
 
 beforeAll(async () => {
-  app = await startApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '1500' });
+  app = await startApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '5000' });
   [owner, other] = [await app.account(), await app.account()];
 });
 afterAll(() => app.close());

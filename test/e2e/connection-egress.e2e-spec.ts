@@ -20,7 +20,7 @@ let strict: TestApp;
 let owner: TestAccount;
 
 beforeAll(async () => {
-  strict = await startApp({ EGRESS_ALLOW: NOTHING, UPSTREAM_CONNECT_TIMEOUT_MS: '2000' });
+  strict = await startApp({ EGRESS_ALLOW: NOTHING, UPSTREAM_CONNECT_TIMEOUT_MS: '10000' });
   owner = await strict.account();
 });
 afterAll(() => strict.close());
@@ -198,7 +198,7 @@ describe('a connection to a name', () => {
     const upstream = await start();
     const url = `http://intra.example:${upstream.port}/mcp`;
     for (const addresses of [['127.0.0.1'], ['127.0.0.1', '10.0.0.1', '::1'], ['::ffff:127.0.0.1']]) {
-      const opening = channelBy(url, '', resolver(addresses)).open(2_000);
+      const opening = channelBy(url, '', resolver(addresses)).open(20_000);
       await expect(opening).rejects.toThrow(
         /^The host "intra\.example" resolves to a loopback address: Slipway does not dial loopback addresses\. .* adding intra\.example or loopback to EGRESS_ALLOW/,
       );
@@ -215,11 +215,11 @@ describe('a connection to a name', () => {
       [neighbour.host, '127.0.0.1'],
       ['127.0.0.1', neighbour.host],
     ]) {
-      await channelBy(url, '127.0.0.1', resolver(addresses)).open(2_000);
+      await channelBy(url, '127.0.0.1', resolver(addresses)).open(20_000);
     }
     expect(upstream.count('initialize')).toBe(2);
     // The open one is down: the closed one is no way out.
-    const closed = channelBy(url, '127.0.0.3', resolver(['127.0.0.3', neighbour.host])).open(2_000);
+    const closed = channelBy(url, '127.0.0.3', resolver(['127.0.0.3', neighbour.host])).open(20_000);
     await expect(closed).rejects.toThrow();
     expect(neighbour.arrived()).toBe(0);
   });
@@ -234,15 +234,15 @@ describe('a connection to a name', () => {
       // Were the name asked once to check it and once more to dial it, the second answer would be the closed address.
       const turning = resolver(...Array.from({ length: 50 }, (_, i) => [i % 2 === 0 ? '127.0.0.1' : neighbour.host]));
       await channelBy(url, '127.0.0.1', turning)
-        .open(2_000)
+        .open(20_000)
         .catch(() => undefined);
       expect(upstream.count('server/discover')).toBe(1);
 
       const steady = resolver(['127.0.0.1']);
       const before = upstream.connections;
       const channel = channelBy(url, '127.0.0.1', steady);
-      await channel.open(2_000);
-      await channel.request({ method: 'tools/list', params: undefined, timeoutMs: 2_000 });
+      await channel.open(20_000);
+      await channel.request({ method: 'tools/list', params: undefined, timeoutMs: 20_000 });
       expect(steady.asked).toBe(upstream.connections - before);
       expect(neighbour.arrived()).toBe(0);
     },

@@ -1,4 +1,3 @@
-// Also run with the queue on Redis: jobs, and messages between processes.
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
@@ -9,7 +8,7 @@ import { closing, start } from '../support/upstream-clients.js';
 import { listen, shut } from '../support/upstream-net.js';
 import { verifies } from '../support/verifies.js';
 
-/** How long opening a session may take here. */
+/** How long opening a session may take in the process that is not patient. */
 const CONNECT_MS = 500;
 
 /** An address nobody has: listed, so that the default of `loopback` is gone and nothing of this machine may be dialled. */
@@ -17,15 +16,19 @@ const NOTHING_ALLOWED = '192.0.2.1';
 
 let app: TestApp;
 let strict: TestApp;
+/** Gives up early; whatever a busy machine may be late with is asked of the other one. */
+let hasty: TestApp;
 let owner: TestAccount;
 
 beforeAll(async () => {
-  app = await startApp({ UPSTREAM_CONNECT_TIMEOUT_MS: String(CONNECT_MS) });
+  app = await startApp();
   owner = await app.account();
   strict = await app.sibling({ EGRESS_ALLOW: NOTHING_ALLOWED });
+  hasty = await app.sibling({ UPSTREAM_CONNECT_TIMEOUT_MS: String(CONNECT_MS) });
 });
 afterAll(async () => {
   await strict.close();
+  await hasty.close();
   await app.close();
 });
 
@@ -54,8 +57,8 @@ async function errorOf(mcpUrl: string, process = app): Promise<string> {
 }
 
 /** The message of a connection to an endpoint that fails in this way. */
-async function faultOf(kind: FaultKind, options?: FaultOptions): Promise<string> {
-  return errorOf(closing(await startFaulty(kind, options)).url);
+async function faultOf(kind: FaultKind, options?: FaultOptions, process = app): Promise<string> {
+  return errorOf(closing(await startFaulty(kind, options)).url, process);
 }
 
 describe('a server that works', () => {
@@ -77,7 +80,7 @@ describe('a server that works', () => {
     async () => {
       const upstream = await start({ delayInitializeMs: 60_000 });
       const path = `/connect/${await createNamespace(app, owner)}/${uniqueName()}`;
-      const pending = app.as(owner).put(path, { mcpUrl: upstream.url }).then();
+      const pending = hasty.as(owner).put(path, { mcpUrl: upstream.url }).then();
       await upstream.waitFor(() => upstream.count('initialize') === 1);
       const meanwhile = (await app.as(owner).get(path)).body as { status: Status };
       expect(meanwhile.status).toMatchObject({ state: 'disconnected', message: 'Not called yet.' });
@@ -223,13 +226,13 @@ describe('a target that cannot be used', () => {
     async () => {
       const startedAt = Date.now();
       for (const kind of ['silent', 'slow-body'] as const) {
-        expect(await faultOf(kind)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
+        expect(await faultOf(kind, {}, hasty)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
       }
       const upstream = await start({ delayInitializeMs: 60_000 });
-      expect(await errorOf(upstream.url)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
+      expect(await errorOf(upstream.url, hasty)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
       await upstream.waitFor(({ requests }) => requests.some(({ aborted }) => aborted));
       expect(Date.now() - startedAt).toBeGreaterThanOrEqual(3 * CONNECT_MS - 50);
-      expect(Date.now() - startedAt).toBeLessThan(10_000);
+      expect(Date.now() - startedAt).toBeLessThan(60_000);
     },
   );
 
@@ -288,7 +291,9 @@ describe('a target that cannot be used', () => {
         ['refused port', await refusedPort(), app],
         ['private address', 'http://10.0.0.7/mcp', strict],
       ];
-      for (const kind of kinds) urls.push([kind, closing(await startFaulty(kind)).url, app]);
+      for (const kind of kinds) {
+        urls.push([kind, closing(await startFaulty(kind)).url, kind === 'silent' ? hasty : app]);
+      }
       const kindsOf = new Map<string, string[]>();
       for (const [kind, url, process] of urls) {
         const secret = uniqueName('secret');
@@ -309,8 +314,8 @@ describe('a target that cannot be used', () => {
     ['connection:state:error', 'connection:state:connected'],
     'a connection recovers by itself when its server is back',
     async () => {
-      const upstream = await start({ delayInitializeMs: CONNECT_MS * 4 });
-      const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      const upstream = await start({ delayInitializeMs: 60_000 });
+      const { path } = await createConnection(hasty, owner, { mcpUrl: upstream.url });
       expect((await app.as(owner).get(path)).body).toMatchObject({ status: { state: 'error' } });
       const { url } = await start();
       await app.database.query('UPDATE connections SET mcp_url = $1, revision = revision + 1 WHERE mcp_url = $2', [
@@ -318,7 +323,7 @@ describe('a target that cannot be used', () => {
         upstream.url,
       ]);
       const call = () => app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
-      await until(async () => (await call()).status === 200, 'the server is called again', 10_000);
+      await until(async () => (await call()).status === 200, 'the server is called again');
       const { status } = (await app.as(owner).get(path)).body as { status: Status };
       expect(status).toMatchObject({ state: 'connected', reason: 'ok' });
     },

@@ -26,7 +26,7 @@ let owner: TestAccount;
 let other: TestAccount;
 
 beforeAll(async () => {
-  app = await startApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '1000' });
+  app = await startApp({ UPSTREAM_CONNECT_TIMEOUT_MS: '5000' });
   owner = await app.account();
   other = await app.account();
 });
@@ -587,7 +587,7 @@ describe('PUT /connect/{namespace}/{connectionId}', () => {
           .put(path, { headers: { 'X-Key': 'new' } })
           .expect(200);
         expect(await call(app)).toBe('new');
-        await until(async () => (await call(second)) === 'new', 'the second process sends the new header', 5_000);
+        await until(async () => (await call(second)) === 'new', 'the second process sends the new header');
         expect([await call(app), await call(second)]).toEqual(['new', 'new']);
         await upstream.waitFor(({ sessions }) => sessions.size === 2);
       } finally {
@@ -794,7 +794,7 @@ describe('DELETE /connect/{namespace}/{connectionId}', () => {
             .map((one) => one.headers['mcp-session-id'])
             .sort();
         expect(ended()).toHaveLength(1);
-        await until(async () => (await call(second)).status === 404, 'the second process stops calling', 5_000);
+        await until(async () => (await call(second)).status === 404, 'the second process stops calling');
         await upstream.waitFor(({ sessions: { size } }) => size === 0);
         expect(ended()).toEqual(sessions);
         const before = upstream.requests.length;
@@ -824,7 +824,7 @@ describe('DELETE /connect/{namespace}/{connectionId}', () => {
       const startedAt = Date.now();
       const response = await app.as(owner).delete(path);
       expect([response.status, response.body]).toEqual([200, { success: true }]);
-      expect(Date.now() - startedAt).toBeLessThan(5_000);
+      expect(Date.now() - startedAt).toBeLessThan(30_000);
       expect((await app.as(owner).get(path)).status).toBe(404);
     }
   });

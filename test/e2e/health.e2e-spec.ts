@@ -2,7 +2,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import pg from 'pg';
 import type supertest from 'supertest';
@@ -10,11 +9,12 @@ import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } f
 import { openDoor, type DatabaseDoor } from '../support/database-door.js';
 import { createConnection } from '../support/factories.js';
 import { until } from '../support/until.js';
+import { freePort } from '../support/upstream-net.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
 
-/** Longer than any answer of a service whose database is away may take: 5 s are for connecting. */
-const HONEST_MS_MAX = 10_000;
+/** Longer than any answer of a service whose database is away takes: 5 s are for connecting, the rest for a busy machine. */
+const HONEST_MS_MAX = 30_000;
 
 /** Debian's; the tests that need it run where it is installed. */
 const REDIS_SERVER = '/usr/bin/redis-server';
@@ -41,7 +41,7 @@ describe('GET /health', () => {
     const response = await app.as().get('/health');
     expect(response.status).toBe(200);
     expect(response.body).toEqual({ status: 'ok', timestamp: expect.any(String) });
-    expect(Math.abs(Date.parse(response.body.timestamp as string) - Date.now())).toBeLessThan(10_000);
+    expect(Math.abs(Date.parse(response.body.timestamp as string) - Date.now())).toBeLessThan(60_000);
     await app.close();
   });
 });
@@ -91,7 +91,7 @@ describe('while the database is away', () => {
   }
 
   async function backToNormal(): Promise<void> {
-    await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again', 30_000);
+    await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again');
     const statuses = (await askEverywhere()).map(({ status }) => status);
     expect(statuses).toEqual([200, 201, 404, 200, 200, 200, 200, 200, 200]);
     await app.database.query('SELECT 1');
@@ -143,14 +143,10 @@ describe('while the database is away', () => {
     async () => {
       await door.shut();
       // What the service remembers of keys and owners is used up first: only then must it ask the database.
-      const answers = await until(
-        async () => {
-          const all = await askEverywhere();
-          return all.every(({ status }) => status !== 200 && status !== 201) && all;
-        },
-        'every request needs the database',
-        30_000,
-      );
+      const answers = await until(async () => {
+        const all = await askEverywhere();
+        return all.every(({ status }) => status !== 200 && status !== 201) && all;
+      }, 'every request needs the database');
       answers.forEach(expectHonest);
       const { ms } = await timed(askEverywhere());
       expect(ms).toBeLessThan(HONEST_MS_MAX);
@@ -193,7 +189,7 @@ describe('while the database is away', () => {
       await door.shut();
       await door.open();
       await backToNormal();
-      await until(async () => (await sibling.as().get('/ready')).status === 200, 'the other one is ready', 30_000);
+      await until(async () => (await sibling.as().get('/ready')).status === 200, 'the other one is ready');
       const told = async () => {
         const made = await app.as(owner).post('/accounts/me/api-keys', { name: 'x' });
         const client = sibling.as({ ...owner, key: made.body.key as string });
@@ -204,7 +200,7 @@ describe('while the database is away', () => {
         // Sooner than what a process remembers grows old: it was told.
         return Date.now() - revokedAt < 3_000;
       };
-      await until(told, 'messages arrive again', 50_000);
+      await until(told, 'messages arrive again', 120_000);
       await sibling.close();
     },
   );
@@ -220,7 +216,7 @@ describe('while the queue is away', () => {
     const owner = await app.account();
     expect((await app.as(owner).get('/namespaces')).status).toBe(200);
     await app.database.query('ALTER SCHEMA elsewhere RENAME TO bullmq');
-    await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again', 30_000);
+    await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again');
     await app.close();
   });
 
@@ -244,22 +240,13 @@ describe('while the queue is away', () => {
       expect(revoked.ms).toBeLessThan(HONEST_MS_MAX);
 
       redis = await startRedis(port);
-      await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again', 30_000);
+      await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again');
       await app.close();
       redis.kill('SIGKILL');
       await once(redis, 'exit');
     });
   }
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** A Redis that keeps nothing, ready to answer. */
 async function startRedis(port: number): Promise<ChildProcess> {

@@ -17,7 +17,7 @@ beforeAll(async () => {
   owner = await app.account();
   name = await createServer(app, owner);
   const id = await published(app, owner, name, { type: 'stdio', runtime: 'node' }, { bundle: await packBundle() });
-  await releaseIn(app, owner, name, id, 'SUCCESS', 30_000);
+  await releaseIn(app, owner, name, id, 'SUCCESS');
   const { body } = await app.as(owner).get(`/servers/${encodeURIComponent(name)}`);
   url = `${app.url}/run/${(body as { qualifiedName: string }).qualifiedName.replace('/', '--')}`;
 });

@@ -91,7 +91,7 @@ beforeAll(async () => {
   [owner, other] = [await app.account(), await app.account()];
   namespace = await createNamespace(app, owner);
   shared = await publishHosted(app, owner, weather);
-}, 60_000);
+});
 afterAll(() => app.close());
 
 /** The official client with a session of its own. */
@@ -229,18 +229,20 @@ describe('a hosted release', () => {
     await textOf(client, 'given');
     await client.callTool({ name: 'fail', arguments: {} });
     await client.close();
-    const [given, fail] = ['given', 'fail'].map((tool) => heard.records.find(({ toolName }) => toolName === tool));
+    const recordOf = (tool: string) =>
+      until(() => heard.records.find(({ toolName }) => toolName === tool), 'the call is recorded');
+    const [given, fail] = [await recordOf('given'), await recordOf('fail')];
     const line = await until(
-      () => heard.pieces.find(({ id, lines }) => id === given?.id && lines.length > 0),
+      () => heard.pieces.find(({ id, lines }) => id === given.id && lines.length > 0),
       'the line comes',
     );
     expect(line).toMatchObject({
-      serverId: given?.serverId,
+      serverId: given.serverId,
       lines: [{ level: 'log', message: 'asked for the weather' }],
     });
     expect(given).toMatchObject({ outcome: 'ok', status: 200, rpcMethod: 'tools/call' });
     const thrown = await until(
-      () => heard.pieces.find(({ id, exceptions }) => id === fail?.id && exceptions.length > 0),
+      () => heard.pieces.find(({ id, exceptions }) => id === fail.id && exceptions.length > 0),
       'the exception comes',
     );
     expect(thrown.exceptions[0]).toMatchObject({
@@ -390,7 +392,8 @@ describe('paths below the address of a hosted release', () => {
     expect(headers).not.toHaveProperty('cookie');
     expect(headers).not.toHaveProperty('x-slipway-invocation');
     expect(headers).toMatchObject({ host: new URL(app.url).host, 'x-forwarded-prefix': new URL(url).pathname });
-    expect(heard.records.find(({ method }) => method === 'GET')).toMatchObject({
+    const record = await until(() => heard.records.find(({ method }) => method === 'GET'), 'it is recorded');
+    expect(record).toMatchObject({
       url: `${url}/a%2Fb/c`,
       status: 200,
       outcome: 'ok',

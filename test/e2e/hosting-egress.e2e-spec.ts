@@ -270,7 +270,7 @@ describe('bounds', () => {
       expect((await get(url)).status).toBe(200);
     }
     // Kept, they would be there for 4 s.
-    await until(() => outside.open.size === 1, 'all but one are closed', 2_000);
+    await until(() => outside.open.size === 1, 'all but one are closed', 3_500);
   });
 
   verifies('egress:hosted:bounds', 'a host that says nothing more is given up', async () => {
@@ -303,7 +303,8 @@ describe('an end', () => {
     const tunnel = await dial();
     tunnel.write(`CONNECT api.example.test:${outside.tcpPort} HTTP/1.1\r\n\r\n`);
     await once(tunnel, 'data');
-    expect(outside.open.size).toBe(2);
+    // Of the connections of tests before it, too, the end is noticed.
+    await until(() => outside.open.size === 2, 'these two are open');
     const closed = once(tunnel, 'close');
     await proxy.close();
     await closed;
@@ -317,7 +318,7 @@ describe('an end', () => {
     outside.answer = (_req, res) => void res.write('open');
     const reader = await doomed.stream({ url: https() });
     await reader.read();
-    expect(outside.open.size).toBe(1);
+    await until(() => outside.open.size === 1, 'this one is open');
     doomed.process.kill('SIGKILL');
     await until(() => outside.open.size === 0, 'the far connection ends');
     await reader.cancel().catch(() => undefined);
@@ -399,15 +400,14 @@ async function dial(): Promise<Socket> {
   return socket.on('error', () => undefined);
 }
 
-/** Everything the proxy says to these bytes until it closes. */
+/** Everything the proxy says to these bytes until it closes, which it must. */
 async function raw(bytes: string): Promise<string> {
   const socket = await dial();
   let said = '';
   socket.on('data', (chunk) => (said += chunk.toString()));
   socket.write(bytes);
-  const closed = new Promise((resolve) => socket.once('close', resolve));
-  const timer = setTimeout(() => socket.destroy(), 5_000);
-  await closed;
-  clearTimeout(timer);
+  let isClosed = false;
+  socket.once('close', () => (isClosed = true));
+  await until(() => isClosed, 'the proxy closes the connection').finally(() => socket.destroy());
   return said;
 }

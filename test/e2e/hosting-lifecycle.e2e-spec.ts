@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
@@ -11,6 +11,7 @@ import { verifies } from '../support/verifies.js';
 
 /** Says its name; waits, streams, dies or prints as the path asks. */
 const program = (name: string) => `
+import { existsSync } from 'node:fs';
 console.log('loaded ${name}');
 export default (request, response) => {
   response.setHeader('x-name', '${name}');
@@ -18,6 +19,12 @@ export default (request, response) => {
   if (path === '/die') { console.error('last words of ${name}'); process.exit(3); }
   if (path === '/loop') for (;;);
   if (path === '/wait') { response.write('begun '); setTimeout(() => response.end('${name}'), Number(new URL(request.url, 'http://x').searchParams.get('ms') ?? 300)); return; }
+  if (path === '/until') {
+    response.write('begun ');
+    const file = new URL(request.url, 'http://x').searchParams.get('file');
+    const timer = setInterval(() => { if (existsSync(file)) { clearInterval(timer); response.end('${name}'); } }, 10);
+    return;
+  }
   if (path === '/hold') { response.write('open'); return; }
   if (path === '/key') return response.end(process.env.KEY ?? 'none');
   if (path === '/headers') return response.end(JSON.stringify(request.headers));
@@ -120,9 +127,13 @@ describe('a request', () => {
       },
     });
     await until(() => bytes > 0, 'the answer begins');
-    const sentBefore = Number((await hosted.ask(ref, '/sent')).body);
-    await until(async () => Number((await hosted.ask(ref, '/sent')).body) === sentBefore, 'the program waits');
-    expect(sentBefore).toBeLessThan(4e6);
+    let sent = 0;
+    await until(async () => {
+      const before = sent;
+      sent = Number((await hosted.ask(ref, '/sent')).body);
+      return sent === before;
+    }, 'the program waits');
+    expect(sent).toBeLessThan(4e6);
     resume();
     expect((await answer).error).toBeNull();
     expect(bytes).toBeGreaterThanOrEqual(8e6);
@@ -237,7 +248,8 @@ describe('a new version', () => {
       const old = await hosted.add(program('old'));
       await hosted.ask(old);
       const next = await hosted.add(program('new'), { of: old });
-      const long = hosted.request(old, '/wait?ms=1500');
+      const isOver = join(hosted.stateRoot, '..', 'over');
+      const long = hosted.request(old, `/until?file=${encodeURIComponent(isOver)}`);
       await long.head;
       let isSwapped = false;
       const bodies: string[] = [];
@@ -254,6 +266,8 @@ describe('a new version', () => {
       expect(new Set(bodies)).toEqual(new Set(['old', 'new']));
       expect(bodies.at(-1)).toBe('new');
       expect(live()).toBe(2);
+      await mkdir(dirname(isOver), { recursive: true });
+      await writeFile(isOver, '');
       expect(await long.answer).toMatchObject({ body: 'begun old', error: null });
       await until(() => live() === 1, 'the old version is gone');
       expect(engine.started).toEqual([old.id, next.id]);
@@ -359,6 +373,21 @@ describe('new values', () => {
     await renewed;
     expect(hosted.runtime.stats()).toMatchObject({ live: 1, starts: 2 });
     expect((await hosted.ask(ref, '/key')).body).toBe('new');
+  });
+
+  verifies('runtime:renew:lost', 'reach a program that is never idle although nobody told it', async () => {
+    await start({ RUNTIME_LEASE_MS: '600' });
+    hosted.secrets = { KEY: 'taken away' };
+    const ref = await hosted.add(program('a'));
+    expect((await hosted.ask(ref, '/key')).body).toBe('taken away');
+    hosted.secrets = {};
+    await until(async () => (await hosted.ask(ref, '/key')).body === 'none', 'it has what it is given now');
+    expect(engine.started).toEqual([ref.id, ref.id]);
+    hosted.failing = new Error('the database is away');
+    const checks = hosted.asked;
+    await until(() => hosted.asked > checks + 1, 'it was looked at again');
+    expect((await hosted.ask(ref, '/key')).body).toBe('none');
+    expect(engine.started).toHaveLength(2);
   });
 
   verifies('runtime:renew:bounded', 'that come while a program starts are given to it in one more start', async () => {

@@ -26,7 +26,7 @@ import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 /** A row as it is in the table. */
 interface Kept {
@@ -53,6 +53,9 @@ beforeAll(async () => {
   owner = await app.account();
   name = await createServer(app, owner);
   serverId = await serverIdOf(app, name);
+  // No look after the partitions by the clock comes between those that a test asks for.
+  clearInterval((app.get(LogKeeper) as unknown as { timer: NodeJS.Timeout }).timer);
+  await app.get(LogKeeper).keep();
 }, SLOW_MS);
 afterAll(async () => {
   await app.close();
@@ -99,7 +102,7 @@ async function kept(ids: string[], on: Pick<TestApp, 'database'> = app): Promise
 }
 
 async function keptOne(id: string, holds: (row: Kept) => boolean = () => true, on = app): Promise<Kept> {
-  return until(async () => (await kept([id], on)).find(holds), `${id} is kept`, 60_000);
+  return until(async () => (await kept([id], on)).find(holds), `${id} is kept`);
 }
 
 const messages = ({ lines }: Kept) => lines.map(({ message }) => message);
@@ -466,7 +469,7 @@ describe('with parts of the service away', () => {
       await door.open();
       await redis?.open();
       const ids = many.map(({ id }) => id);
-      await until(async () => (await kept(ids, whole)).length === many.length, 'all are kept', 60_000);
+      await until(async () => (await kept(ids, whole)).length === many.length, 'all are kept');
       expect((await kept(ids, whole)).every(({ lines }) => lines.length === 1)).toBe(true);
       expect(timeOfUuidV7(many[0].id).getTime()).toBeLessThanOrEqual(Date.now());
     },

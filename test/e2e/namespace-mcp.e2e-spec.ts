@@ -230,13 +230,21 @@ describe('bounds', () => {
       namespace,
       times(230, (i) => ({ connectionId: `c-${i}`, mcpUrl: upstream.url })),
     );
-    const pages: string[][] = [];
-    let cursor: string | undefined;
-    do {
-      const result = await list(namespace, '', cursor);
-      pages.push(namesIn(result));
-      cursor = result.nextCursor as string | undefined;
-    } while (cursor !== undefined);
+    const listed = async () => {
+      const all: string[][] = [];
+      let cursor: string | undefined;
+      do {
+        const result = await list(namespace, '', cursor);
+        all.push(namesIn(result));
+        cursor = result.nextCursor as string | undefined;
+      } while (cursor !== undefined);
+      return all;
+    };
+    // Again where some of them were not in time on a busy machine.
+    const pages = await until(async () => {
+      const all = await listed();
+      return all.flat().length === ids.length && all;
+    }, 'every connection is listed');
     expect(pages.map(({ length }) => length)).toEqual([100, 100, 30]);
     expect(pages.flat()).toEqual([...ids].reverse().map((id) => `${id}.t`));
     const wrong = await ask(namespace, request(1, 'tools/list', { cursor: 'nonsense' }));

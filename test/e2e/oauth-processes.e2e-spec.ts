@@ -15,7 +15,7 @@ import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -72,7 +72,7 @@ function startProcess(owner: CredentialOwner, callers: number) {
     go: () => child.stdin.write('go\n'),
     tokens: async () => {
       const line = () => /^\[.*\]$/m.exec(written)?.[0];
-      await until(line, 'the process has its tokens', 30_000).catch((error: Error) => {
+      await until(line, 'the process has its tokens').catch((error: Error) => {
         throw new Error(`${error.message}\n${written}`);
       });
       return JSON.parse(line() ?? '') as string[];
@@ -137,7 +137,7 @@ describe('a process that is killed', () => {
       server.releaseTokens('cut');
       const startedAt = Date.now();
       expect(await waiting).toMatchObject({ code: 'auth_required' });
-      expect(Date.now() - startedAt).toBeLessThan(10_000);
+      expect(Date.now() - startedAt).toBeLessThan(60_000);
       await authorize(app, owner, guarded.url);
       expect(await app.get(CredentialsService).accessToken(owner, guarded.url)).not.toBeNull();
     },

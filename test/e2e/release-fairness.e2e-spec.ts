@@ -62,7 +62,7 @@ const settled = async (all: Crowd) => {
 };
 
 async function expectAllDone({ owner, releases }: Crowd): Promise<void> {
-  for (const { name, id } of releases) await releaseIn(app, owner, name, id, 'SUCCESS', 30_000);
+  for (const { name, id } of releases) await releaseIn(app, owner, name, id, 'SUCCESS');
 }
 
 describe('an account whose upstreams never answer', () => {
@@ -71,9 +71,8 @@ describe('an account whose upstreams never answer', () => {
     await until(() => settled(all), 'all were looked at');
     expect([await countIn(all, held), await countIn(all, `status = 'QUEUED'`)]).toEqual([3, 9]);
     const name = await createServer(app, other);
-    const from = performance.now();
     await publishExternal(app, other, name, { upstreamUrl: quick.url });
-    expect(performance.now() - from).toBeLessThan(10_000);
+    // None of the others had to end for it.
     expect(await countIn(all, held)).toBe(3);
     all.upstream.letThrough();
     await expectAllDone(all);
@@ -137,7 +136,7 @@ describe('an account whose upstreams never answer', () => {
 
 describe('a release that waits for a slot', () => {
   it('is asked for by the sweeper where nobody else does', async () => {
-    const fast = await app.sibling({ ROLES: 'worker', RELEASE_LEASE_MS: '600' });
+    const fast = await app.sibling({ ROLES: 'worker', RELEASE_LEASE_MS: '3000' });
     open.push(fast);
     const owner = await app.account();
     const name = await createServer(app, owner);

@@ -24,7 +24,7 @@ let everything: EverythingServer;
 
 beforeAll(async () => {
   [app, everything] = await Promise.all([
-    startApp({ RELEASE_SCAN_TIMEOUT_MS: '3000', UPSTREAM_CONNECT_TIMEOUT_MS: '3000' }),
+    startApp({ RELEASE_SCAN_TIMEOUT_MS: '8000', UPSTREAM_CONNECT_TIMEOUT_MS: '8000' }),
     startEverything(),
   ]);
   owner = await app.account();

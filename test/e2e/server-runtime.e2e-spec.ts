@@ -156,7 +156,7 @@ describe('payloads in the records of invocations', () => {
     await change(server.name, { logPayloads });
     const shown = async () =>
       (await calls(server, path, 'mirror', {})).every((one) => 'payload' in one === logPayloads);
-    await until(shown, `payloads are ${logPayloads ? 'on' : 'off'}`, 4_000);
+    await until(shown, `payloads are ${logPayloads ? 'on' : 'off'}`);
   }
 
   async function start() {
@@ -169,6 +169,7 @@ describe('payloads in the records of invocations', () => {
     const { server, path } = await start();
     for (const one of await calls(server, path, 'mirror', { place: 'canary', ...secrets })) {
       expect(one).not.toHaveProperty('payload');
+      expect(one.toolName).toBe('mirror');
       expect(JSON.stringify(one)).not.toContain('canary');
     }
   });
@@ -187,7 +188,7 @@ describe('payloads in the records of invocations', () => {
     }
     heard.length = 0;
     await send(app, owner, `/run/${server.slug}`, request(1, 'tools/list'), { headers: mcpAccept });
-    expect(heard).toHaveLength(1);
+    await until(() => heard.length === 1, 'it is recorded');
     expect(heard[0]).not.toHaveProperty('payload');
     await payloads(server, path, false);
   });

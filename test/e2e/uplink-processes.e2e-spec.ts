@@ -19,10 +19,10 @@ import { until } from '../support/until.js';
 import { verifies } from '../support/verifies.js';
 
 /** A process counts as dead after this. */
-const LEASE_MS = 1_500;
+const LEASE_MS = 3_000;
 
 /** Real processes take their time on a busy machine. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 let app: TestApp;
 let other: TestApp;
@@ -31,7 +31,7 @@ let namespace: string;
 const clients: UplinkClient[] = [];
 
 beforeAll(async () => {
-  app = await startApp({ UPLINK_LEASE_MS: String(LEASE_MS), UPLINK_PING_MS: '200' });
+  app = await startApp({ UPLINK_LEASE_MS: String(LEASE_MS), UPLINK_PING_MS: '500' });
   other = await app.sibling();
   owner = await app.account();
   namespace = await createNamespace(app, owner);
@@ -327,7 +327,7 @@ describe('listening', () => {
         onNotification: (message) => heard.push(JSON.parse(message).method),
         onEnd: () => heard.push('end'),
       };
-      return { heard, ...(await process.get(UplinkChannels).channelTo({ id }).listen(filter, listener, 5_000)) };
+      return { heard, ...(await process.get(UplinkChannels).channelTo({ id }).listen(filter, listener, 20_000)) };
     };
     const filter = { toolsListChanged: true, promptsListChanged: true, resourceSubscriptions: ['a:1', 'a:bad'] };
     const [here, there] = [await hear(app, filter), await hear(other, filter)];
@@ -368,7 +368,7 @@ describe('listening', () => {
       channel.request({
         method: 'tools/call',
         params: JSON.stringify({ name }),
-        timeoutMs: 10_000,
+        timeoutMs: 60_000,
         ...(canAnswer
           ? {
               profile: { key: name, capabilities: { elicitation: {} } },

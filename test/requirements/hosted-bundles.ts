@@ -31,6 +31,19 @@ export const hostedBundles = {
     source: 'House',
     behavior: 'A bundle sees neither the environment, the files nor the network of the service.',
   },
+  'bundle:own-processes': {
+    source: 'House',
+    behavior: 'What a session of a bundle started ends with it and with the service, however it detached itself.',
+  },
+  'bundle:own-files': {
+    source: 'House',
+    behavior:
+      'A session of a bundle sees the programs of the system, its own folder and a place to write with a bound: nothing else of the disk.',
+  },
+  'bundle:own-network': {
+    source: 'House',
+    behavior: 'Where bundles have a network, it leads to the proxy of hosted code and nowhere else.',
+  },
   'bundle:limits': {
     source: 'House',
     behavior: 'A bundle that takes too much CPU time or memory is ended with its session, and its caller hears why.',

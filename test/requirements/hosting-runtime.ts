@@ -55,6 +55,11 @@ export const hostingRuntime = {
     behavior:
       'A running program whose secrets or egress rules changed is started anew without losing a request, with state after the one before ended; without a change it is left alone.',
   },
+  'runtime:renew:lost': {
+    source: 'House',
+    behavior:
+      'Values that changed reach a program that is never idle within four leases (60 s) also when the message about them was lost.',
+  },
   'runtime:renew:bounded': {
     source: 'House',
     behavior: 'However often the values of an owner change at once, at most two of its programs run.',
@@ -117,5 +122,10 @@ export const hostingRuntime = {
   'runtime:limit:neighbours': {
     source: 'House',
     behavior: 'While one program misbehaves in any way, another one answers every request.',
+  },
+  'runtime:limit:last': {
+    source: 'House',
+    behavior:
+      'A program whose owner had one crash in the last ten minutes comes after the others where cores are scarce.',
   },
 } as const satisfies Record<string, Requirement>;

@@ -408,6 +408,24 @@ export const service = {
     source: 'House',
     behavior: '`GET /ready` answers 200 when database and queue are reached and 503 when one is not, without a key.',
   },
+  'limits:account-share': {
+    source: 'House',
+    behavior:
+      'No account can take all places of a process: of tunnels, open streams, links and looks at connections it has a share.',
+  },
+  'metrics:access': {
+    source: 'House',
+    behavior:
+      '`GET /metrics` is off until METRICS_TOKEN is set, and answers 401 to whoever does not send it; API keys do not count.',
+  },
+  'metrics:figures': {
+    source: 'House',
+    behavior: 'The metrics show what this process serves, holds open, queues and drops, in the Prometheus text format.',
+  },
+  'metrics:secrecy': {
+    source: 'House',
+    behavior: 'No metric names a tenant, an address, a tool or a key, and nothing tenants do adds a series.',
+  },
   'docs:page': { source: 'House', behavior: '`/docs` is open without a key, and `GET /` leads a browser there.' },
   'docs:try-it-out': {
     source: 'House',

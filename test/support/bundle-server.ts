@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { Agent, fetch as fetchBy } from 'undici';
+import { loadEnv } from '../../src/config/env.js';
 import { BundleServer } from '../../src/hosting/bundle/bundle-server.js';
 import { ProgramBusyError } from '../../src/hosting/hosting.errors.js';
+import { Sandbox, type Launch } from '../../src/hosting/sandbox/sandbox.js';
 import { stdioServer } from './stdio-server.js';
 
 /** The sessions of one bundle, with what a test wants to see of them. */
@@ -24,21 +27,24 @@ export interface TestBundle {
   close(): Promise<void>;
 }
 
-/** Serves {@link stdioServer} as a bundle is served, without a sandbox. */
+/** Serves {@link stdioServer} as a bundle is served, without a sandbox unless `hasWalls`. */
 export async function startBundle({
   idleMs = 60_000,
   cpuMs = 2_000,
   logBytes = 65_536,
   placesMax = 50,
+  hasWalls = false,
 } = {}): Promise<TestBundle> {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-bundle-'));
   const script = join(folder, 'server.mjs');
   await writeFile(script, stdioServer);
+  const walled = hasWalls ? await walledCommand(folder) : null;
   const told: string[] = [];
   const clients: Client[] = [];
   let places = 0;
   const server = new BundleServer({
     command: (query) => {
+      if (walled) return walled();
       const args = [script, ...query.getAll('argument')];
       return Promise.resolve({ file: process.execPath, args, options: { cwd: folder, env: {} } });
     },
@@ -80,10 +86,26 @@ export async function startBundle({
   };
 }
 
+/** How each session is started behind every wall. */
+async function walledCommand(folder: string): Promise<() => Promise<Launch>> {
+  const sandbox = new Sandbox(loadEnv({ DATA_DIR: folder }));
+  const dir = join(folder, 'root');
+  await chmod(folder, 0o755);
+  await mkdir(dir);
+  const root = await sandbox.ownRoot({ dir, folder, runtime: process.execPath, scratchMb: 16 });
+  const confinement = { ownerId: randomUUID(), runDir: folder, workDir: '/bundle', memoryMb: 128, reservedMb: 64 };
+  return () => sandbox.command(process.execPath, ['/bundle/server.mjs'], { ...confinement, alone: { root } });
+}
+
 /** The text a tool answers. */
 export async function textOf(client: Client, name: string, args: Record<string, unknown> = {}): Promise<string> {
   const { content } = (await client.callTool({ name, arguments: args })) as { content: { text: string }[] };
   return content[0].text;
+}
+
+/** The account of its process. */
+export async function uidOf(client: Client): Promise<number> {
+  return (JSON.parse(await textOf(client, 'env')) as { uid: number }).uid;
 }
 
 export async function pidOf(client: Client): Promise<number> {

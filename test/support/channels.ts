@@ -20,5 +20,5 @@ export function channelsOn(egress: Egress): HttpChannels {
 
 /** A channel without headers to this URL, in such a process of its own. */
 export function channelTo(egress: Egress, url: string, target: Partial<HttpTarget> = {}): Channel {
-  return channelsOn(egress).channelTo({ url: new URL(url), headers: {}, connectTimeoutMs: 5_000, ...target });
+  return channelsOn(egress).channelTo({ url: new URL(url), headers: {}, connectTimeoutMs: 20_000, ...target });
 }

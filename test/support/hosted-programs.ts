@@ -70,7 +70,13 @@ export class HostedPrograms {
       egressAllow: wishes.egressAllow ?? null,
     };
     const limits = { ...LIMITS, ...wishes.limits };
-    const context: EngineContext = { limits, runDir, stateDir, onTrace: (trace) => traces.push(trace) };
+    const context: EngineContext = {
+      limits,
+      runDir,
+      stateDir,
+      hasCrashedLately: false,
+      onTrace: (trace) => traces.push(trace),
+    };
     const instance = await this.engine.start(program, context);
     this.running.push(instance);
     return Object.assign(instance, { traces, runDir });

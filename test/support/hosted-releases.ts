@@ -23,7 +23,7 @@ export async function publishHosted(
 ): Promise<HostedServer> {
   const server = name ?? (await createServer(app, owner));
   const id = await published(app, owner, server, { type: 'hosted', ...payload }, { module: Buffer.from(module) });
-  const release = await releaseIn(app, owner, server, id, status, 30_000);
+  const release = await releaseIn(app, owner, server, id, status);
   return { name: server, url: String(release.mcpUrl), release };
 }
 

@@ -12,6 +12,7 @@ import {
   type HostedRequest,
   type Program,
   type ProgramRef,
+  type ProgramValues,
   type Trace,
 } from '../../src/hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../src/hosting/programs.js';
@@ -104,6 +105,10 @@ export class HostedRuntime implements ProgramOwner {
   readonly runtime: Runtime;
   /** What programs are given that are started from now on. */
   secrets: Record<string, string> = {};
+  /** What whoever asks for them gets instead. */
+  failing: Error | null = null;
+  /** How often they were asked for. */
+  asked = 0;
   private readonly files = new Map<string, string>();
 
   private constructor(
@@ -168,7 +173,13 @@ export class HostedRuntime implements ProgramOwner {
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
     const file = this.files.get(ref.id);
     if (!file) throw new ProgramStartError('There is no such program any more.');
-    return use({ ref, file, secrets: this.secrets, configSchema: null, egressAllow: null });
+    return use({ ref, file, configSchema: null, ...(await this.valuesOf()) });
+  }
+
+  valuesOf(): Promise<ProgramValues> {
+    this.asked += 1;
+    if (this.failing) return Promise.reject(this.failing);
+    return Promise.resolve({ secrets: this.secrets, egressAllow: null });
   }
 
   traced(trace: Trace): void {

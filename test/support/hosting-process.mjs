@@ -28,6 +28,7 @@ class KnownEngine extends WorkerdEngine {
 const programs = new Programs();
 programs.register('release', {
   withProgram: (ref, use) => use({ ref, file, secrets: { KEY: 'secret' }, configSchema: null, egressAllow: null }),
+  valuesOf: () => Promise.resolve({ secrets: { KEY: 'secret' }, egressAllow: null }),
   traced: () => undefined,
 });
 const env = loadEnv();

@@ -46,7 +46,7 @@ export const publishedClis = {
 /** All programs there are: the last one that still builds the modules of hosted servers is for that alone. */
 const programs = { ...publishedClis, '@smithery/cli 4.7.4': '@smithery/cli-4.7' } as const;
 
-const RUN_MS_MAX = 60_000;
+const RUN_MS_MAX = 150_000;
 
 const programOf = (name: string): string =>
   fileURLToPath(new URL(`../../node_modules/${name}/dist/index.js`, import.meta.url));

@@ -2,15 +2,19 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 const POLL_MS = 20;
 
+/** Much longer than anything takes: a machine that is busy with other things fails no test, and waiting costs nothing. */
+const PATIENCE_MS = 60_000;
+
 /**
  * Asks again and again until the answer is truthy, and returns it. A question that throws is asked again.
  *
  * @param what finishes the sentence "It did not happen that …"
+ * @param timeoutMs only where it is part of what is promised
  */
 export async function until<T>(
   ask: () => T | Promise<T>,
   what: string,
-  timeoutMs = 15_000,
+  timeoutMs = PATIENCE_MS,
 ): Promise<NonNullable<Exclude<T, false>>> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {

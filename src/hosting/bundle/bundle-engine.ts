@@ -1,19 +1,15 @@
-import { mkdir, rm } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { Pool } from 'undici';
-import { Env } from '../../config/env.js';
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { Env, WALLS } from '../../config/env.js';
+import { openEgress } from '../egress/egress-proxy.js';
 import { Engine, type EngineContext, type Instance, type InstanceExit } from '../engine.js';
-import { HostingUnavailableError, ProgramBusyError, ProgramStartError } from '../hosting.errors.js';
+import { HostingUnavailableError, ProgramBusyError } from '../hosting.errors.js';
 import type { Program, Trace } from '../hosting.types.js';
-import { Sandbox, type Launch } from '../sandbox/sandbox.js';
-import { commandFor } from './bundle-command.js';
-import { unpackBundle, type BundleManifest } from './bundle-files.js';
+import { Sandbox } from '../sandbox/sandbox.js';
+import { BundleGround, type OpenWayOut } from './bundle-ground.js';
 import { BundleServer } from './bundle-server.js';
-
-/** What Node itself takes as data: with so much beside its heap of 128 it ran code that kept 110 (measured). */
-const NODE_RESERVED_MB = 64;
 
 /** One program may hold a quarter of all places, so that its callers cannot shut out everybody else's. */
 const SHARE = 4;
@@ -29,21 +25,26 @@ export class BundleEngine extends Engine {
   constructor(
     private readonly env: Env,
     private readonly sandbox: Sandbox,
+    private readonly openWayOut: OpenWayOut = openEgress,
   ) {
     super();
+  }
+
+  /** Sessions that are open, of all bundles. */
+  get sessions(): number {
+    return this.taken;
   }
 
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const why = await this.whyNot();
     if (why !== null) throw new HostingUnavailableError(why);
-    const folder = join(context.runDir, 'bundle');
-    await mkdir(folder);
-    const manifest = await unpacked(program.file, folder);
+    const { env, sandbox, openWayOut } = this;
+    const ground = await BundleGround.lay({ env, sandbox, openWayOut }, program, context);
     const told = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
       context.onTrace({ ref: program.ref, ...trace });
     let own = 0;
     const server = new BundleServer({
-      command: (query) => this.command(program, manifest, folder, query, context),
+      command: (query) => ground.command(query),
       limits: context.limits,
       idleMs: this.env.runtimeIdleMs,
       place: () => {
@@ -64,44 +65,41 @@ export class BundleEngine extends Engine {
       },
     });
     const socket = join(context.runDir, 's');
-    await server.listen(socket);
-    return new BundleInstance(server, socket);
+    try {
+      await server.listen(socket);
+    } catch (error) {
+      await server.close(true);
+      await ground.close();
+      throw error;
+    }
+    return new BundleInstance(server, socket, ground);
   }
 
   override async whyNot(): Promise<string | null> {
     if (this.env.runtimeBundles === 'off') {
       return 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
     }
-    // In a user namespace a bundle is still the service's own account to the file system, and bundles read files.
-    if (process.getuid?.() !== 0 && !this.env.runtimeWithout?.includes('own-user')) {
+    // In a user namespace a bundle is still the service's own account to every file it sees.
+    const sharesFiles = process.getuid?.() !== 0 && !(await this.sandbox.hasOwnFiles());
+    if (sharesFiles && !this.env.runtimeWithout?.includes('own-user')) {
       return (
         'A bundle could read the files of this service, which does not run as root and so cannot give it an account of ' +
         'its own: set RUNTIME_WITHOUT=own-user if you trust whoever publishes bundles.'
       );
     }
-    return this.sandbox.whyNot();
+    return (await this.sandbox.whyNot(WALLS)) ?? this.whyNoNetwork();
   }
 
-  private async command(
-    program: Program,
-    manifest: BundleManifest,
-    folder: string,
-    query: URLSearchParams,
-    { limits, runDir }: EngineContext,
-  ): Promise<Launch> {
-    const { command, args, env } = commandFor(manifest, folder, query, program.secrets);
-    const isNode = basename(command) === 'node';
-    const file = isNode ? process.execPath : command;
-    const flags = isNode ? [`--max-old-space-size=${limits.memoryMb}`] : [];
-    return this.sandbox.command(file, [...flags, ...args], {
-      ownerId: program.ref.ownerId,
-      runDir,
-      workDir: folder,
-      env: { HOME: folder, TMPDIR: folder, ...env },
-      memoryMb: limits.memoryMb,
-      reservedMb: NODE_RESERVED_MB,
-      withNetwork: this.env.runtimeBundles === 'network',
-    });
+  /** Who does without a network of its own for bundles gives them this host's. */
+  private async whyNoNetwork(): Promise<string | null> {
+    const { runtimeBundles, runtimeWithout } = this.env;
+    if (runtimeBundles !== 'network' || runtimeWithout?.includes('own-network')) return null;
+    const why = await this.sandbox.whyNoWayOut();
+    if (why === null) return null;
+    return (
+      `A bundle's network cannot be given a way out on this host (${why}): set RUNTIME_BUNDLES=isolated, or ` +
+      "RUNTIME_WITHOUT=own-network to give bundles all of this host's network."
+    );
   }
 
   /** @throws ProgramBusyError */
@@ -109,15 +107,6 @@ export class BundleEngine extends Engine {
     const { runtimeBundleSessionsMax: max } = this.env;
     if (this.taken < max && own < Math.max(1, Math.floor(max / SHARE))) return;
     throw new ProgramBusyError('As many sessions of bundles are open as may be: try again when one has ended.');
-  }
-}
-
-async function unpacked(file: string, folder: string): Promise<BundleManifest> {
-  try {
-    return await unpackBundle(file, folder);
-  } catch (error) {
-    if (error instanceof DomainError) throw new ProgramStartError(error.message, error);
-    throw error;
   }
 }
 
@@ -132,6 +121,7 @@ class BundleInstance implements Instance {
   constructor(
     private readonly server: BundleServer,
     private readonly socket: string,
+    private readonly ground: BundleGround,
   ) {
     // Streams stay open, so there is no bound on connections; the runtime bounds requests.
     this.dispatcher = new Pool('http://bundle', { socketPath: socket, headersTimeout: 0, bodyTimeout: 0 });
@@ -163,6 +153,7 @@ class BundleInstance implements Instance {
   private async over(): Promise<void> {
     try {
       await this.dispatcher.destroy();
+      await this.ground.close();
       await rm(this.socket, { force: true });
     } finally {
       this.leave({ reason: 'stopped', detail: '' });

@@ -65,12 +65,12 @@ export class BundleSession {
   private isEnding = false;
 
   constructor(
-    { file, args, options }: Launch,
+    { file, args, options, fds = [] }: Launch,
     private readonly limits: { cpuMs: number; logBytes: number },
     private readonly ears: SessionEars,
   ) {
     // A group of its own, so that what it starts itself ends with it.
-    this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
+    this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe', ...fds] });
     this.ended = this.listen();
     this.transport = new StreamableHTTPServerTransport({ sessionIdGenerator: () => this.id });
     this.transport.onmessage = (message, extra) => this.toChild(message, extra);

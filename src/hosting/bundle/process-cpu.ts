@@ -1,19 +1,57 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 /** Linux counts in hundredths of a second on every machine it runs on. */
 const TICK_MS = 10;
 
+/** Processes that are looked at: one of Node's takes 150 µs, and a session of a bundle has three as a rule. */
+const LOOKED_AT_MAX = 256;
+
 /**
- * CPU time a process has used with all its threads, in milliseconds; null where the system does not say, or the process is
- * gone. Read in place: it takes 20 µs, and nothing may happen between the look and what follows.
+ * CPU time a process and all it started have used, with all their threads and those of them that are gone and were reaped,
+ * in milliseconds; null where the system does not say, or the process is gone. Of more than 256 processes that live at once
+ * the others are left out. Read in place: nothing may happen between the look and what follows.
  */
 export function cpuMsOf(pid: number | undefined): number | null {
   if (pid === undefined) return null;
+  const own = ticksOf(pid);
+  if (own === null) return null;
+  let ticks = own;
+  const pids = childrenOf(pid);
+  // Grows while it is walked.
+  for (const child of pids) {
+    ticks += ticksOf(child) ?? 0;
+    if (pids.length < LOOKED_AT_MAX) pids.push(...childrenOf(child).slice(0, LOOKED_AT_MAX - pids.length));
+  }
+  return ticks * TICK_MS;
+}
+
+function ticksOf(pid: number): number | null {
+  const stat = read(`/proc/${pid}/stat`);
+  if (stat === null) return null;
+  // The name stands in brackets and may hold anything; times are the 12th to 15th value behind it (proc(5)).
+  const values = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return values.slice(11, 15).reduce((sum, value) => sum + Number(value), 0);
+}
+
+/** Each thread has those it started; what nobody waits for any more comes to the first process. */
+function childrenOf(pid: number): number[] {
+  return threadsOf(pid).flatMap((thread) => {
+    const words = read(`/proc/${pid}/task/${thread}/children`)?.split(' ') ?? [];
+    return words.filter((word) => word !== '').map(Number);
+  });
+}
+
+function threadsOf(pid: number): string[] {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name stands in brackets and may hold anything; times are the 12th and 13th value behind it (proc(5)).
-    const values = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(values[11]) + Number(values[12])) * TICK_MS;
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
+}
+
+function read(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8');
   } catch {
     return null;
   }

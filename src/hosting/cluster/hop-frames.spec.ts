@@ -67,6 +67,15 @@ describe('a failure between processes', () => {
     expect(fromWire(toWire(broken))).toMatchObject({ message: 'other side closed', code: 'UND_ERR_SOCKET' });
   });
 
+  it('arrives with as much of its words as a frame holds, whatever they are made of', () => {
+    for (const character of ['a', '\u0000', '語', '😀', '\ud800']) {
+      const [frame] = read(failureFrame(toWire(new errors.ProgramStartError(character.repeat(200_000)))));
+      const arrived = frame?.kind === 'failure' ? fromWire(frame.failure) : null;
+      expect(arrived).toBeInstanceOf(errors.ProgramStartError);
+      expect(arrived?.message).toHaveLength(16_001);
+    }
+  });
+
   it('of a class this version does not know is one after which the code may have run', () => {
     expect(fromWire({ is: 'LaterError', message: 'x' })).toMatchObject({ mayHaveRun: true, message: 'x' });
   });

@@ -34,9 +34,8 @@ const RENEWED_TOPIC = 'hosting.renewed';
  * that it does not.
  *
  * Messages about versions and owners go over the relay. One that is lost does no harm: the next call names its version,
- * programs nobody calls are stopped (`RUNTIME_IDLE_MS`), and programs with state whose row is gone end with the next
- * renewal of the lease. Only values that changed are not given to a program that goes on without a pause until they change
- * again.
+ * programs nobody calls are stopped (`RUNTIME_IDLE_MS`), programs with state whose row is gone end with the next renewal of
+ * the lease, and values that changed are found when they are compared, every four leases (60 s by default).
  */
 @Injectable()
 export class PlacedHosting extends Hosting implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {

@@ -20,6 +20,9 @@ export interface WiredFailure {
   code?: string;
 }
 
+/** A program's last words may be longer; each character takes up to six bytes of the 128 KB a failure may have there. */
+const MESSAGE_CHARS_MAX = 16_000;
+
 type Revive = (wired: WiredFailure) => HostedFailure;
 
 const classes: Record<string, Revive> = {
@@ -35,7 +38,8 @@ const classes: Record<string, Revive> = {
 
 /** What another process may know of it: all its caller may, and of other errors what undici's callers look at. */
 export function toWire(error: Error): WiredFailure {
-  const { name, message } = error;
+  const { name } = error;
+  const message = cut(error.message);
   if (!(error instanceof HostedFailure)) return { is: 'broken', message, code: (error as NodeJS.ErrnoException).code };
   const { outcome, retryAfterSeconds } = error;
   return { is: name, message, outcome, retryAfterSeconds };
@@ -45,4 +49,8 @@ export function toWire(error: Error): WiredFailure {
 export function fromWire(wired: WiredFailure): Error {
   if (wired.is === 'broken') return Object.assign(new Error(wired.message), { code: wired.code });
   return (classes[wired.is] ?? classes.ProgramCrashedError)(wired);
+}
+
+function cut(message: string): string {
+  return message.length > MESSAGE_CHARS_MAX ? `${message.slice(0, MESSAGE_CHARS_MAX)}…` : message;
 }

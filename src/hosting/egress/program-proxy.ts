@@ -1,5 +1,5 @@
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Egress } from '../../platform/egress/egress.js';
 import { detached } from './detached-answer.js';
@@ -29,15 +29,18 @@ const KEEP_MS = 30_000;
 const ABSOLUTE = /^https?:\/\//i;
 const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:/?#@[\]\\\s]+):([1-9]\d{0,4})$/i;
 
+/** Where a proxy listens: a path for a unix socket, or a socket that listens already, which it closes. */
+export type ProxyPlace = string | NetServer;
+
 /** Starts a proxy; `egress` is its own from now on, and is closed with it. */
 export async function openProgramProxy(
-  path: string,
+  place: ProxyPlace,
   options: ProgramProxyOptions,
   egress: Egress,
   limits: ProxyLimits,
 ): Promise<ProgramProxy> {
   const proxy = new ProgramProxy(options, egress, limits);
-  await proxy.listen(path);
+  await proxy.listen(place);
   return proxy;
 }
 
@@ -68,10 +71,10 @@ export class ProgramProxy {
   }
 
   /** @throws what the system says of the path */
-  listen(path: string): Promise<void> {
+  listen(place: ProxyPlace): Promise<void> {
     return new Promise((resolve, reject) => {
       this.server.once('error', reject);
-      this.server.listen(path, () => {
+      this.server.listen(place, () => {
         this.server.off('error', reject).on('error', () => undefined);
         resolve();
       });

@@ -4,6 +4,7 @@ import {
   ProgramBusyError,
   ProgramCrashedError,
   ProgramRestingError,
+  ProgramStartError,
   type HostedFailure,
 } from '../hosting.errors.js';
 import type { InstanceExit } from '../engine.js';
@@ -11,6 +12,18 @@ import type { ProgramLimits } from '../hosting.types.js';
 
 /** Why the runtime ended a program by force. */
 export type KillReason = 'cpu' | 'stall' | 'memory';
+
+/**
+ * Why a request was given to no program: it answers as many as it may, rests after crashes, did not start, or none may
+ * run here now.
+ */
+export type RefusalReason = 'busy' | 'resting' | 'start' | 'unavailable';
+
+export function reasonOf(error: HostedFailure): RefusalReason {
+  if (error instanceof ProgramBusyError) return 'busy';
+  if (error instanceof ProgramRestingError) return 'resting';
+  return error instanceof ProgramStartError ? 'start' : 'unavailable';
+}
 
 /** What a program said last is quoted up to here. */
 const WORDS_MAX = 500;

@@ -46,7 +46,14 @@ export class Fleet {
   private readonly starts: Slots;
   private readonly sweeper: NodeJS.Timeout;
   private isClosing = false;
-  readonly counts: RuntimeCounts = { starts: 0, crashes: 0, kills: { cpu: 0, stall: 0, memory: 0 }, dropped: 0 };
+  readonly counts: RuntimeCounts = {
+    starts: 0,
+    crashes: 0,
+    kills: { cpu: 0, stall: 0, memory: 0 },
+    refused: { busy: 0, resting: 0, start: 0, unavailable: 0 },
+    cpuMs: 0,
+    dropped: 0,
+  };
 
   constructor(private readonly setting: FleetSetting) {
     this.starts = new Slots(STARTS_MAX, setting.limits.wallMs);
@@ -166,6 +173,7 @@ export class Fleet {
         starts: this.starts,
         counts: this.counts,
         watch: (watched) => this.watchdog.watch(watched),
+        hasCrashedLately: () => owner.hasCrashedLately(performance.now()),
         answered: () => backoff.answered(),
         crashed: (lastWords) => {
           owner.noteCrash(performance.now());

@@ -24,6 +24,8 @@ const EXIT_NEWS_MS = 500;
 
 /** Who works on a call. */
 export interface CallHost {
+  /** It was never given to the program. */
+  refused(error: HostedFailure): void;
   /** It ended, before anybody hears of it. @returns its CPU time in ms */
   left(call: HostedCall, isWhole: boolean): number;
   /** What is to be told about it. */
@@ -98,6 +100,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
 
   /** Ends it; the caller hears why. After the head went out, its answer is cut. */
   fail(error: HostedFailure): void {
+    if (!this.isDone && !error.mayHaveRun) this.host.refused(error);
     this.end({ error, outcome: error.outcome });
   }
 

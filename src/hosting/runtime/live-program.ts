@@ -5,7 +5,8 @@ import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
 import { CpuMeter } from './cpu-meter.js';
-import { bystander, culprit, noRoom, notLoaded, overMemory, stopping, whenGone, type KillReason } from './endings.js';
+import { bystander, culprit, noRoom, notLoaded, overMemory, stopping, whenGone } from './endings.js';
+import type { KillReason, RefusalReason } from './endings.js';
 import type { HostedCall } from './hosted-call.js';
 import { ProcessFigures } from './process-figures.js';
 import { ProgramCalls } from './program-calls.js';
@@ -21,6 +22,10 @@ export interface RuntimeCounts {
   starts: number;
   crashes: number;
   kills: Record<KillReason, number>;
+  /** Requests that no program was given. */
+  refused: Record<RefusalReason, number>;
+  /** CPU time of requests that are over. */
+  cpuMs: number;
   /** Pieces of what programs said that were not kept. */
   dropped: number;
 }
@@ -38,6 +43,7 @@ export interface ProgramSetting {
   counts: RuntimeCounts;
   /** It has work: look after it. */
   watch(program: LiveProgram): void;
+  hasCrashedLately(): boolean;
   /** It gave a whole answer. */
   answered(): void;
   /** It did not start, or ended otherwise than asked to. */
@@ -197,7 +203,8 @@ export class LiveProgram {
     const onTrace = this.traces.told.bind(this.traces);
     const instance = await programs.of(this.ref.kind).withProgram(this.ref, (program) => {
       this.given = digestOf(program);
-      return engine.start(program, { limits, runDir, stateDir, onTrace });
+      const hasCrashedLately = this.setting.hasCrashedLately();
+      return engine.start(program, { limits, runDir, stateDir, hasCrashedLately, onTrace });
     });
     this.instance = instance;
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));

@@ -5,7 +5,7 @@ import type { LiveProgram } from './live-program.js';
 /** Versions of one owner that are known to be old. */
 const PAST_MAX = 16;
 
-/** A row of crashes is remembered for so long after the last one. */
+/** Crashes are remembered for so long after the last one. */
 const REMEMBER_MS = 600_000;
 
 /** What runs here of one owner: a version that takes requests, and while they swap one that only ends its own. */
@@ -67,8 +67,13 @@ export class OwnerVersions {
     this.lastCrashAt = now;
   }
 
+  /** True while its programs yield to those of owners that behave: what they do to a machine is worth waiting for others. */
+  hasCrashedLately(now: number): boolean {
+    return now - this.lastCrashAt <= REMEMBER_MS;
+  }
+
   /** True when nothing of it runs, and nothing of it must be remembered. */
   isForgettable(now: number): boolean {
-    return this.programs.size === 0 && now - this.lastCrashAt > REMEMBER_MS;
+    return this.programs.size === 0 && !this.hasCrashedLately(now);
   }
 }

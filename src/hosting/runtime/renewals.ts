@@ -1,12 +1,12 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Program, ProgramRef } from '../hosting.types.js';
+import type { ProgramRef, ProgramValues } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
 
 /** Of this process only: what it makes of secrets says nothing to whoever reads it elsewhere. */
 const DIGEST_KEY = randomBytes(32);
 
 /** Stands for what a program is given beside its code, so that no secret is kept to compare with. */
-export function digestOf({ secrets, egressAllow }: Pick<Program, 'secrets' | 'egressAllow'>): string {
+export function digestOf({ secrets, egressAllow }: ProgramValues): string {
   const sorted = Object.entries(secrets).sort(([a], [b]) => (a < b ? -1 : 1));
   return createHmac('sha256', DIGEST_KEY)
     .update(JSON.stringify([sorted, egressAllow]))
@@ -18,8 +18,11 @@ export function digestOf({ secrets, egressAllow }: Pick<Program, 'secrets' | 'eg
  * secret that was taken away is worse than one that is started in vain.
  */
 export async function isOutdated(programs: Programs, ref: ProgramRef, digest: string | null): Promise<boolean> {
-  const given = programs.of(ref.kind).withProgram(ref, (program) => Promise.resolve(digestOf(program)));
-  return (await given.catch(() => null)) !== digest;
+  const values = await programs
+    .of(ref.kind)
+    .valuesOf(ref)
+    .catch(() => null);
+  return values === null || digestOf(values) !== digest;
 }
 
 interface Round {

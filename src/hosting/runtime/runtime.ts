@@ -7,16 +7,20 @@ import { LocalHosting } from '../hosting.js';
 import { HostedFailure } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import { Programs } from '../programs.js';
-import { notLoaded } from './endings.js';
+import { notLoaded, reasonOf } from './endings.js';
 import { Fleet } from './fleet.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
 import type { LiveProgram, RuntimeCounts } from './live-program.js';
 import { ProgramTraces } from './program-traces.js';
+import { Rechecks } from './rechecks.js';
 import { Renewals } from './renewals.js';
 import { RunDirs } from './run-dirs.js';
 
 /** Provides the engines of this process: a list of {@link Engine}. */
 export const ENGINES = Symbol('engines');
+
+/** What a program is given is compared with what it has after so many leases, 60 s by default. */
+const RECHECK_LEASES = 4;
 
 /** What runs in this process at the moment, and what did since it began. */
 export interface RuntimeStats extends RuntimeCounts {
@@ -38,6 +42,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   private readonly runDirs = new RunDirs();
   private readonly fleet: Fleet;
   private readonly renewals = new Renewals();
+  private readonly rechecks: Rechecks;
 
   constructor(
     env: Env,
@@ -56,6 +61,12 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
       runDirs: this.runDirs,
       stateRoot: join(env.dataDir, 'hosting', 'state'),
     });
+    this.rechecks = new Rechecks({
+      everyMs: env.runtimeLeaseMs * RECHECK_LEASES,
+      live: () => this.fleet.live,
+      programs,
+      renew: (ownerId) => this.renew(ownerId),
+    });
   }
 
   onApplicationBootstrap(): void {
@@ -63,11 +74,12 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 
   async onApplicationShutdown(): Promise<void> {
+    this.rechecks.close();
     await this.fleet.close();
   }
 
   dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void {
-    const host = new Host(this.programs, ref);
+    const host = new Host(this.fleet.counts, this.programs, ref);
     const call = new HostedCall(request, handler, this.limits, host);
     try {
       const program = this.fleet.programFor(ref);
@@ -115,7 +127,13 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     const { live, counts, watched } = this.fleet;
     const starting = live.filter(({ isStarting }) => isStarting).length;
     const inFlight = live.reduce((sum, { calls }) => sum + calls.count + calls.streamCount, 0);
-    return { live: live.length - starting, starting, inFlight, watched, ...counts, kills: { ...counts.kills } };
+    const copied = { ...counts, kills: { ...counts.kills }, refused: { ...counts.refused } };
+    return { live: live.length - starting, starting, inFlight, watched, ...copied };
+  }
+
+  /** Memory the programs took for themselves, in MB, as far as the system tells: 30 µs for each. */
+  memoryMb(): number {
+    return this.fleet.live.reduce((sum, { figures }) => sum + (figures?.anonMb() ?? 0), 0);
   }
 
   private engineOf(name: EngineName): Engine {
@@ -137,6 +155,7 @@ class Host implements CallHost {
   program: LiveProgram | null = null;
 
   constructor(
+    private readonly counts: RuntimeCounts,
     private readonly programs: Programs,
     private readonly ref: ProgramRef,
   ) {}
@@ -145,7 +164,12 @@ class Host implements CallHost {
     return this.program?.left(call, isWhole) ?? 0;
   }
 
+  refused(error: HostedFailure): void {
+    this.counts.refused[reasonOf(error)] += 1;
+  }
+
   ended(trace: Parameters<CallHost['ended']>[0]): void {
+    this.counts.cpuMs += trace.cpuMs ?? 0;
     if (this.program) this.program.ended(trace);
     else new ProgramTraces(this.programs, this.ref, () => []).ended(trace);
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { loadEnv } from '../../config/env.js';
+import { loadEnv, WALLS } from '../../config/env.js';
 import { Sandbox } from './sandbox.js';
 import { probeWalls, wrappers, type Run } from './walls.js';
 
@@ -18,6 +18,9 @@ const hostWithout =
 const sandboxOf = (run: Run, uid: number, without?: string) =>
   new Sandbox(loadEnv(without === undefined ? {} : { RUNTIME_WITHOUT: without }), () => probeWalls(run, uid));
 
+const root = { tree: { dir: '/tree', mounts: '/tree/mounts' }, workDir: '/bundle' };
+const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', isLast: false, alone: true, root: null });
+
 describe('walls around hosted code', () => {
   it('are all there for root on a host that has the tools', async () => {
     const sandbox = sandboxOf(hostWithout(), ROOT);
@@ -35,6 +38,8 @@ describe('walls around hosted code', () => {
         'own-network': 'there is no such tool',
         'memory-limit': 'there is no such tool',
         'dies-with-service': 'there is no such tool',
+        'own-processes': 'there is no such tool',
+        'own-files': 'there is no such tool',
       },
     });
     expect(await sandboxOf(bare, SOMEBODY, 'own-user,own-network').whyNot()).toBe(
@@ -44,6 +49,8 @@ describe('walls around hosted code', () => {
     );
     const all = 'own-user, own-network, memory-limit, dies-with-service';
     expect(await sandboxOf(bare, SOMEBODY, all).whyNot()).toBeNull();
+    expect(await sandboxOf(bare, SOMEBODY, all).whyNot(WALLS)).toContain('cannot build own-processes (there is');
+    expect(await sandboxOf(bare, SOMEBODY, WALLS.join(',')).whyNot(WALLS)).toBeNull();
   });
 
   it('are limited in a container that refuses namespaces to accounts other than root', async () => {
@@ -60,25 +67,42 @@ describe('walls around hosted code', () => {
 
   it('wrap a program from the outside in: memory, network, account, and last what ends with the service', async () => {
     const walls = await probeWalls(hostWithout(), ROOT);
-    const command = wrappers(walls, { user: 1_900_000_007, dataBytes: 805_306_368, withNetwork: false }).join(' ');
-    expect(command).toBe(
+    const wanted = { ...alone(1_900_000_007), dataBytes: 805_306_368, alone: false };
+    expect(wrappers(walls, wanted).join(' ')).toBe(
       'prlimit --data=805306368 --core=0 --nofile=4096 --fsize=1073741824 --nproc=1024 -- unshare --net --ipc --uts -- ' +
         'setpriv --reuid=1900000007 --regid=1900000007 --clear-groups --no-new-privs --bounding-set=-all ' +
         '--inh-caps=-all --pdeathsig=KILL -- nice -n 5',
     );
-    const shared = wrappers(walls, { user: 1, dataBytes: 1, withNetwork: true });
-    expect(shared).not.toContain('unshare');
+    expect(wrappers(walls, { ...wanted, isLast: true }).slice(-3)).toEqual(['nice', '-n', '15']);
+    expect(wrappers(walls, { ...wanted, network: 'host' })).not.toContain('unshare');
+    expect(wrappers(walls, { ...wanted, network: '/proc/self/fd/3' }).join(' ')).toContain(
+      'nsenter --net=/proc/self/fd/3 -- unshare --ipc --uts --',
+    );
+  });
+
+  it('of many processes end with the service from both sides: the one that waits outside, and the first inside', async () => {
+    const walls = await probeWalls(hostWithout(), ROOT);
+    const words = wrappers(walls, { ...alone(7), root });
+    expect(words.slice(0, 3)).toEqual(['setpriv', '--pdeathsig=KILL', '--']);
+    expect(words.join(' ')).toContain('unshare --net --ipc --uts --pid --fork --kill-child --mount -- sh -c');
+    expect(words.filter((word) => word === '--pdeathsig=KILL')).toHaveLength(2);
+    expect(words).toEqual(expect.arrayContaining(['/tree/mounts', '/tree', '/bundle']));
+    const noMounts = await probeWalls(hostWithout([/pivot_root/, 'not permitted']), ROOT);
+    expect(wrappers(noMounts, { ...alone(7), root }).join(' ')).toContain('--kill-child --mount-proc -- sh -c');
+    const noProcesses = await probeWalls(hostWithout([/--pid/, 'not permitted']), ROOT);
+    expect(noProcesses.missing['own-files']).toBe('not permitted');
+    expect(wrappers(noProcesses, { ...alone(7), root })).not.toContain('sh');
   });
 
   it('are built without each other: a host that cannot end a program with the service still gives it an account', async () => {
     const walls = await probeWalls(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
-    const command = wrappers(walls, { user: 7, dataBytes: 1, withNetwork: false }).join(' ');
+    const command = wrappers(walls, { ...alone(7), alone: false }).join(' ');
     expect([walls.level, command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual(['none', true, false]);
   });
 
   it('use an account space of their own where the service is not root', async () => {
     const walls = await probeWalls(hostWithout(), SOMEBODY);
-    const command = wrappers(walls, { user: 7, dataBytes: 1, withNetwork: false }).join(' ');
+    const command = wrappers(walls, { ...alone(7), alone: false }).join(' ');
     expect(command).toContain(
       'unshare --user --map-root-user --net --ipc --uts -- setpriv --no-new-privs --bounding-set=-all',
     );
@@ -88,7 +112,7 @@ describe('walls around hosted code', () => {
   it('are really tried on this host, and whatever comes out is an answer', async () => {
     const { level, missing } = await probeWalls();
     expect(['strong', 'limited', 'none']).toContain(level);
-    expect(Object.keys(missing)).toHaveLength(4);
+    expect(Object.keys(missing)).toHaveLength(WALLS.length);
     const odd = await probeWalls((file) => Promise.reject(new Error(file)));
     expect(odd.level).toBe('none');
   });

@@ -4,7 +4,13 @@ import { lchown, lstat, open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env, WALLS, type Wall } from '../../config/env.js';
+import { makeOwnRoot, type OwnRoot, type OwnRootPlan } from './own-root.js';
 import { FIRST_USER, NOBODY, probeWalls, TOOLS_PATH, wrappers, type Level, type Walls } from './walls.js';
+
+/** A program's own processes, and what they see of files; null: what their account may see on this host. */
+export interface Solitude {
+  root: OwnRoot | null;
+}
 
 /** What a program may take of the host. */
 export interface Confinement {
@@ -12,6 +18,8 @@ export interface Confinement {
   memoryMb: number;
   /** Whose program it is: each owner's run under an account of their own, where there are enough. */
   ownerId: string;
+  /** Where cores are scarce it comes after all others. */
+  isLast?: boolean;
   /** Its own folder: where it starts. Given to its account, with all that is in it. */
   runDir: string;
   /** More folders that are given to its account, with all that is in them. */
@@ -20,8 +28,10 @@ export interface Confinement {
   workDir?: string;
   /** Its whole environment, but for PATH; nothing of ours goes with it. */
   env?: Record<string, string>;
-  /** It shares this host's network. */
-  withNetwork?: boolean;
+  /** `own` (the default): one in which there is nothing. `host`: this host's. A path: the network whose namespace is there. */
+  network?: string;
+  /** It is many processes, which see and reach no others, and end with the first. Default: it is one, and shares. */
+  alone?: Solitude;
   /** What the runtime that runs the code reserves as data, in MiB, before any code runs. Default: workerd's. */
   reservedMb?: number;
 }
@@ -31,6 +41,8 @@ export interface Launch {
   file: string;
   args: string[];
   options: { cwd: string; env: Record<string, string> };
+  /** Descriptors it is given, from 3 on. */
+  fds?: number[];
 }
 
 /** What an operator is told of the walls. */
@@ -72,47 +84,91 @@ export class Sandbox {
     return { level, walls: walls as Record<Wall, string> };
   }
 
-  /** Null when hosted code may run here; otherwise a sentence: which walls are missing, why, and what to do. */
-  async whyNot(): Promise<string | null> {
+  /**
+   * Null when hosted code may run here; otherwise a sentence: which walls are missing, why, and what to do.
+   *
+   * @param needed the walls it wants; a module in workerd needs neither processes nor files of its own, as it has none
+   */
+  async whyNot(needed: readonly Wall[] = MODULE_WALLS): Promise<string | null> {
     const { missing } = await this.walls();
     const without = this.env.runtimeWithout ?? [];
-    const lacking = WALLS.filter((wall) => missing[wall] !== null && !without.includes(wall));
+    const lacking = needed.filter((wall) => missing[wall] !== null && !without.includes(wall));
     if (lacking.length === 0) return null;
     const reasons = lacking.map((wall) => `${wall} (${missing[wall]})`).join(', ');
-    const all = WALLS.filter((wall) => missing[wall] !== null).join(',');
+    const all = needed.filter((wall) => missing[wall] !== null).join(',');
     return (
       `Hosted code would not be isolated on this host: it cannot build ${reasons}. ` +
       `Let the service do that, or set RUNTIME_WITHOUT=${all} if you trust whoever uploads code.`
     );
   }
 
+  /** Why a program in a network of its own cannot be given a way out of it; null where {@link Confinement.network} may be a path. */
+  async whyNoWayOut(): Promise<string | null> {
+    return (await this.walls()).whyNoWayOut;
+  }
+
+  async hasOwnFiles(): Promise<boolean> {
+    return (await this.walls()).missing['own-files'] === null;
+  }
+
+  /** A tree of files for a program, whose folder must be there; null where `own-files` does not stand. @throws of the file system */
+  async ownRoot(plan: Omit<OwnRootPlan, 'hidden'>): Promise<OwnRoot | null> {
+    if (!(await this.hasOwnFiles())) return null;
+    return makeOwnRoot({ ...plan, hidden: [this.env.dataDir, process.cwd()] });
+  }
+
   /**
    * How to spawn `program` behind every wall that stands. Gives the folders to the account it runs under, so write all
-   * files before. The process keeps one id through all wrappers.
+   * files before; one with a tree of files of its own needs none of them. The process keeps one id through all wrappers,
+   * unless it is alone: then what is spawned waits for it, and ends as it did.
    *
    * @throws the error of the file system when a folder cannot be given away
    */
   async command(program: string, args: string[], confinement: Confinement): Promise<Launch> {
     const walls = await this.walls();
-    const { runDir, folders = [], memoryMb, reservedMb = WORKERD_RESERVED_MB } = confinement;
+    const {
+      runDir,
+      folders = [],
+      memoryMb,
+      reservedMb = WORKERD_RESERVED_MB,
+      network = 'own',
+      alone,
+      isLast = false,
+    } = confinement;
+    const workDir = confinement.workDir ?? runDir;
     const user = userOf(confinement.ownerId, walls);
-    if (walls.isRoot && walls.missing['own-user'] === null) {
+    const tree = alone?.root ?? null;
+    if (walls.isRoot && walls.missing['own-user'] === null && !tree) {
       for (const folder of [runDir, ...folders]) await giveTo(user, folder);
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
     const [file, ...more] = [
-      ...wrappers(walls, { user, dataBytes, withNetwork: confinement.withNetwork ?? false }),
+      ...wrappers(walls, {
+        user,
+        dataBytes,
+        network,
+        isLast,
+        alone: alone !== undefined,
+        root: tree && { tree, workDir },
+      }),
       program,
       ...args,
     ];
     const env = { PATH: TOOLS_PATH, ...confinement.env };
-    return { file, args: more, options: { cwd: confinement.workDir ?? runDir, env } };
+    return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
 
   private walls(): Promise<Walls> {
     return (this.found ??= this.probe());
   }
 }
+
+/**
+ * A module in workerd is one process, and opens no file. Behind the other two walls it would start 10 ms later on an idle
+ * machine and 60 on a busy one (measured; it takes 80 without), and be the child of what is spawned: its CPU time, and the
+ * signal that ends it in order, are told by that id.
+ */
+const MODULE_WALLS: readonly Wall[] = WALLS.filter((wall) => wall !== 'own-processes' && wall !== 'own-files');
 
 const WORDS: Record<Level, string> = { strong: 'every wall', limited: 'some walls', none: 'no wall' };
 

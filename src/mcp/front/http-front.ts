@@ -27,7 +27,7 @@ import { isOurs, SessionIds, type ClientSession } from './session-ids.js';
 import { SessionStream } from './session-stream.js';
 import { Streams } from './streams.js';
 import { Subscriptions } from './subscriptions.js';
-import { Tally } from './tally.js';
+import { Tally } from '../../platform/limits/tally.js';
 import { ToolNotes } from './tool-notes.js';
 import { UpstreamCalls } from './upstream-calls.js';
 
@@ -37,6 +37,14 @@ const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Requests one account may have under way in this process, with all its keys, and all together. */
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
+
+/** What clients have open at MCP endpoints. */
+export interface FrontStats {
+  requests: number;
+  streams: number;
+  /** Client sessions of which something is remembered. */
+  sessions: number;
+}
 
 /** Where a request leads. */
 export interface FrontTarget {
@@ -83,6 +91,11 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
   async onModuleInit(): Promise<void> {
     await this.sessions.listen();
     await this.questions.listen();
+  }
+
+  /** What is open at the moment, in this process. */
+  stats(): FrontStats {
+    return { requests: this.inFlight.size, streams: this.streams.size, sessions: this.sessions.size };
   }
 
   /** Streams and questions end with the process, so that closing it does not wait for clients. */

@@ -69,6 +69,11 @@ export class LiveSessions {
     await this.relay.subscribe<SessionEvent>(TOPIC, (event) => this.apply(event));
   }
 
+  /** Sessions of which something is remembered. */
+  get size(): number {
+    return [...this.memories.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
   isEnded({ key }: ClientSession): boolean {
     return this.ended.has(key);
   }

@@ -7,7 +7,7 @@ import type { RpcHead } from '../messages.js';
 import { rpcCode } from '../protocol.js';
 import type { FrontSink } from './asked.js';
 import type { ClientSession } from './session-ids.js';
-import { Tally } from './tally.js';
+import { Tally } from '../../platform/limits/tally.js';
 
 /** Questions that wait for one session's client. */
 const PENDING_EACH_MAX = 32;

@@ -1,4 +1,4 @@
-import { Tally } from './tally.js';
+import { Tally } from '../../platform/limits/tally.js';
 
 /** Streams one account may hold open in a process, and all together. */
 const STREAMS_EACH_MAX = 128;
@@ -12,6 +12,11 @@ export class Streams {
   private readonly open = new Set<() => void>();
   private readonly tally = new Tally(STREAMS_EACH_MAX, STREAMS_MAX);
   private isClosed = false;
+
+  /** Streams that are open. */
+  get size(): number {
+    return this.open.size;
+  }
 
   /**
    * @param msLeft how long it may last at most; an hour is the most

@@ -56,7 +56,7 @@ describe('parseChallenges', () => {
     fc.assert(fc.property(fc.string({ maxLength: 300 }), (text) => Array.isArray(parseChallenges([text]))));
     const startedAt = Date.now();
     for (const part of ['a=', 'a ', '"', '\\', ',', 'a="', '= ']) parseChallenges([part.repeat(100_000)]);
-    expect(Date.now() - startedAt).toBeLessThan(1_000);
+    expect(Date.now() - startedAt).toBeLessThan(10_000);
   });
 });
 

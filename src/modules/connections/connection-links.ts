@@ -60,6 +60,11 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly relay: RelayService,
   ) {}
 
+  /** Links that are held. */
+  get size(): number {
+    return this.links.size;
+  }
+
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<ConnectionChange>(CHANGED_TOPIC, (change) => this.forget(change));
     this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));
@@ -152,7 +157,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
       this.recorder.tap(target),
       () => this.urls.setup(id, setupEpoch),
     );
-    this.links.put(target.id, link);
+    this.links.put(target.id, link, target.accountId);
     return link;
   }
 
@@ -171,7 +176,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
         id: true,
         revision: true,
         namespaceId: true,
-        namespace: { id: true, name: true },
+        namespace: { id: true, name: true, accountId: true },
         connectionId: true,
         setupEpoch: true,
         targetKind: true,
@@ -190,8 +195,8 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
 
   private toTarget(row: Connection): ConnectionTarget {
     const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mcpUrl, mock } = row;
-    const namespace = row.namespace.name;
-    const ref = { id, revision, namespaceId, namespace, connectionId, setupEpoch, recordingUntil };
+    const { name: namespace, accountId } = row.namespace;
+    const ref = { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil };
     const serverName = row.serverName ?? '';
     if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
     if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };

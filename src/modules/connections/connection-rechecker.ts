@@ -6,6 +6,7 @@ import { parseUrl } from '../../config/parse-url.js';
 import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { NoSlotError, Slots } from '../../platform/limits/slots.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
+import { Counts } from '../../platform/telemetry/figures.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../releases/releases.types.js';
 import { ConnectionCheck, type Looked } from './connection-check.js';
 import { failedInside } from './connection-status.js';
@@ -18,14 +19,19 @@ const SHARED_MAX = 10_000;
 /** So many that are due longest are judged in one go, whether a call put them off. */
 const POSTPONED_MAX = 1_000;
 
-/** Looks at once in this process; half of them at one host. */
+/** Looks at once in this process; half of them at one host, and half for one account. */
 const LOOKS_MAX = 4;
+
+/** Of so many that are due longest half a batch is taken of one account, unless nobody else has any. */
+const CONSIDERED_MAX = 1_000;
 
 interface Claimed extends Looked {
   /** The URL it leads to; null for a registry server. */
   mcpUrl: string | null;
   /** Nobody's credentials are sent there, so what one sees is what all see. */
   isShared: boolean;
+  /** Whose namespace it is in. */
+  accountId: string;
 }
 
 /**
@@ -37,6 +43,8 @@ interface Claimed extends Looked {
 export class ConnectionRechecker implements OnModuleInit {
   private readonly logger = new Logger('connections');
   private readonly slots: Slots;
+  /** Looks of this process, each of them for all connections it was for; `late` found no slot in time. */
+  readonly looks = new Counts('result', ['done', 'late', 'failed']);
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
@@ -55,7 +63,7 @@ export class ConnectionRechecker implements OnModuleInit {
   /** Looks at a batch. @returns how many were due */
   async run(): Promise<number> {
     const claimed = await this.database.transaction((tx) => this.claim(tx));
-    const groups = new Map<string, Looked[]>();
+    const groups = new Map<string, Claimed[]>();
     const looks: Promise<void>[] = [];
     for (const one of claimed) {
       const { mcpUrl } = one;
@@ -86,11 +94,16 @@ export class ConnectionRechecker implements OnModuleInit {
   }
 
   /** @param url null for a registry server */
-  private async look(url: string | null, group: Looked[], work: () => Promise<void>): Promise<void> {
+  private async look(url: string | null, group: Claimed[], work: () => Promise<void>): Promise<void> {
     try {
-      await this.slots.run(parseUrl(url ?? '')?.host ?? 'registry', work);
+      const [first, ...others] = new Set(group.map(({ accountId }) => accountId));
+      // What is looked at for several accounts at once is held against none of them.
+      const whose = first === undefined || others.length > 0 ? [] : [`account ${first}`];
+      await this.slots.run([parseUrl(url ?? '')?.host ?? 'registry', ...whose], work);
+      this.looks.add('done');
     } catch (error) {
       // What found no slot in time is claimed again when its claim ends.
+      this.looks.add(error instanceof NoSlotError ? 'late' : 'failed');
       if (error instanceof NoSlotError) return;
       this.logger.error({ msg: 'a connection could not be looked at', err: error });
       // Such as one whose secrets cannot be opened: it does not work, and is looked at ever more seldom.
@@ -106,13 +119,20 @@ export class ConnectionRechecker implements OnModuleInit {
     await this.postpone(tx);
     const isShared = `target_kind = 'url' AND sealed_headers IS NULL AND NOT EXISTS (
       SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'connection' AND u.owner_id = connections.id)`;
-    const columns = `id, revision, mcp_url AS "mcpUrl", ${isShared} AS "isShared"`;
+    const account = '(SELECT n.account_id FROM namespaces n WHERE n.id = connections.namespace_id)';
+    const columns = `id, revision, mcp_url AS "mcpUrl", ${isShared} AS "isShared", ${account} AS "accountId"`;
     // A look takes the time of a handshake at most, after waiting as long for a slot.
     const until = new Date(Date.now() + 2 * this.env.upstreamConnectTimeoutMs + 10_000);
     const [due] = await tx.query<[Claimed[]]>(
       `UPDATE connections SET next_check_at = $1
-        WHERE id IN (SELECT id FROM connections WHERE next_check_at <= now()
-                      ORDER BY next_check_at LIMIT ${RECHECK_BATCH} FOR UPDATE SKIP LOCKED)
+        WHERE id IN (SELECT id FROM connections
+                      WHERE next_check_at <= now() AND id IN (
+                        SELECT id FROM (
+                          SELECT id, next_check_at, row_number() OVER (PARTITION BY ${account} ORDER BY next_check_at) AS place
+                            FROM (SELECT id, next_check_at, namespace_id FROM connections WHERE next_check_at <= now()
+                                   ORDER BY next_check_at LIMIT ${CONSIDERED_MAX}) AS connections) AS due
+                         ORDER BY place > ${RECHECK_BATCH / 2}, next_check_at LIMIT ${RECHECK_BATCH})
+                      FOR UPDATE SKIP LOCKED)
         RETURNING ${columns}`,
       [until],
     );

@@ -8,6 +8,8 @@ export interface ConnectionRef {
   /** Grows with every change that may lead elsewhere. */
   revision: number;
   namespaceId: string;
+  /** Whose namespace it is in. */
+  accountId: string;
   namespace: string;
   /** The id people know it by. */
   connectionId: string;

@@ -28,6 +28,7 @@ import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
 import { ConnectionToolsController } from './connection-tools.controller.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
+import { ConnectionsMetrics } from './connections.metrics.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
 import { DiagnosisController } from './diagnosis/diagnosis.controller.js';
@@ -61,6 +62,7 @@ import { UplinkDoor } from './uplink/uplink-door.js';
 import { UplinkLeases } from './uplink/uplink-leases.js';
 import { UplinkProcess } from './uplink/uplink-process.entity.js';
 import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
+import { TunnelPlaces } from './uplink/tunnel-places.js';
 import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 import { UplinkController } from './uplink/uplink.controller.js';
 import { UplinksService } from './uplink/uplinks.service.js';
@@ -129,6 +131,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
     UplinkDoor,
     UplinkLeases,
     UplinkTunnels,
+    TunnelPlaces,
     UplinksService,
     MockChannels,
     MockCreation,
@@ -136,6 +139,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
     MockReplies,
     CallRecorder,
     RecordingsService,
+    ConnectionsMetrics,
   ],
 })
 export class ConnectionsModule implements OnModuleInit {

@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthAdaptersService } from './auth-adapters.service.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { CredentialsService } from './credentials.service.js';
+import { CredentialsMetrics } from './credentials.metrics.js';
 import { GivenClients } from './given-clients.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
@@ -20,6 +21,7 @@ import { UpstreamCredential } from './upstream-credential.entity.js';
     TokenRefresher,
     AuthorizationsService,
     CredentialsService,
+    CredentialsMetrics,
   ],
   exports: [AuthAdaptersService, CredentialsService, AuthorizationsService, GivenClients, OAuthClients],
 })

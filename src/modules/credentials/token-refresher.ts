@@ -7,11 +7,13 @@ import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '.
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { NoSlotError, Slots } from '../../platform/limits/slots.js';
+import { Counts } from '../../platform/telemetry/figures.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
 import { OAuthClientRow } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
-import { away, isPast, issuerOf, settledBefore, type RefreshOutcome, type RefreshRequest } from './refresh-outcome.js';
+import { away, isPast, issuerOf, settledBefore } from './refresh-outcome.js';
+import type { RefreshOutcome, RefreshRequest } from './refresh-outcome.js';
 import { openTokens, storedTokens, type HeldTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
@@ -45,6 +47,8 @@ const RESCUE_PAUSE_MS = 500;
 export class TokenRefresher implements BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly running = new Map<string, Promise<RefreshOutcome>>();
+  /** How refreshes ended in this process; who waits for one of another caller is not counted. */
+  readonly results = new Counts<RefreshOutcome['kind']>('result', ['token', 'required', 'away', 'gone']);
   /** Each refresh holds a database connection while somebody else's server thinks: they get a quarter of the pool. */
   private readonly slots: Slots;
 
@@ -80,9 +84,11 @@ export class TokenRefresher implements BeforeApplicationShutdown {
     try {
       const { outcome, lostClientId } = await this.slots.run(request.host, () => this.underLock(request));
       if (lostClientId !== null) await this.clients.refused(lostClientId);
+      this.results.add(outcome.kind);
       return outcome;
     } catch (error) {
       if (!(error instanceof NoSlotError) && !isLockTimeout(error)) throw error;
+      this.results.add('away');
       const message = 'Another refresh of this authorization takes too long: try again in a moment.';
       return { kind: 'away', message, accessToken: null };
     }

@@ -4,6 +4,7 @@ import { ServersModule } from '../servers/servers.module.js';
 import { InvocationSearch } from './invocation-search.js';
 import { KeptDays } from './kept-days.js';
 import { LogStreams } from './log-streams.js';
+import { LogStreamsMetrics } from './log-streams.metrics.js';
 import { LogStreamsController } from './log-streams.controller.js';
 import { LogsCoreModule } from './logs-core.module.js';
 import { OtlpController } from './otlp/otlp.controller.js';
@@ -15,6 +16,6 @@ import { SearchIndexes } from './search-indexes.js';
 @Module({
   imports: [LogsCoreModule, ServersModule, AuthModule],
   controllers: [LogStreamsController, RuntimeLogsController, OtlpController],
-  providers: [InvocationSearch, KeptDays, SearchIndexes, RuntimeLogsService, LogStreams],
+  providers: [InvocationSearch, KeptDays, SearchIndexes, RuntimeLogsService, LogStreams, LogStreamsMetrics],
 })
 export class LogsModule {}

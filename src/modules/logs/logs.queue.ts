@@ -2,6 +2,7 @@ import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../platform/queue/job-options.js';
+import { QueueFigures } from '../../platform/queue/queue-figures.js';
 import type { InvocationRow } from './invocation-row.js';
 
 export const LOGS_QUEUE = 'log-ingestion';
@@ -37,7 +38,12 @@ export class LogsQueue {
   private length = 0;
   private lengthReadAt = -Infinity;
 
-  constructor(@InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>) {}
+  constructor(
+    @InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>,
+    figures: QueueFigures,
+  ) {
+    figures.watch(queue);
+  }
 
   /** How many rows a job must have to be taken now: 1, 1,000 while many wait, Infinity while too many do. */
   async rowsWanted(): Promise<number> {

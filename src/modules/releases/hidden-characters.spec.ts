@@ -101,6 +101,6 @@ describe('hidden characters', () => {
     const from = performance.now();
     expect(hiddenCharacters('می‌'.repeat(300_000))).toBeNull();
     expect(hiddenCharacters('\u{E0041}'.repeat(500_000))?.count).toBe(500_000);
-    expect(performance.now() - from).toBeLessThan(5_000);
+    expect(performance.now() - from).toBeLessThan(20_000);
   });
 });

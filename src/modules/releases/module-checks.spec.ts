@@ -64,7 +64,7 @@ describe('a module that is checked in a process of its own', () => {
     const check = checks.check(await fileOf(muchCode(40 * MEGABYTE)), held, { ...LIMITS, timeoutMs: 300 });
     await expect(check).rejects.toThrow(InvalidModuleError);
     await expect(check).rejects.toThrow(/^The module takes more than 0.3 s to be read: make it smaller/);
-    expect(performance.now() - from).toBeLessThan(5_000);
+    expect(performance.now() - from).toBeLessThan(20_000);
   });
 
   it('waits for the one before, and holds nobody up once nobody waits for it', async () => {

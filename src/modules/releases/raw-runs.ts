@@ -6,7 +6,7 @@ import { HostedFailure } from '../../hosting/hosting.errors.js';
 import { Hosting } from '../../hosting/hosting.js';
 import { INVOCATION_HEADER, type HostedRequest, type ProgramRef } from '../../hosting/hosting.types.js';
 import { McpTooManyError } from '../../mcp/front/front.errors.js';
-import { Tally } from '../../mcp/front/tally.js';
+import { Tally } from '../../platform/limits/tally.js';
 import { CallerLeftError, UpstreamError } from '../../mcp/mcp-errors.js';
 import { asUpstreamFailure } from './hosted-door.js';
 import { withoutOurs } from './hosted-channels.service.js';

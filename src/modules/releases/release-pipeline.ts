@@ -5,16 +5,19 @@ import { DataSource } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { isDatabaseAway } from '../../platform/database/database-away.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
+import { Counts } from '../../platform/telemetry/figures.js';
 import { SERVER_DELETED_TOPIC } from '../servers/server.types.js';
 import { LeaseLostError, ReleaseLease, type Claim } from './release-lease.js';
 import type { LogLine } from './release-log.js';
 import { ReleaseSlots } from './release-slots.js';
 import { ReleaseStages } from './release-stages.js';
 import type { StageOutcome } from './stage-outcome.js';
-import { stages, type ReleaseStatus, type Stage } from './release-state.js';
+import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from './release-state.js';
 import { Release } from './release.entity.js';
 import { ReleasesQueue } from './releases.queue.js';
 import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
+
+const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING', status));
 
 /**
  * Takes one release through its stages: deploy, scan, metadata, publish. What a stage found and that the next one is due
@@ -26,6 +29,8 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   private readonly logger = new Logger('releases');
   /** What this process works on. */
   private readonly held = new Map<string, ReleaseLease>();
+  /** What statuses this process brought releases to. */
+  readonly results = new Counts<ReleaseStatus>('status', statusesAfterWork);
   /** This process takes no releases any more. */
   isStopping = false;
 
@@ -124,6 +129,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   /** For the operator; its publisher reads the release's own log, which may hold links that are nobody else's. */
   private tell({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[]): void {
     const reason = lines.find(({ level }) => level === 'error')?.message;
+    this.results.add(status);
     this.logger.log({ msg: `a release is ${status}`, releaseId, ...(reason === undefined ? {} : { reason }) });
   }
 
@@ -132,8 +138,11 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     if (isDatabaseAway(error)) throw error;
     this.logger.error({ msg: `a release failed in ${stage}`, err: error });
     const message = 'Something failed inside Slipway. Publish again; if it stays so, the operator finds it in the log.';
-    await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]).catch((lost: unknown) => {
+    try {
+      await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]);
+      this.results.add('INTERNAL_ERROR');
+    } catch (lost) {
       if (!(lost instanceof LeaseLostError)) throw lost;
-    });
+    }
   }
 }

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../hosting/hosting.errors.js';
 import { Hosting } from '../../hosting/hosting.js';
-import type { Program, ProgramRef, Trace } from '../../hosting/hosting.types.js';
+import type { Program, ProgramRef, ProgramValues, Trace } from '../../hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../hosting/programs.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
@@ -43,17 +43,11 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   }
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
-    const owner = isScanned(ref) ? {} : { serverId: ref.ownerId };
-    const isBundle = ref.engine === 'bundle';
-    const type = isBundle ? 'stdio' : 'hosted_shttp';
-    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type });
-    if (!release) throw new ProgramStartError('The release is gone: its server was deleted.');
-    const names = release.hosting?.secretNames ?? [];
-    const secrets = await this.secrets.reveal(release.serverId, names.length === 0 ? null : names);
-    const egressAllow = await this.egress.allowOf(release.serverId);
+    const release = await this.releaseOf(ref);
+    const values = await this.given(release);
     try {
-      return await this.files.withFile(release.id, isBundle ? 'bundle' : 'module', (file) =>
-        use({ ref, file, secrets, configSchema: release.configSchema, egressAllow }),
+      return await this.files.withFile(release.id, ref.engine === 'bundle' ? 'bundle' : 'module', (file) =>
+        use({ ref, file, configSchema: release.configSchema, ...values }),
       );
     } catch (error) {
       if (error instanceof FileLostError) throw new ProgramStartError(error.message, error);
@@ -61,11 +55,29 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     }
   }
 
+  async valuesOf(ref: ProgramRef): Promise<ProgramValues> {
+    return this.given(await this.releaseOf(ref));
+  }
+
   /** A program that is scanned tells its release's log, any other its server's. */
   traced(trace: Trace): void {
     if (isScanned(trace.ref)) this.scans.take(trace);
     else if (trace.request) this.invocations.record(toInvocation(trace, trace.request));
     else this.invocations.append(toPiece(trace));
+  }
+
+  private async releaseOf(ref: ProgramRef): Promise<Release> {
+    const owner = isScanned(ref) ? {} : { serverId: ref.ownerId };
+    const type = ref.engine === 'bundle' ? 'stdio' : 'hosted_shttp';
+    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type });
+    if (!release) throw new ProgramStartError('The release is gone: its server was deleted.');
+    return release;
+  }
+
+  private async given({ serverId, hosting }: Release): Promise<ProgramValues> {
+    const names = hosting?.secretNames ?? [];
+    const secrets = await this.secrets.reveal(serverId, names.length === 0 ? null : names);
+    return { secrets, egressAllow: await this.egress.allowOf(serverId) };
   }
 
   private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {

@@ -2,7 +2,8 @@ import { Controller, Get, Headers, Param, Res } from '@nestjs/common';
 import { ApiHeader, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
-import { Access } from '../auth/access.decorator.js';
+import { Access, CurrentCaller } from '../auth/access.decorator.js';
+import type { Caller } from '../auth/access.types.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ReleaseStreams } from './release-streams.js';
@@ -30,27 +31,40 @@ export class ReleaseStreamsController {
     },
   })
   @Access('servers:read', ownServerOrNone)
-  @ApiErrors({ status: 404, message: 'Release not found' })
+  @ApiErrors(
+    { status: 404, message: 'Release not found' },
+    {
+      status: 429,
+      text: 'Too many releases are followed.',
+      message: 'This account follows as many releases as one may',
+    },
+  )
   async follow(
     @TargetServer() server: ServerRef,
     @Param('id') id: string,
-    @Headers('last-event-id') lastEventId: string | undefined,
+    @Headers('last-event-id') after: string | undefined,
+    @CurrentCaller() { accountId }: Caller,
     @Res() response: Response,
   ): Promise<void> {
-    await this.streams.follow(server, id, lastEventId, {
-      open: () =>
-        response.writeHead(200, {
-          'content-type': 'text/event-stream; charset=utf-8',
-          'cache-control': 'no-cache',
-          'x-accel-buffering': 'no',
-        }),
-      write: (text) => response.write(text),
-      end: () => response.end(),
-      // Who left while the release was looked for has been told of already, and HEAD wants no events.
-      onGone: (listener) => {
-        if (response.closed || response.req.method === 'HEAD') listener();
-        else response.on('close', listener);
+    await this.streams.follow(
+      server,
+      id,
+      { accountId, after },
+      {
+        open: () =>
+          response.writeHead(200, {
+            'content-type': 'text/event-stream; charset=utf-8',
+            'cache-control': 'no-cache',
+            'x-accel-buffering': 'no',
+          }),
+        write: (text) => response.write(text),
+        end: () => response.end(),
+        // Who left while the release was looked for has been told of already, and HEAD wants no events.
+        onGone: (listener) => {
+          if (response.closed || response.req.method === 'HEAD') listener();
+          else response.on('close', listener);
+        },
       },
-    });
+    );
   }
 }

@@ -1,9 +1,10 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Tally } from '../../platform/limits/tally.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { SERVER_DELETED_TOPIC, type ServerChange, type ServerRef } from '../servers/server.types.js';
 import { toReleaseLogDto } from './release.mapper.js';
 import { isAtRest, type ReleaseStatus } from './release-state.js';
-import { ReleaseNotFoundError } from './releases.errors.js';
+import { ReleaseNotFoundError, TooManyFollowersError } from './releases.errors.js';
 import { ReleasesService } from './releases.service.js';
 import { RELEASE_CHANGED_TOPIC } from './releases.types.js';
 
@@ -12,6 +13,10 @@ const POLL_MS = 5_000;
 
 /** Below the 30 to 60 s after which proxies take a silent connection for dead. */
 const HEARTBEAT_MS = 15_000;
+
+/** Streams of one account, and of all together, in this process: each costs a small query every 5 s. */
+export const STREAMS_EACH_MAX = 50;
+export const STREAMS_MAX = 1_000;
 
 /** Where the events of a stream go. */
 export interface StreamSink {
@@ -33,11 +38,17 @@ export interface StreamSink {
 export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
   private readonly open = new Map<string, Set<ReleaseStream>>();
+  private readonly places = new Tally(STREAMS_EACH_MAX, STREAMS_MAX);
 
   constructor(
     private readonly releases: ReleasesService,
     private readonly relay: RelayService,
   ) {}
+
+  /** Streams that are open in this process. */
+  get size(): number {
+    return this.places.size;
+  }
 
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string }>(RELEASE_CHANGED_TOPIC, ({ id }) => {
@@ -53,10 +64,21 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     for (const streams of this.open.values()) for (const stream of streams) stream.close();
   }
 
-  /** @param after the last line the listener has, from `Last-Event-ID` @throws ReleaseNotFoundError */
-  async follow(server: ServerRef, id: string, after: string | undefined, sink: StreamSink): Promise<void> {
+  /**
+   * @param accountId who listens
+   * @param after the last line the listener has, from `Last-Event-ID`
+   * @throws ReleaseNotFoundError, TooManyFollowersError
+   */
+  async follow(
+    server: ServerRef,
+    id: string,
+    { accountId, after }: { accountId: string; after: string | undefined },
+    sink: StreamSink,
+  ): Promise<void> {
     const release = await this.releases.find(server, id);
     const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
+    const leave = this.places.enter(accountId);
+    if (!leave) throw new TooManyFollowersError(this.places.size >= STREAMS_MAX ? 'all' : 'account');
     const stream = new ReleaseStream(this.releases, server, release.id, last, sink);
     // Known before it reads, so that nothing written in between is missed.
     const streams = this.open.get(release.id) ?? new Set();
@@ -67,6 +89,7 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
       .run()
       .catch((error: unknown) => this.logger.warn({ msg: 'a stream of a release broke off', err: error }))
       .finally(() => {
+        leave();
         streams.delete(stream);
         if (streams.size === 0) this.open.delete(release.id);
         sink.end();

@@ -111,3 +111,18 @@ export class NotHostedHereError extends DomainError {
     );
   }
 }
+
+/** An account, or everybody together, follows as many releases as may be followed in one process. */
+export class TooManyFollowersError extends DomainError {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+  override readonly retryAfterSeconds = 5;
+
+  constructor(whose: 'account' | 'all') {
+    super(
+      whose === 'account'
+        ? 'This account follows as many releases as one may: close one of the streams first'
+        : 'As many releases are followed as may be: try again in a few seconds',
+    );
+  }
+}

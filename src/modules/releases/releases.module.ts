@@ -19,6 +19,7 @@ import { PublishController } from './publish.controller.js';
 import { PublishService } from './publish.service.js';
 import { ReleaseStreams } from './release-streams.js';
 import { ReleaseStreamsController } from './release-streams.controller.js';
+import { ReleasesMetrics } from './releases.metrics.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
 import { ReleasesController } from './releases.controller.js';
 import { ReleasesService } from './releases.service.js';
@@ -44,6 +45,7 @@ import { ReleasesService } from './releases.service.js';
     ServerRunsService,
     Runnables,
     RunLinks,
+    ReleasesMetrics,
   ],
   exports: [ReleasesCoreModule, ServerRunsService],
 })

@@ -2,6 +2,7 @@ import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable, Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../platform/queue/job-options.js';
+import { QueueFigures } from '../../platform/queue/queue-figures.js';
 
 export const RELEASES_QUEUE = 'releases';
 
@@ -16,7 +17,12 @@ export interface RunReleaseJob {
 export class ReleasesQueue {
   private readonly logger = new Logger('releases');
 
-  constructor(@InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>) {}
+  constructor(
+    @InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>,
+    figures: QueueFigures,
+  ) {
+    figures.watch(queue);
+  }
 
   /**
    * Asks for a run of the pipeline. Neither waits nor fails: the release is in the database, and the sweeper asks again

@@ -8,6 +8,7 @@ import { MetadataStage } from './metadata-stage.js';
 import { ModuleChecks } from './module-checks.js';
 import { PublishStage } from './publish-stage.js';
 import { ReleasePipeline } from './release-pipeline.js';
+import { ReleasePipelineMetrics } from './release-pipeline.metrics.js';
 import { ReleaseSlots } from './release-slots.js';
 import { ReleaseStages } from './release-stages.js';
 import { ReleaseSweeper } from './release-sweeper.js';
@@ -34,6 +35,7 @@ import { ScanStage } from './scan-stage.js';
     ReleaseSlots,
     ReleaseStages,
     ReleasePipeline,
+    ReleasePipelineMetrics,
     ReleaseSweeper,
     BlobSweeper,
     RescanClaims,

@@ -7,6 +7,7 @@ import { HttpFront } from '../../mcp/front/http-front.js';
 import { LinkPool } from '../../mcp/link-pool.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
+import { CallFiguresService } from '../logs/call-figures.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
@@ -39,6 +40,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     private readonly registry: ServersService,
     private readonly addresses: ServerLinksService,
     private readonly invocations: InvocationsService,
+    private readonly figures: CallFiguresService,
     private readonly runnables: Runnables,
     private readonly links: RunLinks,
     private readonly front: HttpFront,
@@ -52,6 +54,11 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
       this.held.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current),
     );
     this.runnables.whenOffersChange((id) => this.held.forgetListsWhere(({ target: { serverId } }) => serverId === id));
+  }
+
+  /** Open upstream sessions. */
+  get size(): number {
+    return this.held.size;
   }
 
   /** The server behind a slug. No query while it was read in the last 5 s. @throws ServerNotFoundError */
@@ -94,12 +101,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
         const { output } = record;
         if (output) this.outputs.observe(serverId, output.tool, output.result);
         const url = [this.addresses.run(runnable.slug), ...path.map(encodeURIComponent)].join('/');
-        this.invocations.record(
-          record.finish({ serverId, releaseId: release.id }, url, {
-            method: request.method ?? 'POST',
-            status: response.statusCode,
-          }),
-        );
+        const invocation = record.finish({ serverId, releaseId: release.id }, url, {
+          method: request.method ?? 'POST',
+          status: response.statusCode,
+        });
+        this.figures.ended('run', invocation.outcome, invocation.wallMs);
+        this.invocations.record(invocation);
       }
     }
   }
@@ -119,7 +126,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const held = this.held.get(key);
     if (held) return held;
     const link = this.links.to(runnable, release, values, { sessionsOf: `account ${accountId}` });
-    this.held.put(key, link);
+    this.held.put(key, link, accountId);
     return link;
   }
 

@@ -243,7 +243,7 @@ describe('hostile input', () => {
     const from = performance.now();
     expect(checkServer({ tools: wide })).toEqual([]);
     checkServer({ tools: Array.from({ length: 5 }, (_, at) => tool(`t${at}`, { annotations: chain(90) })) });
-    expect(performance.now() - from).toBeLessThan(15_000);
+    expect(performance.now() - from).toBeLessThan(60_000);
   });
 
   it('never makes it throw, and no finding carries what it warns of', () => {

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
+import { memberText } from '../../mcp/json-edit.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
@@ -111,7 +112,7 @@ export class ServerRunsService {
     this.registry.countUse(serverId);
     const asked = await this.runnables.byId(serverId).catch(() => null);
     const record = new InvocationRecord(asked?.logPayloads);
-    record.asked(call.method, call.params === undefined ? undefined : JSON.parse(call.params));
+    record.asked(call.method, asked?.logPayloads ? read(call.params) : nameIn(call));
     try {
       const reply = await work(record.invocationId);
       record.answered(reply);
@@ -161,6 +162,15 @@ interface UsableRelease {
   releaseId: string;
   runnable: Runnable;
   release: RunnableRelease;
+}
+
+function read(params: string | undefined): unknown {
+  return params === undefined ? undefined : JSON.parse(params);
+}
+
+/** All that is kept of a call without its arguments: which tool it called. They may be long, so they are not read. */
+function nameIn({ method, params }: McpCall): { name: unknown } | undefined {
+  return method === 'tools/call' && params !== undefined ? { name: read(memberText(params, 'name')) } : undefined;
 }
 
 /** @throws NotRunnableError */

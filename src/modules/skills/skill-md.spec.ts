@@ -106,7 +106,7 @@ describe('parseSkillMd', () => {
     }
     const keys = Array.from({ length: 2_500 }, (_, n) => `k${n}:`).join('\n');
     expect(parse(`---\n${good}\n${keys.slice(0, keys.lastIndexOf('\n', 15_000))}\n---\n`).name).toBe('pdf');
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(performance.now() - startedAt).toBeLessThan(20_000);
   });
 
   it('gives the prototype of objects to nobody', () => {

@@ -38,6 +38,8 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   private readonly gate = new SampleGate();
   private waiting: Waiting[] = [];
   private waitingChars = 0;
+  /** Answers that were to be looked at and found no room, since the process started. */
+  dropped = 0;
   private timer: NodeJS.Timeout | null = null;
   private readonly known = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
 
@@ -52,7 +54,10 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   observe(serverId: string, toolName: string, result: string): void {
     if (result.length > ANSWER_CHARS_MAX || toolName.length > TOOL_NAME_CHARS_MAX) return;
     if (!this.gate.isWanted(`${serverId} ${toolName}`)) return;
-    if (this.waiting.length >= WAITING_MAX || this.waitingChars + result.length > WAITING_CHARS_MAX) return;
+    if (this.waiting.length >= WAITING_MAX || this.waitingChars + result.length > WAITING_CHARS_MAX) {
+      this.dropped += 1;
+      return;
+    }
     this.waiting.push({ serverId, toolName, result });
     this.waitingChars += result.length;
     this.timer ??= setTimeout(() => this.lookForAWhile(), PAUSE_MS).unref();

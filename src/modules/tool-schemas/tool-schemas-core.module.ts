@@ -2,12 +2,13 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { ToolOutputShape } from './tool-output-shape.entity.js';
 import { ToolOutputsService } from './tool-outputs.service.js';
+import { ToolSchemasMetrics } from './tool-schemas.metrics.js';
 import { ToolShapes } from './tool-shapes.js';
 
 /** Where tool answers are shown to what learns from them. Serves nothing. */
 @Module({
   imports: [TypeOrmModule.forFeature([ToolOutputShape])],
-  providers: [ToolOutputsService, ToolShapes],
+  providers: [ToolOutputsService, ToolShapes, ToolSchemasMetrics],
   exports: [ToolOutputsService, ToolShapes],
 })
 export class ToolSchemasCoreModule {}

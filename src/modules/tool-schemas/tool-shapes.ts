@@ -48,13 +48,18 @@ export class ToolShapes {
   private waiting = new Map<string, Waiting>();
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> = Promise.resolve();
+  /** Samples that found no room, since the process started. */
+  dropped = 0;
 
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /** Adds one sample to what waits; without room it is dropped, as samples may be. */
   add(serverId: string, toolName: string, { value, isStructured }: AnswerSample): void {
     const key = `${serverId} ${toolName}`;
-    if (this.waiting.size >= WAITING_MAX && !this.waiting.has(key)) return;
+    if (this.waiting.size >= WAITING_MAX && !this.waiting.has(key)) {
+      this.dropped += 1;
+      return;
+    }
     const sample = { samples: 1, structured: isStructured ? 1 : 0, shape: shapeOf(value) };
     this.wait(key, { serverId, toolName, ...together(sample, this.waiting.get(key)) });
   }

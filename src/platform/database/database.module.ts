@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../../config/env.js';
+import { DatabaseMetrics } from './database.metrics.js';
 import { dataSourceOptions } from './data-source-options.js';
 
 /** The process' connection pool; each module names its own entities. */
@@ -15,5 +16,6 @@ import { dataSourceOptions } from './data-source-options.js';
       }),
     }),
   ],
+  providers: [DatabaseMetrics],
 })
 export class DatabaseModule {}

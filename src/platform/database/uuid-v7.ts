@@ -1,8 +1,24 @@
-import { randomBytes } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
+
+/** Random bytes are asked for in such portions: asking takes 2 µs, however few. */
+const PORTION_BYTES = 4_096;
+
+const portion = Buffer.alloc(PORTION_BYTES);
+let used = PORTION_BYTES;
+
+/** 16 random bytes that nobody else gets, to be used up at once: the next portion takes their place. */
+function sixteenBytes(): Buffer {
+  if (used === PORTION_BYTES) {
+    randomFillSync(portion);
+    used = 0;
+  }
+  used += 16;
+  return portion.subarray(used - 16, used);
+}
 
 /** A UUID of version 7 (RFC 9562): 48 bits of time in milliseconds, 74 random bits. Sorts by time; indexes like that. */
 export function uuidV7(at = Date.now()): string {
-  const bytes = randomBytes(16);
+  const bytes = sixteenBytes();
   bytes.writeUIntBE(at, 0, 6);
   bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
   bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger, type LoggerService } from '@nestjs/common';
 import { until } from '../../../test/support/until.js';
-import { WriteBehind } from './write-behind.js';
+import { bufferStats, WriteBehind, type BufferStats } from './write-behind.js';
 
 /** What a row of bookkeeping was written as, batch by batch. */
 function recorder() {
@@ -114,6 +114,20 @@ describe('WriteBehind', () => {
     }
     await Promise.all(flushes);
     expect(most).toBe(1);
+  });
+
+  it('tells for metrics what waits in all of a name, and all that was dropped since the start', async () => {
+    const { behind } = recorder();
+    const other = recorder().behind;
+    const stats = () => bufferStats().find(({ name }) => name === 'bookkeeping') as BufferStats;
+    const before = stats();
+    for (let i = 0; i < 50_002; i += 1) behind.set(`k${i}`, i);
+    other.set('a', 1);
+    expect(stats().waiting - before.waiting).toBe(50_001);
+    await behind.flush();
+    expect(stats().dropped - before.dropped).toBe(2);
+    await Promise.all([behind, other].map((one) => one.onApplicationShutdown()));
+    expect(stats()).toEqual({ ...before, dropped: before.dropped + 2 });
   });
 
   it('holds 50,000 rows while the database is away, counts what it drops, and still takes news of those it has', async () => {

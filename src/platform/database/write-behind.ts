@@ -15,6 +15,30 @@ export interface WeightBound<Value> {
 /** For values of a few hundred bytes their number is bound enough. */
 const WEIGHTLESS = { of: () => 0, max: Infinity };
 
+/** What waits in the buffers of one name, and what they dropped since the process started. */
+export interface BufferStats {
+  name: string;
+  waiting: number;
+  dropped: number;
+}
+
+/** The buffers of one name: one for each service that runs in this process, which is one outside of tests. */
+interface Group {
+  live: Set<{ size: number }>;
+  dropped: number;
+}
+
+const groups = new Map<string, Group>();
+
+/** All buffers of this process, by their names. */
+export function bufferStats(): BufferStats[] {
+  return [...groups].map(([name, { live, dropped }]) => ({
+    name,
+    waiting: [...live].reduce((sum, { size }) => sum + size, 0),
+    dropped,
+  }));
+}
+
 /**
  * Bookkeeping that must not cost the call a database round trip: the latest value per key, written in one statement a
  * second later. When the database is away the values wait for it, bounded.
@@ -26,23 +50,29 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private weight = 0;
   private dropped = 0;
   private readonly logger: Logger;
+  private readonly group: Group;
 
   constructor(
-    private readonly name: string,
+    name: string,
     private readonly write: (batch: Map<Key, Value>) => Promise<void>,
     private readonly bound: WeightBound<Value> = WEIGHTLESS,
   ) {
     this.logger = new Logger(name);
+    this.group = groups.get(name) ?? { live: new Set(), dropped: 0 };
+    this.group.live.add(this);
+    groups.set(name, this.group);
+  }
+
+  /** Rows that wait. */
+  get size(): number {
+    return this.waiting.size;
   }
 
   /** Remembers `value` for the next flush, in place of an earlier one with the same key. */
   set(key: Key, value: Value): void {
     const more = this.bound.of(value) - this.weightOf(key);
     const isSurplus = this.waiting.size >= WAITING_MAX && !this.waiting.has(key);
-    if (isSurplus || (more > 0 && this.weight + more > this.bound.max)) {
-      this.dropped += 1;
-      return;
-    }
+    if (isSurplus || (more > 0 && this.weight + more > this.bound.max)) return this.lose();
     this.weight += more;
     this.put(key, value);
   }
@@ -68,6 +98,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     await this.flush();
+    this.group.live.delete(this);
   }
 
   private put(key: Key, value: Value): void {
@@ -102,6 +133,11 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     const isReplaced = this.waiting.has(key);
     if (!isReplaced && this.waiting.size < WAITING_MAX) return this.put(key, value);
     this.weight -= this.bound.of(value);
-    if (!isReplaced) this.dropped += 1;
+    if (!isReplaced) this.lose();
+  }
+
+  private lose(): void {
+    this.dropped += 1;
+    this.group.dropped += 1;
   }
 }

@@ -64,6 +64,7 @@ export class ErrorFilter implements ExceptionFilter {
       return;
     }
     const { status, headers, body } = errorAnswer(error, familyOf(request.path, request.method));
-    response.status(status).set(headers).json(body);
+    // A route may have said already of what type its success is.
+    response.status(status).type('json').set(headers).json(body);
   }
 }

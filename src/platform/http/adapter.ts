@@ -35,6 +35,7 @@ export class SlipwayAdapter extends ExpressAdapter {
   /** Sockets that sent no request yet: Node does not count them as idle, and some clients open one more than they use. */
   private readonly unused = new Set<Socket>();
   private observe: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
+  private meter: ((request: IncomingMessage, response: ServerResponse) => void) | null = null;
 
   constructor() {
     const app = express();
@@ -68,6 +69,11 @@ export class SlipwayAdapter extends ExpressAdapter {
     };
   }
 
+  /** Tells `meter` of each request before anything routes it. Not called, requests cost nothing to measure. */
+  useMeter(meter: (request: IncomingMessage, response: ServerResponse) => void): void {
+    this.meter = meter;
+  }
+
   override initHttpServer(_options: NestApplicationOptions): void {
     const app = this.getInstance<(request: IncomingMessage, response: ServerResponse) => void>();
     const server = http.createServer((request, response) => {
@@ -76,6 +82,7 @@ export class SlipwayAdapter extends ExpressAdapter {
       response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
       this.observe?.(request, response);
+      this.meter?.(request, response);
       if (!this.door(request, response)) app(request, response);
     });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {

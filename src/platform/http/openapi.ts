@@ -35,7 +35,7 @@ const tags: [name: string, description: string][] = [
   ['Server icons', 'A picture for each server.'],
   ['Server settings', 'Secrets of a server, the address it runs at, where its code may go.'],
   ['Accounts and API keys', 'Who may do what.'],
-  ['Health', 'For monitors; no key needed.'],
+  ['Health', 'For monitors; no API key needed.'],
 ];
 
 const usualTexts: Record<number, string> = {

@@ -56,4 +56,32 @@ describe('Slots', () => {
     await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await expect(slots.run('a', async () => 'yes')).resolves.toBe('yes');
   });
+
+  it('keeps half of the places from each of the kinds a piece of work is of', async () => {
+    const slots = new Slots(4, 5_000);
+    const started: string[] = [];
+    const ends: (() => void)[] = [];
+    const run = (name: string, kinds: string[]) =>
+      slots.run(kinds, () => {
+        started.push(name);
+        return new Promise<void>((resolve) => ends.push(resolve));
+      });
+    const all = [
+      run('1', ['host a', 'account x']),
+      run('2', ['host b', 'account x']),
+      run('3', ['host c', 'account x']),
+      run('4', ['host a', 'account y']),
+      run('5', ['host a', 'account z']),
+      run('6', ['host d']),
+    ];
+    expect(started).toEqual(['1', '2', '4', '6']);
+    ends[1]?.();
+    await all[1];
+    expect(started).toEqual(['1', '2', '4', '6', '3']);
+    for (let i = 0; i < 6; i += 1) {
+      ends.forEach((end) => end());
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(all);
+  });
 });

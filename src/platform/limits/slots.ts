@@ -12,13 +12,13 @@ export class NoSlotError extends DomainError {
 }
 
 /**
- * Lets so much work run at once, and of one kind only half of it, so that one slow host or busy owner does not hold up the
- * others. What must wait is started in order.
+ * Lets so much work run at once, and of one kind only half of it, so that one slow host or busy account does not hold up
+ * the others. Work may be of several kinds, such as a host and an account: then it needs room in each. What must wait is started in order.
  */
 export class Slots {
   private running = 0;
   private readonly runningOf = new Map<string, number>();
-  private readonly waiting: { kind: string; start: () => void }[] = [];
+  private readonly waiting: { kinds: readonly string[]; start: () => void }[] = [];
 
   constructor(
     private readonly max: number,
@@ -26,28 +26,30 @@ export class Slots {
   ) {}
 
   /** @throws NoSlotError when the work could not start in time; what it throws otherwise */
-  async run<T>(kind: string, work: () => Promise<T>): Promise<T> {
-    if (this.isFree(kind)) this.count(kind, 1);
-    else await this.turn(kind);
+  async run<T>(kind: string | readonly string[], work: () => Promise<T>): Promise<T> {
+    const kinds = typeof kind === 'string' ? [kind] : kind;
+    if (this.isFree(kinds)) this.count(kinds, 1);
+    else await this.turn(kinds);
     try {
       return await work();
     } finally {
-      this.count(kind, -1);
+      this.count(kinds, -1);
       this.startNext();
     }
   }
 
-  private isFree(kind: string): boolean {
-    return this.running < this.max && (this.runningOf.get(kind) ?? 0) < Math.max(1, Math.floor(this.max / 2));
+  private isFree(kinds: readonly string[]): boolean {
+    const each = Math.max(1, Math.floor(this.max / 2));
+    return this.running < this.max && kinds.every((kind) => (this.runningOf.get(kind) ?? 0) < each);
   }
 
-  private turn(kind: string): Promise<void> {
+  private turn(kinds: readonly string[]): Promise<void> {
     return new Promise((resolve, reject) => {
       const entry = {
-        kind,
+        kinds,
         start: () => {
           clearTimeout(timer);
-          this.count(kind, 1);
+          this.count(kinds, 1);
           resolve();
         },
       };
@@ -60,14 +62,16 @@ export class Slots {
   }
 
   private startNext(): void {
-    const index = this.waiting.findIndex(({ kind }) => this.isFree(kind));
+    const index = this.waiting.findIndex(({ kinds }) => this.isFree(kinds));
     if (index >= 0) this.waiting.splice(index, 1)[0]?.start();
   }
 
-  private count(kind: string, by: 1 | -1): void {
+  private count(kinds: readonly string[], by: 1 | -1): void {
     this.running += by;
-    const now = (this.runningOf.get(kind) ?? 0) + by;
-    if (now === 0) this.runningOf.delete(kind);
-    else this.runningOf.set(kind, now);
+    for (const kind of kinds) {
+      const now = (this.runningOf.get(kind) ?? 0) + by;
+      if (now === 0) this.runningOf.delete(kind);
+      else this.runningOf.set(kind, now);
+    }
   }
 }

@@ -2,6 +2,7 @@ import { BullModule } from '@nestjs/bullmq';
 import { Global, Module } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { queueConnection } from './queue-backend.js';
+import { QueueFigures } from './queue-figures.js';
 import { RelayService } from './relay.service.js';
 
 /** Jobs and messages between processes, on Redis or Postgres; nobody else can tell which. */
@@ -13,7 +14,7 @@ import { RelayService } from './relay.service.js';
       useFactory: (env: Env) => ({ connection: queueConnection(env), prefix: env.queuePrefix }),
     }),
   ],
-  providers: [RelayService],
-  exports: [RelayService],
+  providers: [QueueFigures, RelayService],
+  exports: [QueueFigures, RelayService],
 })
 export class QueueModule {}

@@ -1,6 +1,15 @@
-import { Module } from '@nestjs/common';
+import { Global, Module } from '@nestjs/common';
 import { HealthController } from './health.controller.js';
+import { HttpMeter } from './http-meter.js';
+import { MetricsController } from './metrics.controller.js';
+import { MetricsPage } from './metrics-page.js';
+import { Metrics } from './metrics.js';
 
-/** What monitors look at. */
-@Module({ controllers: [HealthController] })
+/** What monitors look at, and where every room registers what it shows of itself. */
+@Global()
+@Module({
+  controllers: [HealthController, MetricsController],
+  providers: [Metrics, MetricsPage, HttpMeter],
+  exports: [Metrics, HttpMeter],
+})
 export class TelemetryModule {}

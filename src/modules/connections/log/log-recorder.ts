@@ -3,6 +3,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
+import { CallFiguresService } from '../../logs/call-figures.service.js';
 import { CallRecord, type LoggedCall } from './call-record.js';
 import { ConnectionInvocation } from './connection-invocation.entity.js';
 
@@ -33,10 +34,15 @@ export class LogRecorder implements OnApplicationShutdown {
   private readonly calls = new WriteBehind<string, LoggedCall>('connection log', (batch) => this.write(batch));
   private waitingOf = new Map<string, number>();
   private grown = new Map<string, number>();
-  private dropped = 0;
+  /** Calls that found no room, since the process started. */
+  dropped = 0;
+  private reported = 0;
   private readonly sweeper = setInterval(() => void this.sweep(), SWEEP_EVERY_MS).unref();
 
-  constructor(@InjectRepository(ConnectionInvocation) private readonly invocations: Repository<ConnectionInvocation>) {}
+  constructor(
+    @InjectRepository(ConnectionInvocation) private readonly invocations: Repository<ConnectionInvocation>,
+    private readonly figures: CallFiguresService,
+  ) {}
 
   /** Runs the work of one request, and keeps what its record says in the end. @throws what `work` throws */
   async watching<T>(
@@ -58,6 +64,7 @@ export class LogRecorder implements OnApplicationShutdown {
 
   /** Keeps a call. Does not wait, does not fail. */
   record(call: LoggedCall): void {
+    this.figures.ended('connection', call.outcome, call.totalMs, call.firstByteMs);
     const waiting = this.waitingOf.get(call.connectionId) ?? 0;
     if (waiting >= WAITING_OF_ONE_MAX) {
       this.dropped += 1;
@@ -91,10 +98,9 @@ export class LogRecorder implements OnApplicationShutdown {
 
   private async write(batch: Map<string, LoggedCall>): Promise<void> {
     this.waitingOf = new Map();
-    if (this.dropped > 0) {
-      this.logger.warn(`${this.dropped} calls were left out of the logs of connections that have too many at once`);
-      this.dropped = 0;
-    }
+    const lost = this.dropped - this.reported;
+    this.reported = this.dropped;
+    if (lost > 0) this.logger.warn(`${lost} calls were left out of the logs of connections that have too many at once`);
     await this.insert([...batch.values()]);
     for (const { connectionId } of batch.values()) {
       this.grown.set(connectionId, (this.grown.get(connectionId) ?? 0) + 1);

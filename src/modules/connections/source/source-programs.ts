@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
-import type { Program, ProgramRef, Trace } from '../../../hosting/hosting.types.js';
+import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
 import { Connection } from '../connection.entity.js';
 import { InvalidSourceError } from '../connections.errors.js';
@@ -13,6 +13,9 @@ import { LogRecorder } from '../log/log-recorder.js';
 import { SourceCompiler } from './source-compiler.js';
 
 const UNRECORDED_MAX = 2_000;
+
+/** What every module of a connection is given. */
+const NOTHING: ProgramValues = { secrets: {}, egressAllow: null };
 
 /** The modules of connections, for those who run them. They have no secrets, and no configuration. */
 @Injectable()
@@ -40,13 +43,17 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
     if (!row?.source) throw new ProgramStartError('The connection is gone: it was deleted.');
     try {
       return await this.compiler.withCompiled(row.source, row.namespaceId, (file) =>
-        use({ ref, file, secrets: {}, configSchema: null, egressAllow: null }),
+        use({ ref, file, configSchema: null, ...NOTHING }),
       );
     } catch (error) {
       // What compiled once does so again, unless what is compiled into it is another by now.
       if (error instanceof InvalidSourceError) throw new ProgramStartError(error.message, error);
       throw error;
     }
+  }
+
+  valuesOf(): Promise<ProgramValues> {
+    return Promise.resolve(NOTHING);
   }
 
   traced(trace: Trace): void {

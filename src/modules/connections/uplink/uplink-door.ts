@@ -8,6 +8,7 @@ import { AccessService } from '../../auth/access.service.js';
 import type { AccessRule, OwnedNamespace } from '../../auth/access.types.js';
 import { ownConnections } from '../connections.access.js';
 import { ResourceNotFoundError } from '../connections.errors.js';
+import { TunnelPlaces } from './tunnel-places.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { BadHandshakeError } from './uplink.errors.js';
 import { UplinksService } from './uplinks.service.js';
@@ -40,6 +41,7 @@ export class UplinkDoor {
     private readonly uplinks: UplinksService,
     private readonly access: AccessService,
     private readonly tunnels: UplinkTunnels,
+    private readonly places: TunnelPlaces,
   ) {}
 
   /** Answers one handshake. `request.url` is canonical. Never rejects. */
@@ -52,6 +54,7 @@ export class UplinkDoor {
         return this.accept(request, socket, head);
       });
     } catch (error) {
+      this.places.refuse(error);
       logFailure(this.logger, error, request);
       refuse(socket, error);
     }
@@ -66,8 +69,9 @@ export class UplinkDoor {
     const owned = grant.namespace as OwnedNamespace;
     const id = await this.uplinks.find(owned, connectionId);
     requireHandshake(request);
+    const { accountId } = caller;
     const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
-    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, authorization, force }, accept);
+    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, authorization, force }, accept);
   }
 
   /** @returns null when the other end is gone */

@@ -17,10 +17,8 @@ import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../connectio
 import { toStoredServerInfo } from '../server-info.js';
 import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
 import { UplinkLeases, type ChangedConnection, type TunnelName } from './uplink-leases.js';
+import { TunnelPlaces } from './tunnel-places.js';
 import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
-
-/** Tunnels one process holds: each takes some 10 KB while idle (`bench/uplinks.mjs`). */
-const TUNNELS_MAX = 20_000;
 
 /** Pings go out in so many portions, so that thousands of tunnels are not all asked at the same instant. */
 const PING_PORTIONS = 25;
@@ -32,13 +30,20 @@ export interface Pairing {
   /** `connections.id` */
   connectionId: string;
   namespaceId: string;
+  /** Whose it is: places are counted for it. */
+  accountId: string;
   /** The Authorization header it was paired with: a key that is revoked ends its tunnels. */
   authorization: string | undefined;
   /** Replace a tunnel that is open. */
   force: boolean;
 }
 
-interface HeldTunnel extends Pairing {
+interface Placed extends Pairing {
+  /** Gives its place back. */
+  leave: () => void;
+}
+
+interface HeldTunnel extends Placed {
   tunnel: string;
   socket: TunnelSocket;
   /** Which of the {@link PING_PORTIONS} it belongs to. */
@@ -62,10 +67,16 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
 
   constructor(
     private readonly leases: UplinkLeases,
+    private readonly places: TunnelPlaces,
     private readonly access: AccessService,
     private readonly relay: RelayService,
     private readonly env: Env,
   ) {}
+
+  /** Tunnels that are open. */
+  get size(): number {
+    return this.held.size;
+  }
 
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<{ id: string; tunnel: string }>(PAIRED_TOPIC, ({ id, tunnel }) => {
@@ -128,11 +139,26 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
    * Pairs a local server: takes the connection's tunnel for this process, then opens the socket.
    *
    * @param accept opens the socket; null when its other end is gone
-   * @throws UplinkTakenError, NoTunnelError, ResourceNotFoundError
+   * @throws UplinkTakenError, TooManyTunnelsError, NoTunnelError, ResourceNotFoundError
    */
   async pair(pairing: Pairing, accept: () => WebSocket | null): Promise<void> {
     if (this.isStopping) throw stopping();
-    if (this.held.size >= TUNNELS_MAX) throw new NoTunnelError(`This process holds ${TUNNELS_MAX} tunnels already`);
+    const leave = this.places.enter(pairing.accountId);
+    try {
+      await this.take({ ...pairing, leave }, accept);
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+
+  /** Closes the tunnel of a connection that is gone. */
+  deleted(connectionId: string): void {
+    const tunnel = this.held.get(connectionId);
+    if (tunnel) this.drop(tunnel, 1001, 'deleted');
+  }
+
+  private async take(pairing: Placed, accept: () => WebSocket | null): Promise<void> {
     const tunnel = await this.leases.claim(pairing.connectionId, pairing.force);
     if (tunnel === null) throw new UplinkTakenError();
     const name = { connectionId: pairing.connectionId, tunnel };
@@ -144,17 +170,12 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     if (isLate) throw new UplinkTakenError();
     const opened = this.isStopping ? null : accept();
     if (opened) return this.hold({ ...pairing, tunnel }, opened);
+    pairing.leave();
     await this.giveBack(name, uplinkWaiting);
     if (this.isStopping) throw stopping();
   }
 
-  /** Closes the tunnel of a connection that is gone. */
-  deleted(connectionId: string): void {
-    const tunnel = this.held.get(connectionId);
-    if (tunnel) this.drop(tunnel, 1001, 'deleted');
-  }
-
-  private hold(pairing: Pairing & { tunnel: string }, socket: WebSocket): void {
+  private hold(pairing: Placed & { tunnel: string }, socket: WebSocket): void {
     this.lastPortion = (this.lastPortion + 1) % PING_PORTIONS;
     const held: HeldTunnel = {
       ...pairing,
@@ -180,6 +201,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
 
   /** The socket is closed, by whomever. */
   private ended(held: HeldTunnel): void {
+    held.leave();
     if (this.held.get(held.connectionId) !== held) return;
     this.held.delete(held.connectionId);
     const { fault } = held.socket;

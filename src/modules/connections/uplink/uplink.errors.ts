@@ -17,6 +17,17 @@ export class NoTunnelError extends DomainError {
   override readonly retryAfterSeconds = 5;
 }
 
+/** The account holds as many tunnels of this process as one account may. */
+export class TooManyTunnelsError extends DomainError {
+  readonly kind = 'rate_limited';
+  readonly code = 'rate_limited';
+  override readonly retryAfterSeconds = 60;
+
+  constructor(eachMax: number) {
+    super(`This account holds ${eachMax} tunnels of this process, as many as one may: end some of them first`);
+  }
+}
+
 /** The request is no WebSocket handshake of RFC 6455. */
 export class BadHandshakeError extends DomainError {
   readonly kind = 'invalid';

@@ -9,6 +9,11 @@ export class Tally {
     private readonly maxAll: number,
   ) {}
 
+  /** What runs for all together. */
+  get size(): number {
+    return this.total;
+  }
+
   /** @returns to be called once when it is over; null when there is no room */
   enter(whom: string): (() => void) | null {
     const count = this.counts.get(whom) ?? 0;

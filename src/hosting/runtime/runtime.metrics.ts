@@ -1,0 +1,59 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Sample } from '../../platform/telemetry/figures.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
+import { BundleEngine } from '../bundle/bundle-engine.js';
+import type { Engine } from '../engine.js';
+import { ENGINES, Runtime } from './runtime.js';
+
+/** What running programs shows, in processes with the role `host`. */
+@Injectable()
+export class RuntimeMetrics {
+  constructor(metrics: Metrics, runtime: Runtime, @Inject(ENGINES) engines: readonly Engine[]) {
+    metrics.gauge('slipway_hosting_programs', 'Hosted programs of this process, by state.', () => {
+      const { live, starting } = runtime.stats();
+      return each('state', { live, starting });
+    });
+    metrics.gauge(
+      'slipway_hosting_requests_in_flight',
+      'Requests hosted programs work on, open event streams among them.',
+      () => runtime.stats().inFlight,
+    );
+    metrics.gauge(
+      'slipway_hosting_memory_bytes',
+      'Memory hosted programs took for themselves, without bundles.',
+      () => runtime.memoryMb() * 1_048_576,
+    );
+    const bundles = engines.find((engine) => engine instanceof BundleEngine);
+    metrics.gauge(
+      'slipway_hosting_bundle_sessions',
+      'Sessions of bundles, each of them a process.',
+      () => bundles?.sessions ?? 0,
+    );
+    metrics.counter(
+      'slipway_hosting_cpu_seconds_total',
+      'CPU time of hosted programs, counted when a request is over; without bundles.',
+      () => runtime.stats().cpuMs / 1_000,
+    );
+    metrics.counter('slipway_hosting_starts_total', 'Hosted programs that were started.', () => runtime.stats().starts);
+    metrics.counter(
+      'slipway_hosting_crashes_total',
+      'Hosted programs that did not start, or ended by themselves.',
+      () => runtime.stats().crashes,
+    );
+    metrics.counter('slipway_hosting_kills_total', 'Hosted programs that were ended by force, by what they took.', () =>
+      each('reason', runtime.stats().kills),
+    );
+    metrics.counter('slipway_hosting_refused_total', 'Requests that were given to no hosted program, by reason.', () =>
+      each('reason', runtime.stats().refused),
+    );
+    metrics.counter(
+      'slipway_hosting_lines_dropped_total',
+      'Pieces of what hosted programs said that were not kept, counted when the program ends.',
+      () => runtime.stats().dropped,
+    );
+  }
+}
+
+function each(label: string, values: Record<string, number>): Sample[] {
+  return Object.entries(values).map(([key, value]) => ({ labels: { [label]: key }, value }));
+}
