@@ -263,6 +263,14 @@ export class Env {
   readonly releaseLeaseMs: number;
 
   @Setting(
+    'RELEASE_RESCAN_HOURS',
+    integer(0, 720),
+    '24',
+    'How often the current releases of servers that run elsewhere are scanned again. 0: only when somebody asks.',
+  )
+  readonly releaseRescanHours: number;
+
+  @Setting(
     'OAUTH_PKCE_UNANNOUNCED',
     listOf(issuerPattern),
     null,

@@ -126,6 +126,11 @@ export interface Channel {
    */
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening>;
   /**
+   * What is remembered of the upstream's lists is asked for anew, whatever it said of how long they stay good. Absent
+   * where nothing is remembered.
+   */
+  forgetLists?(): void;
+  /**
    * Ends the upstream sessions of a caller profile, if there are any. Those that the upstream keeps for whoever comes back
    * only end `forGood`, and then whichever process opened them. Never rejects.
    */

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import type { Link } from './link.js';
 
 /** An upstream session nobody uses is ended after this long. */
@@ -10,7 +11,7 @@ const SHARE = 4;
 
 /** The links of one kind in this process, by key: shared by all callers, ended when nobody uses them. */
 export class LinkPool<L extends Link> {
-  private readonly links = new Map<string, { link: L; account: string }>();
+  private readonly links: LRUCache<string, { link: L; account: string }>;
   private readonly counts = new Map<string, number>();
   private readonly sweeper = setInterval(() => this.closeIdle(), SWEEP_EVERY_MS).unref();
   private readonly logger: Logger;
@@ -21,6 +22,8 @@ export class LinkPool<L extends Link> {
     private readonly max: number,
   ) {
     this.logger = new Logger(name);
+    // One more, so that the cache itself never lets go of a link that nobody ends.
+    this.links = new LRUCache({ max: max + 1 });
   }
 
   get size(): number {
@@ -28,13 +31,7 @@ export class LinkPool<L extends Link> {
   }
 
   get(key: string): L | undefined {
-    const held = this.links.get(key);
-    if (held) {
-      // A Map keeps its keys in order of arrival, so the first one is the one nobody asked for the longest.
-      this.links.delete(key);
-      this.links.set(key, held);
-    }
-    return held?.link;
+    return this.links.get(key)?.link;
   }
 
   /** Holds `link` for this account from now on. One that it replaces closes when its calls are over. */
@@ -44,7 +41,7 @@ export class LinkPool<L extends Link> {
     const own = (this.counts.get(account) ?? 0) + 1;
     this.counts.set(account, own);
     if (own > Math.max(1, Math.floor(this.max / SHARE))) this.dropOldestOf(account);
-    else if (this.links.size > this.max) this.drop(this.links.keys().next().value as string);
+    else if (this.links.size > this.max) this.drop(this.links.rkeys().next().value as string);
   }
 
   /** Forgets a link, which closes when its calls are over; `forGood` when what it led to is gone. */
@@ -54,7 +51,12 @@ export class LinkPool<L extends Link> {
 
   /** {@link drop} for every link that matches. */
   dropWhere(matches: (link: L) => boolean, forGood = false): void {
-    for (const [key, { link }] of this.links) if (matches(link)) this.drop(key, forGood);
+    for (const [key, { link }] of [...this.links.entries()]) if (matches(link)) this.drop(key, forGood);
+  }
+
+  /** What the links that match remember of their upstreams' lists is asked for anew. Their sessions stay. */
+  forgetListsWhere(matches: (link: L) => boolean): void {
+    for (const [, { link }] of this.links.entries()) if (matches(link)) link.forgetLists();
   }
 
   /** Forgets a link and closes it now, calls or not; `forGood` when what it led to is gone. */
@@ -69,7 +71,7 @@ export class LinkPool<L extends Link> {
   }
 
   private take(key: string): L | undefined {
-    const held = this.links.get(key);
+    const held = this.links.peek(key);
     if (!held) return undefined;
     this.links.delete(key);
     const left = (this.counts.get(held.account) ?? 1) - 1;
@@ -80,12 +82,12 @@ export class LinkPool<L extends Link> {
 
   /** Looks through those of others that nobody asked for either: 10 ns each, beside the session that is being opened. */
   private dropOldestOf(account: string): void {
-    for (const [key, held] of this.links) if (held.account === account) return this.drop(key);
+    for (const key of this.links.rkeys()) if (this.links.peek(key)?.account === account) return this.drop(key);
   }
 
   private closeIdle(): void {
     const before = Date.now() - IDLE_MS;
-    const idle = [...this.links].filter(([, { link }]) => link.isIdle && link.lastUsedAt < before);
+    const idle = [...this.links.entries()].filter(([, { link }]) => link.isIdle && link.lastUsedAt < before);
     for (const [key] of idle) this.drop(key);
     if (idle.length > 0) this.logger.debug(`${idle.length} idle upstream sessions ended`);
   }

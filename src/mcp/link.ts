@@ -54,6 +54,11 @@ export abstract class Link implements Channel {
     }
   }
 
+  forgetLists(): void {
+    this.catalog.forget();
+    this.channel.forgetLists?.();
+  }
+
   release(profileKey: string, forGood?: boolean): Promise<void> {
     return this.channel.release(profileKey, forGood);
   }

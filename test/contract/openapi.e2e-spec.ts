@@ -558,6 +558,11 @@ describe('the answers of the service', () => {
     await ask(promote, 200, first);
     await ask(promote, 404, first, undefined, other);
     await ask(promote, 409, latest);
+    const rescan = 'POST /servers/{qualifiedName}/releases/{id}/rescan';
+    await ask(rescan, 202, first, {});
+    await ask(rescan, 400, first, { scanCredentials: 'none' });
+    await ask(rescan, 404, first, {}, other);
+    await ask(rescan, 409, latest, {});
     await ask('GET /servers/{qualifiedName}/releases', 200, { qualifiedName });
     await ask('GET /servers/{qualifiedName}/releases', 400, { qualifiedName }, undefined, { query: '?page=0' });
     await ask('GET /servers/{qualifiedName}/releases', 404, { qualifiedName }, undefined, other);

@@ -241,6 +241,30 @@ describe('a connection to a hosted server with an auth adapter', () => {
   );
 
   verifies(
+    'oauth:adapter-run',
+    'is where its users are sent who call the run endpoint, which shows what there is to call',
+    async () => {
+      const { pathname } = new URL(server.url);
+      const ask = async (method: string, params: object = {}) => {
+        const request = { jsonrpc: '2.0', id: 1, method, params };
+        const accept = 'application/json, text/event-stream';
+        const { body } = await app.as(owner).post(`${pathname}?team=blue`, request).set('accept', accept);
+        return body as object;
+      };
+      expect(await ask('tools/list')).toMatchObject({ result: { tools: [{ name: 'whoami' }] } });
+      const way = `PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${server.url}"} answers with a link`;
+      expect(await ask('tools/call', { name: 'whoami' })).toMatchObject({
+        result: { isError: true, content: [{ text: expect.stringContaining(way) }] },
+      });
+      expect(await ask('resources/read', { uri: 'a://b' })).toMatchObject({
+        error: { message: expect.stringContaining(way) },
+      });
+      const { path } = await authorized();
+      expect(await tokenOf(path)).toBe('access-1-blue');
+    },
+  );
+
+  verifies(
     'oauth:adapter',
     'is the only way to the adapter: its path is closed to callers of the run endpoint',
     async () => {

@@ -67,7 +67,11 @@ describe('what releases change for callers', () => {
 
     const { versions, pagination } = await changesOf(name);
     expect(pagination).toEqual({ currentPage: 1, pageSize: 20, totalPages: 1, totalCount: 3 });
-    const version = { at: expect.stringMatching(/^\d{4}-.*Z$/), hash: expect.stringMatching(/^[0-9a-f]{64}$/) };
+    const version = {
+      foundBy: 'release',
+      at: expect.stringMatching(/^\d{4}-.*Z$/),
+      hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    };
     expect(versions).toEqual([
       {
         ...version,

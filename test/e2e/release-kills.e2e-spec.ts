@@ -9,11 +9,21 @@ import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } f
 import { bundleOf } from '../support/bundles.js';
 import { openDoor, type DatabaseDoor } from '../support/database-door.js';
 import { createServer } from '../support/factories.js';
-import { startGuarded } from '../support/guarded-upstream.js';
+import { forecast, startGuarded } from '../support/guarded-upstream.js';
 import { cleanUpPrograms, runProgram, type Program } from '../support/program.js';
-import { errorOf, published, readRelease, releaseIn, releaseRow, serverRow, steps } from '../support/releases.js';
+import {
+  errorOf,
+  published,
+  readRelease,
+  releaseIn,
+  releaseRow,
+  releasesPath,
+  serverRow,
+  steps,
+} from '../support/releases.js';
 import { brakeAt } from '../support/stage-brake.js';
 import { until } from '../support/until.js';
+import { verifies } from '../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
 const SLOW_MS = 300_000;
@@ -156,6 +166,40 @@ describe('a worker that is killed', () => {
         'The worker died 6 times at this point: publish again, and tell the operator if it stays so.',
       );
       expect((await releaseRow(app, id)).lease_holder).toBeNull();
+    },
+    SLOW_MS,
+  );
+});
+
+describe('a worker that is killed while it scans what is published', () => {
+  verifies(
+    'rescan:once',
+    'leaves that to another one, when the time of its claim is over',
+    async () => {
+      const victim = await startWorker();
+      const upstream = await startGuarded();
+      open.push(upstream);
+      const name = await createServer(app, owner);
+      const id = await published(app, owner, name, { type: 'external', upstreamUrl: upstream.url });
+      await expectPublishedOnce(name, id);
+      upstream.behave({ holds: true, tools: [{ ...forecast, name: 'later' }] });
+      const { status } = await app.as(owner).post(releasesPath(name, '/latest/rescan'));
+      expect(status).toBe(202);
+      await until(() => upstream.held() > 0, 'it is being scanned', 30_000);
+      expect(await end(victim)).toBe('SIGKILL');
+      const claimed = `SELECT 1 FROM server_rescans r JOIN servers s ON s.id = r.server_id
+        WHERE s.current_release_id = $1 AND r.holder IS NOT NULL AND r.next_at > now()`;
+      expect(await app.database.query(claimed, [id])).toHaveLength(1);
+      await app.database.query('UPDATE server_rescans SET next_at = now() WHERE holder IS NOT NULL');
+      await until(() => upstream.held() === 0, 'nobody scans it any more', 30_000);
+      await startWorker();
+      await until(() => upstream.held() > 0, 'another one scans it', 30_000);
+      upstream.letThrough();
+      const tools = async () => (await serverRow(app, name)).snapshot?.tools;
+      await until(async () => JSON.stringify(await tools()).includes('later'), 'it is found out', 30_000);
+      const { body } = await app.as(owner).get(`/servers/${encodeURIComponent(name)}/changes`);
+      expect(body).toMatchObject({ versions: [{ foundBy: 'rescan' }, { foundBy: 'release' }] });
+      expect(await readRelease(app, owner, name, id)).toMatchObject({ status: 'SUCCESS' });
     },
     SLOW_MS,
   );

@@ -105,6 +105,11 @@ export const credentials = {
     behavior:
       'A connection to a hosted server with an auth adapter wants authorization, its page leads where the adapter says, and calls carry the token the adapter gave.',
   },
+  'oauth:adapter-run': {
+    source: 'House',
+    behavior:
+      'At its run endpoint a hosted server with an auth adapter tells everybody what it offers; calls, which would know of nobody, are answered with the way to a connection.',
+  },
   'oauth:adapter-refresh': {
     source: 'Field',
     behavior:

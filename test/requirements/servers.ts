@@ -180,4 +180,68 @@ export const servers = {
     behavior: 'A change of an output schema is compatible only when what readers could rely on still holds.',
   },
   'contract:others': { source: 'House', behavior: 'Resources, templates and prompts are compared like tools.' },
+
+  // Scanning what is published again
+  'rescan:changes': {
+    source: 'House',
+    behavior:
+      'A server that changes under its current release is found out by another scan: what changed stands in the log of the release and under changes, and the server shows what it offers now. The release stays SUCCESS.',
+  },
+  'rescan:background': {
+    source: 'House',
+    behavior:
+      'The current releases of servers that run elsewhere are scanned again every RELEASE_RESCAN_HOURS, give or take a tenth; with 0 only when somebody asks. A scan that finds nothing new leaves no trace.',
+  },
+  'rescan:asked': {
+    source: 'House',
+    behavior:
+      '`POST …/releases/{id}/rescan` answers 202 and has the current release scanned at once, hosted ones too. A bundle is 400, a release that is not current 409.',
+  },
+  'rescan:access': {
+    source: 'House',
+    behavior: 'Only the owner of a server has it scanned; for others its releases are missing.',
+  },
+  'rescan:failure': {
+    source: 'House',
+    behavior:
+      'A scan that fails takes nothing down and is told once, however often it fails, with pauses that double; so is that the server answers again.',
+  },
+  'rescan:authorization': {
+    source: 'House',
+    behavior:
+      'A server that wants authorization is scanned with what its owner authorized, and never with less; refused, that is told once and nothing changes.',
+  },
+  'rescan:credentials': {
+    source: 'House',
+    behavior:
+      'A release that was scanned with scanCredentials is scanned again only when they are sent again, since they are not kept.',
+  },
+  'rescan:security': {
+    source: 'House',
+    behavior:
+      'A server that no longer passes the security check is told of as an error and as a breaking change, and `security.scanPassed` is false. It is called as before; the registry shows what passed, until it passes again.',
+  },
+  'rescan:shared': {
+    source: 'House',
+    behavior: 'Servers at one URL to which nobody’s credentials are sent share a scan.',
+  },
+  'rescan:once': {
+    source: 'House',
+    behavior:
+      'Each scan is made by one process; what a process that died had in hand is scanned by another one, and one that stops gives it back at once.',
+  },
+  'rescan:superseded': {
+    source: 'House',
+    behavior:
+      'A scan that ends after another release became current, or after its server was deleted, changes nothing.',
+  },
+  'rescan:bounded': {
+    source: 'House',
+    behavior: 'Scans leave at most 500 lines in the log of a release, the newest; those of its pipeline stay.',
+  },
+  'rescan:caches': {
+    source: 'House',
+    behavior:
+      'Whoever calls a server sees its new tools as soon as they were found out, at its run endpoint and by connections, in a session that goes on.',
+  },
 } as const satisfies Record<string, Requirement>;

@@ -14,17 +14,29 @@ export interface GuardedUpstream {
   letThrough(): void;
   /** It wants authorization no more. */
   unlock(): void;
+  /** From now on it behaves otherwise. */
+  behave(change: GuardBehaviour): void;
+  /** How often its tools were asked for. */
+  lists(): number;
   close(): Promise<void>;
 }
 
-export interface GuardOptions {
+/** What a guarded upstream may do otherwise later. */
+export interface GuardBehaviour {
   /** Wants authorization: `oauth` with a server to authorize at, `bare` with a 401 that says nothing, `forbidden` with 403. */
   wants?: 'oauth' | 'bare' | 'forbidden';
-  /** What stands at `/.well-known/mcp/server-card.json`. */
-  card?: object;
+  /** Whoever sends this header is let in all the same. */
+  key?: [name: string, value: string];
+  /** Answers everything with 503. */
+  isAway?: boolean;
   /** A list of tools is answered only after `letThrough`. */
   holds?: boolean;
   tools?: object[];
+}
+
+export interface GuardOptions extends GuardBehaviour {
+  /** What stands at `/.well-known/mcp/server-card.json`. */
+  card?: object;
   description?: string;
 }
 
@@ -32,9 +44,10 @@ export const forecast = { name: 'forecast', description: 'Tells the weather.', i
 
 /** Starts one on a free port of 127.0.0.1. */
 export async function startGuarded(options: GuardOptions = {}): Promise<GuardedUpstream> {
-  const { card, tools = [forecast], description } = options;
-  let { wants, holds = false } = options;
+  const { card, description } = options;
+  let now: GuardBehaviour = options;
   let origin = '';
+  let lists = 0;
   const seen: GuardedUpstream['seen'] = [];
   const waiting = new Set<() => void>();
   const json = (res: ServerResponse, body: object, status = 200) =>
@@ -42,13 +55,15 @@ export async function startGuarded(options: GuardOptions = {}): Promise<GuardedU
 
   const refuse = (res: ServerResponse) => {
     const resource = `${origin}/.well-known/oauth-protected-resource/mcp`;
-    if (wants === 'oauth') res.setHeader('www-authenticate', `Bearer resource_metadata="${resource}"`);
-    json(res, { error: 'no' }, wants === 'forbidden' ? 403 : 401);
+    if (now.wants === 'oauth') res.setHeader('www-authenticate', `Bearer resource_metadata="${resource}"`);
+    json(res, { error: 'no' }, now.wants === 'forbidden' ? 403 : 401);
   };
   const answer = async (req: IncomingMessage, res: ServerResponse) => {
     const body = await text(req).catch(() => '');
     seen.push({ url: req.url ?? '', method: req.method ?? '', headers: req.headers });
-    if (wants) return refuse(res);
+    if (now.isAway) return res.writeHead(503).end();
+    const [header = '', value] = now.key ?? [];
+    if (now.wants && (header === '' || req.headers[header] !== value)) return refuse(res);
     if (body === '') return res.writeHead(405).end();
     const { id, method } = JSON.parse(body) as { id?: number; method: string };
     if (id === undefined) return res.writeHead(202).end();
@@ -57,6 +72,8 @@ export async function startGuarded(options: GuardOptions = {}): Promise<GuardedU
     if (method === 'initialize')
       return reply({ protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo });
     if (method !== 'tools/list') return json(res, { jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } });
+    lists += 1;
+    const { tools = [forecast], holds = false } = now;
     if (!holds) return reply({ tools });
     const go = () => void reply({ tools });
     waiting.add(go);
@@ -66,7 +83,7 @@ export async function startGuarded(options: GuardOptions = {}): Promise<GuardedU
     const { pathname } = new URL(req.url ?? '', 'http://x');
     if (pathname === '/mcp') return void answer(req, res);
     const documents = {
-      ...(wants === 'oauth' ? oauthDocuments(origin) : {}),
+      ...(now.wants === 'oauth' ? oauthDocuments(origin) : {}),
       '/.well-known/mcp/server-card.json': card,
     };
     const document = (documents as Record<string, object | undefined>)[pathname];
@@ -79,10 +96,14 @@ export async function startGuarded(options: GuardOptions = {}): Promise<GuardedU
     seen,
     held: () => waiting.size,
     letThrough: () => {
-      holds = false;
-      for (const go of waiting) go();
+      now = { ...now, holds: false };
+      const due = [...waiting];
+      waiting.clear();
+      for (const go of due) go();
     },
-    unlock: () => (wants = undefined),
+    unlock: () => (now = { ...now, wants: undefined }),
+    behave: (change) => (now = { ...now, ...change }),
+    lists: () => lists,
     close: () => shut(server),
   };
 }

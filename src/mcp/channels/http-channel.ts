@@ -70,6 +70,10 @@ export class HttpChannel implements Channel {
     return this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.listen(filter, listener, ms));
   }
 
+  forgetLists(): void {
+    this.cache.forgetLists();
+  }
+
   async release(profileKey: string, forGood = false): Promise<void> {
     const ended = this.choice.value?.dialect.release(profileKey);
     // Also without one here: another process may have opened it, or this one before it was started anew.

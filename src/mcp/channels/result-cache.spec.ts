@@ -10,4 +10,17 @@ describe('ResultCache', () => {
     expect(cache.keyOf('tools/list', undefined, `"${'x'.repeat(10_000)}"`)).toBeNull();
     expect(cache.keyOf('tools/call', '{}', '')).toBeNull();
   });
+
+  it('looks for lists under other keys once they are others, and for what was read under the same', () => {
+    const cache = new ResultStore().forChannel();
+    const keys = () =>
+      ['tools/list', 'resources/templates/list', 'resources/read'].map((one) => cache.keyOf(one, '{}', ''));
+    const [tools, templates, read] = keys();
+    cache.forgetLists();
+    expect(keys()).toEqual([
+      expect.not.stringMatching(`^${tools}$`),
+      expect.not.stringMatching(`^${templates}$`),
+      read,
+    ]);
+  });
 });

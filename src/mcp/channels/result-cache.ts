@@ -86,6 +86,11 @@ export class ResultCache {
     for (const [method, reasons] of staleBy) if (reasons.has(notification)) this.forget(method);
   }
 
+  /** The lists of the upstream are others now, as was found out elsewhere. */
+  forgetLists(): void {
+    for (const method of LISTS) this.forget(method);
+  }
+
   /** A cursor was refused: every page of the list may be another one now. */
   forgetPages(method: string): void {
     if (LISTS.includes(method)) this.forget(method);

@@ -9,19 +9,23 @@ import { statusAfter } from './connection-status.js';
 import type { StatusObserver } from './status-recorder.js';
 
 /** The row a link was made from. */
-export type LinkedRow = Pick<ConnectionTarget, 'id' | 'revision' | 'namespaceId' | 'kind'>;
+export type LinkedRow = Pick<ConnectionTarget, 'id' | 'revision' | 'namespaceId' | 'kind'> & {
+  serverId?: string | null;
+};
 
 /** The live end of a connection in this process: its channel, watched, so that every outcome reaches the status. */
 export class ConnectionLink extends Link {
   readonly id: string;
   readonly revision: number;
   readonly namespaceId: string;
+  /** The registry's server it leads to; null for everything else, and when that is gone. */
+  readonly serverId: string | null;
   private readonly kind: LinkedRow['kind'];
   private readonly logger = new Logger('connections');
 
   /** @param setupUrl where a person can authorize the connection, or give what it lacks */
   constructor(
-    { id, revision, namespaceId, kind }: LinkedRow,
+    { id, revision, namespaceId, kind, serverId = null }: LinkedRow,
     channel: Channel,
     private readonly observer: StatusObserver,
     private readonly tap: CallTap | null,
@@ -31,6 +35,7 @@ export class ConnectionLink extends Link {
     this.id = id;
     this.revision = revision;
     this.namespaceId = namespaceId;
+    this.serverId = serverId;
     this.kind = kind;
   }
 

@@ -6,6 +6,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NAMESPACE_DELETED_TOPIC } from '../namespaces/namespaces.service.js';
+import { ServerRunsService } from '../releases/server-runs.service.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionLink } from './connection-link.js';
 import { ConnectionUrls } from './connection-urls.js';
@@ -55,6 +56,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
     private readonly urls: ConnectionUrls,
     private readonly uplinks: UplinkTunnels,
     private readonly recorder: CallRecorder,
+    private readonly runs: ServerRunsService,
     private readonly relay: RelayService,
   ) {}
 
@@ -66,6 +68,7 @@ export class ConnectionLinks implements OnModuleInit, OnApplicationShutdown {
   async onModuleInit(): Promise<void> {
     await this.relay.subscribe<ConnectionChange>(CHANGED_TOPIC, (change) => this.forget(change));
     this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));
+    this.runs.whenOffersChange((id) => this.links.forgetListsWhere(({ serverId }) => serverId === id));
     await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
       this.links.dropWhere(({ namespaceId }) => namespaceId === id, true);

@@ -15,8 +15,7 @@ import {
 import { CredentialsService } from '../credentials/credentials.service.js';
 import type { CredentialOwner } from '../credentials/credentials.types.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
-import { scanUnderLease } from './leased-scan.js';
-import type { ReleaseLease } from './release-lease.js';
+import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { Release } from './release.entity.js';
 import { conceal, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
@@ -44,24 +43,47 @@ export class ExternalScan {
     private readonly env: Env,
   ) {}
 
-  async run(release: Release, lease: ReleaseLease): Promise<ScanResult> {
-    const { upstreamUrl, serverId } = release;
-    const target = credentialTarget(new URL(upstreamUrl ?? ''), release, this.vault);
+  async run(release: Release, lease: ScanHold): Promise<ScanResult> {
+    const target = credentialTarget(new URL(release.upstreamUrl ?? ''), release, this.vault);
     try {
-      const owner: CredentialOwner = { kind: 'server', id: serverId };
-      const bearer = (rejected?: string) => this.storedToken(owner, upstreamUrl ?? '', rejected);
-      const scan = await this.scan(target, target.headers.authorization ? undefined : bearer, lease);
-      return { facts: factsOfScan(scan), source: 'server' };
+      return { facts: await this.look(release, target, lease), source: 'server' };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
       if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
-      if (error instanceof UpstreamError && error.hint === 'forbidden') {
+      if (isForbidden(error)) {
         const facts = await this.factsOfPublishedCard(release, lease);
         if (facts) return { facts, source: 'claims' };
       }
       if (error instanceof UpstreamFailure) return { outcome: await this.unreachable(target, error) };
       throw error;
     }
+  }
+
+  /**
+   * What the server says, asked with the credentials in `target`, or else with the token its owner authorized us with.
+   *
+   * @param mustBeAuthorized an authorization that has ended rejects with AuthorizationRequiredError; otherwise the server
+   * is asked without it
+   * @throws UpstreamFailure, CredentialUnavailableError, LeaseLostError
+   */
+  async look(
+    { serverId, upstreamUrl }: Pick<Release, 'serverId' | 'upstreamUrl'>,
+    target: ScanTarget,
+    lease: ScanHold,
+    mustBeAuthorized = false,
+  ): Promise<ServerFacts> {
+    const owner: CredentialOwner = { kind: 'server', id: serverId };
+    const bearer = (rejected?: string) =>
+      mustBeAuthorized
+        ? this.credentials.accessToken(owner, upstreamUrl ?? '', rejected)
+        : this.storedToken(owner, upstreamUrl ?? '', rejected);
+    return factsOfScan(await this.scan(target, target.headers.authorization ? undefined : bearer, lease));
+  }
+
+  /** What the server's own card says of it; null when it publishes none. */
+  async cardOf(upstreamUrl: string): Promise<ServerFacts | null> {
+    const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
+    return card && factsOfCard(card);
   }
 
   /** Null when there is none, or the one there was is no longer good: then the server's 401 starts it all anew. */
@@ -74,7 +96,7 @@ export class ExternalScan {
     }
   }
 
-  private scan(target: ScanTarget, bearer: HttpTarget['bearer'], lease: ReleaseLease): Promise<ServerScan> {
+  private scan(target: ScanTarget, bearer: HttpTarget['bearer'], lease: ScanHold): Promise<ServerScan> {
     const channel = this.channels.channelTo({ ...target, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
     return scanUnderLease(channel, lease, {
       timeoutMs: this.env.releaseScanTimeoutMs,
@@ -83,11 +105,7 @@ export class ExternalScan {
   }
 
   /** The server wants authorization: its card will do; else its owner is asked to authorize. */
-  private async blocked(
-    release: Release,
-    refused: UpstreamAuthRequiredError,
-    lease: ReleaseLease,
-  ): Promise<ScanResult> {
+  private async blocked(release: Release, refused: UpstreamAuthRequiredError, lease: ScanHold): Promise<ScanResult> {
     const facts = await this.factsOfPublishedCard(release, lease);
     if (facts) return { facts, source: 'claims' };
     try {
@@ -100,12 +118,12 @@ export class ExternalScan {
   }
 
   /** Null when the server publishes no card. */
-  private async factsOfPublishedCard({ upstreamUrl }: Release, lease: ReleaseLease): Promise<ServerFacts | null> {
-    const card = await fetchServerCard(this.egress, upstreamUrl ?? '', { timeoutMs: CARD_TIMEOUT_MS });
-    if (!card) return null;
+  private async factsOfPublishedCard({ upstreamUrl }: Release, lease: ScanHold): Promise<ServerFacts | null> {
+    const facts = await this.cardOf(upstreamUrl ?? '');
+    if (!facts) return null;
     const message = 'The server wants authorization; what it offers is read from its server card';
     await lease.log({ stage: 'scan', level: 'info', message });
-    return factsOfCard(card);
+    return facts;
   }
 
   private async askOwner({ serverId, upstreamUrl }: Release, challenges: string[]): Promise<StageOutcome> {
@@ -146,4 +164,9 @@ export class ExternalScan {
       void channel.close();
     }
   }
+}
+
+/** The server refused what it was sent, and named no way to authorize. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof UpstreamError && error.hint === 'forbidden';
 }

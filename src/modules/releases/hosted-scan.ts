@@ -7,8 +7,7 @@ import { Hosting } from '../../hosting/hosting.js';
 import { quoted } from '../../platform/text/quoted.js';
 import { compileConfig } from './config-map.js';
 import { HostedChannelsService } from './hosted-channels.service.js';
-import { scanUnderLease } from './leased-scan.js';
-import type { ReleaseLease } from './release-lease.js';
+import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { LogLine } from './release-log.js';
 import type { Release } from './release.entity.js';
 import { scannedProgram } from './runnable.js';
@@ -31,7 +30,7 @@ export class HostedScan {
     private readonly env: Env,
   ) {}
 
-  async run(release: Release, lease: ReleaseLease): Promise<HostedScanResult> {
+  async run(release: Release, lease: ScanHold): Promise<HostedScanResult> {
     try {
       return await this.look(release, lease);
     } finally {
@@ -40,7 +39,7 @@ export class HostedScan {
     }
   }
 
-  private async look(release: Release, lease: ReleaseLease): Promise<HostedScanResult> {
+  private async look(release: Release, lease: ScanHold): Promise<HostedScanResult> {
     const config = scanConfig(compileConfig({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
     let first: UpstreamFailure | null = null;
     for (const mcpPath of PATHS) {
@@ -58,7 +57,7 @@ export class HostedScan {
     return this.refused(release, first as UpstreamFailure, config, lease);
   }
 
-  private scan(release: Release, mcpPath: string, config: ScanConfig, lease: ReleaseLease): Promise<ServerScan> {
+  private scan(release: Release, mcpPath: string, config: ScanConfig, lease: ScanHold): Promise<ServerScan> {
     const program = scannedProgram(release.id, release.hosting?.stateful ?? false);
     const channel = this.hosted.channelTo(program, { mcpPath, name: 'The module', query: config.query });
     return scanUnderLease(channel, lease, { timeoutMs: this.env.releaseScanTimeoutMs });
@@ -69,7 +68,7 @@ export class HostedScan {
     release: Release,
     failure: UpstreamFailure,
     { invented }: ScanConfig,
-    lease: ReleaseLease,
+    lease: ScanHold,
   ): Promise<HostedScanResult> {
     const isStarted = !(hostedFailureIn(failure) instanceof ProgramStartError);
     if (!isStarted || invented.length === 0 || release.serverCard === null) {

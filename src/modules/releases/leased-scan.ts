@@ -1,7 +1,15 @@
 import { Cancellation } from '../../mcp/cancellation.js';
 import type { Channel } from '../../mcp/channel.js';
 import { scanServer, type ServerScan } from '../../mcp/server-scan.js';
-import type { ReleaseLease } from './release-lease.js';
+import type { LogLine } from './release-log.js';
+
+/** What a scan runs under: a lease that may be lost, which ends it, and a log to tell. */
+export interface ScanHold {
+  /** Tells how it goes. @throws LeaseLostError */
+  log(line: LogLine): Promise<void>;
+  /** What `work` comes to. @throws LeaseLostError as soon as the lease is lost */
+  whileHeld<T>(work: Promise<T>): Promise<T>;
+}
 
 export interface LeasedScanOptions {
   /** For the whole scan. */
@@ -17,7 +25,7 @@ export interface LeasedScanOptions {
  */
 export async function scanUnderLease(
   channel: Channel,
-  lease: ReleaseLease,
+  lease: ScanHold,
   { timeoutMs, inWords = (message) => message }: LeasedScanOptions,
 ): Promise<ServerScan> {
   const cancellation = new Cancellation();

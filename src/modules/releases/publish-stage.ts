@@ -8,6 +8,7 @@ import { contractLines } from './contract/contract-lines.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import type { Release } from './release.entity.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
+import { RescansService } from './rescan/rescans.service.js';
 import type { ReleaseStage, StageOutcome } from './stage-outcome.js';
 
 /** Makes the release the current one, and tells what that changes for callers. */
@@ -16,6 +17,7 @@ export class PublishStage implements ReleaseStage {
   constructor(
     private readonly servers: ServerReleasesService,
     private readonly contracts: ReleaseContracts,
+    private readonly rescans: RescansService,
     private readonly relay: RelayService,
     private readonly links: ServerLinksService,
     private readonly env: Env,
@@ -25,17 +27,18 @@ export class PublishStage implements ReleaseStage {
     if (!snapshot) throw new Error('A release reaches its last stage with a snapshot');
     const { releaseId } = snapshot;
     const compared = await this.contracts.compare(serverId, snapshot);
-    const { previousReleaseId, changes } = compared;
+    const { previousReleaseId: previous, changes } = compared;
     const slug = await this.servers.slugOf(serverId);
     return {
       change: { status: 'SUCCESS' },
       lines: [
-        ...(previousReleaseId === null ? [] : contractLines(changes, previousReleaseId)),
+        ...(previous === null ? [] : contractLines(changes, { stage: 'publish', since: `since release ${previous}` })),
         { stage: 'publish', level: 'success', message: await this.whereTo(serverId, slug, snapshot.type) },
       ],
       also: async (tx) => {
         await this.servers.setCurrent(serverId, snapshot, tx);
-        await this.contracts.record(serverId, releaseId, compared, tx);
+        await this.contracts.record({ serverId, releaseId, foundBy: 'release' }, compared, tx);
+        await this.rescans.watch(serverId, snapshot, tx);
       },
       afterwards: () => {
         const current: ReleaseCurrent = { serverId, slug, releaseId };

@@ -1,4 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { IsObject, IsOptional } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { logLevels, type LogLevel } from './release-log.entity.js';
 import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './release-state.js';
@@ -48,7 +49,7 @@ export class ReleaseErrorDto {
 export class ReleaseLogDto {
   @ApiProperty({ enum: stages, example: 'scan' })
   stage: Stage;
-  /** `error` is the line that says why a release failed. */
+  /** `error` is the line that says why a release failed, or what a scan found in one that is published. */
   @ApiProperty({ enum: logLevels, example: 'success' })
   level: LogLevel;
   /** @example 'Found 13 tools, 7 resources, 2 resource templates, 4 prompts; the security check passed' */
@@ -72,6 +73,32 @@ export class ReleaseListDto {
 /** The pipeline goes on. Spec 4.7. */
 export class ResumedReleaseDto {
   /** @example 'WORKING' */
+  status: string;
+  /**
+   * The release's id.
+   * @example '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11'
+   */
+  deploymentId: string;
+}
+
+/** How a published release is scanned again. */
+export class RescanDto {
+  /**
+   * Values this scan needs: of the configSchema's properties, else sent as headers. Never kept after it. Required where
+   * the release was published with some.
+   * @example { "apiKey": "for the scan only" }
+   */
+  @IsOptional()
+  @IsObject()
+  scanCredentials?: Record<string, string>;
+}
+
+/** A scan was asked for. What it finds is written to the release's log. */
+export class AskedRescanDto {
+  /**
+   * The release's, which a scan does not change.
+   * @example 'SUCCESS'
+   */
   status: string;
   /**
    * The release's id.

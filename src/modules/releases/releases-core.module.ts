@@ -10,16 +10,26 @@ import { ReleaseArtifact } from './release-artifact.entity.js';
 import { ReleaseFiles } from './release-files.js';
 import { ReleaseLog } from './release-log.entity.js';
 import { Release } from './release.entity.js';
+import { RescansService } from './rescan/rescans.service.js';
+import { ServerRescan } from './rescan/server-rescan.entity.js';
 import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
 
 /** What the API and the jobs of this module share. Serves nothing. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Release, ReleaseLog, ReleaseArtifact, ReleaseContract]),
+    TypeOrmModule.forFeature([Release, ReleaseLog, ReleaseArtifact, ReleaseContract, ServerRescan]),
     registerQueue(RELEASES_QUEUE),
     ServersCoreModule,
   ],
-  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, SessionNames, HostedChannelsService],
-  exports: [TypeOrmModule, ServersCoreModule, ReleasesQueue, ReleaseFiles, ReleaseContracts, HostedChannelsService],
+  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, RescansService, SessionNames, HostedChannelsService],
+  exports: [
+    TypeOrmModule,
+    ServersCoreModule,
+    ReleasesQueue,
+    ReleaseFiles,
+    ReleaseContracts,
+    RescansService,
+    HostedChannelsService,
+  ],
 })
 export class ReleasesCoreModule {}

@@ -1,11 +1,18 @@
-import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
-import { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
+import {
+  AskedRescanDto,
+  ReleaseDetailDto,
+  ReleaseDto,
+  ReleaseListDto,
+  RescanDto,
+  ResumedReleaseDto,
+} from './release.dto.js';
 import { ReleasesService } from './releases.service.js';
 
 /** Documents `:id`. */
@@ -69,5 +76,22 @@ export class ReleasesController {
   })
   promote(@TargetServer() server: ServerRef, @Param('id') id: string): Promise<ReleaseDto> {
     return this.releases.promote(server, id);
+  }
+
+  /**
+   * Scan the current release again. Its status stays; what changed is written to its log and listed under changes. A scan
+   * that fails changes nothing. Servers that run elsewhere are scanned again by themselves, too. Bundles never change.
+   */
+  @Post(':id/rescan')
+  @HttpCode(202)
+  @ApiParam(releaseId)
+  @Access('servers:write', ownServerOrNone)
+  @ApiErrors(
+    { status: 400, message: 'A bundle does not change, so there is nothing to scan again: publish the one that did.' },
+    releaseNotFound,
+    { status: 409, message: 'Only the current release can be scanned again: this one is FAILURE.' },
+  )
+  rescan(@TargetServer() server: ServerRef, @Param('id') id: string, @Body() body: RescanDto): Promise<AskedRescanDto> {
+    return this.releases.rescan(server, id, body);
   }
 }

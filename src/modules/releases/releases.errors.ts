@@ -44,6 +44,39 @@ export class BundleNotFoundError extends DomainError {
   }
 }
 
+/** Only what a server offers now can be scanned again. */
+export class NotCurrentError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'conflict';
+
+  constructor(status: ReleaseStatus) {
+    super(
+      `Only the current release can be scanned again: this one is ${status}` +
+        (status === 'SUCCESS' ? ', and another one is current. Promote it first.' : '.'),
+    );
+  }
+}
+
+/** A bundle says the same for ever. */
+export class NotScannableError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+
+  constructor() {
+    super('A bundle does not change, so there is nothing to scan again: publish the one that did.');
+  }
+}
+
+/** What the release was scanned with was forgotten, and the server may show less without. */
+export class ScanCredentialsNeededError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+
+  constructor() {
+    super('This release was scanned with scanCredentials, which are not kept: send them again.');
+  }
+}
+
 /** The release names a file that is not in the store. */
 export class FileLostError extends DomainError {
   readonly kind = 'internal';

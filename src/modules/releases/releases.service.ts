@@ -9,14 +9,31 @@ import type { ServerRef } from '../servers/server.types.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
-import type { ReleaseDetailDto, ReleaseDto, ReleaseListDto, ResumedReleaseDto } from './release.dto.js';
+import type { ConfigSchema } from './config-fields.js';
+import type {
+  AskedRescanDto,
+  ReleaseDetailDto,
+  ReleaseDto,
+  ReleaseListDto,
+  RescanDto,
+  ResumedReleaseDto,
+} from './release.dto.js';
 import { patienceEnd } from './release-lease.js';
 import { ReleaseLog } from './release-log.entity.js';
 import { toReleaseDto, toReleaseLogDto } from './release.mapper.js';
 import { isResumable, statusesBefore } from './release-state.js';
 import { Release } from './release.entity.js';
-import { NotPromotableError, NotResumableError, ReleaseNotFoundError } from './releases.errors.js';
+import {
+  NotCurrentError,
+  NotPromotableError,
+  NotResumableError,
+  NotScannableError,
+  ReleaseNotFoundError,
+  ScanCredentialsNeededError,
+} from './releases.errors.js';
+import { RescansService } from './rescan/rescans.service.js';
 import { ReleasesQueue } from './releases.queue.js';
+import { requireScanCredentials } from './scan-credentials.js';
 import { RELEASE_CURRENT_TOPIC, RELEASE_CHANGED_TOPIC, type ReleaseCurrent } from './releases.types.js';
 
 /** Releases as their owner reads them, resumes them, and goes back to an earlier one. */
@@ -28,6 +45,7 @@ export class ReleasesService {
     @InjectRepository(ReleaseLog) private readonly logs: Repository<ReleaseLog>,
     private readonly servers: ServerReleasesService,
     private readonly contracts: ReleaseContracts,
+    private readonly rescans: RescansService,
     private readonly queue: ReleasesQueue,
     private readonly relay: RelayService,
     private readonly links: ServerLinksService,
@@ -107,11 +125,30 @@ export class ReleasesService {
     const compared = await this.contracts.compare(server.id, snapshot);
     await this.database.transaction(async (tx) => {
       await this.servers.setCurrent(server.id, snapshot, tx);
-      if (compared.previousReleaseId !== releaseId) await this.contracts.record(server.id, releaseId, compared, tx);
+      if (compared.previousReleaseId === releaseId) return;
+      await this.contracts.record({ serverId: server.id, releaseId, foundBy: 'release' }, compared, tx);
+      await this.rescans.watch(server.id, snapshot, tx);
     });
     const current: ReleaseCurrent = { serverId: server.id, slug: server.slug, releaseId };
     this.relay.publish(RELEASE_CURRENT_TOPIC, current);
     return this.toDto(release, server);
+  }
+
+  /**
+   * Asks for a scan of the current release, at once and beside its time.
+   *
+   * @param id the release's id, or `latest`
+   * @throws ReleaseNotFoundError, NotScannableError, NotCurrentError, ScanCredentialsNeededError, InvalidInputError
+   */
+  async rescan(server: ServerRef, id: string, { scanCredentials }: RescanDto): Promise<AskedRescanDto> {
+    const { id: releaseId, type, status, configSchema } = await this.find(server, id);
+    if (type === 'stdio') throw new NotScannableError();
+    const current = await this.servers.currentOf(server.id);
+    if (current?.releaseId !== releaseId) throw new NotCurrentError(status);
+    if (scanCredentials) requireScanCredentials(scanCredentials, configSchema as ConfigSchema | null);
+    else if (current.hadCredentials) throw new ScanCredentialsNeededError();
+    if (!(await this.rescans.ask(server.id, releaseId, scanCredentials))) throw new NotCurrentError(status);
+    return { status, deploymentId: releaseId };
   }
 
   /** Somebody else was faster: to resume it, which is as good, or to cancel it. */

@@ -4,6 +4,17 @@ export const RELEASE_CHANGED_TOPIC = 'releases.changed';
 /** Relay topic: another release of a server is the one that is run from now on. */
 export const RELEASE_CURRENT_TOPIC = 'releases.current';
 
+/** Relay topic: the current release of a server was found to offer something else than before; `{serverId}`. */
+export const OFFERS_CHANGED_TOPIC = 'releases.offers';
+
+/** What {@link OFFERS_CHANGED_TOPIC} carries. */
+export interface OffersChanged {
+  serverId: string;
+}
+
+/** Relay topic: somebody asked for another look at a server; `{}`. */
+export const RESCAN_ASKED_TOPIC = 'releases.rescan';
+
 /** What {@link RELEASE_CURRENT_TOPIC} carries. */
 export interface ReleaseCurrent {
   serverId: string;

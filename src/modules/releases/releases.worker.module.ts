@@ -14,6 +14,11 @@ import { ReleaseStages } from './release-stages.js';
 import { ReleaseSweeper } from './release-sweeper.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
 import { ReleasesProcessor } from './releases.processor.js';
+import { RescanClaims } from './rescan/rescan-claims.js';
+import { RescanOutcomes } from './rescan/rescan-outcomes.js';
+import { RescanScan } from './rescan/rescan-scan.js';
+import { RescanSweeper } from './rescan/rescan-sweeper.js';
+import { Rescanner } from './rescan/rescanner.js';
 import { ScanStage } from './scan-stage.js';
 
 /** The pipeline; loaded by processes with the `worker` role. */
@@ -33,6 +38,11 @@ import { ScanStage } from './scan-stage.js';
     ReleasePipelineMetrics,
     ReleaseSweeper,
     BlobSweeper,
+    RescanClaims,
+    RescanScan,
+    RescanOutcomes,
+    Rescanner,
+    RescanSweeper,
     ReleasesProcessor,
   ],
 })

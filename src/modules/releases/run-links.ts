@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
+import { ServerLinksService } from '../servers/server-links.service.js';
 import { HostedChannelsService, type HostedCall } from './hosted-channels.service.js';
 import { inputNames, type RunValues } from './run-input.js';
 import { RunLink } from './run-link.js';
@@ -13,19 +14,31 @@ export class RunLinks {
   constructor(
     private readonly channels: HttpChannels,
     private readonly hosted: HostedChannelsService,
+    private readonly addresses: ServerLinksService,
     private readonly env: Env,
   ) {}
 
-  /** A link for callers who send these values, and whose sessions with hosted code are `sessionsOf`'s. */
+  /**
+   * A link for callers who send these values, with the token if they have one, and whose sessions with hosted code are
+   * `sessionsOf`'s. Header names are lower-case.
+   */
   to(
-    { serverId, name }: Runnable,
+    { serverId, name, slug }: Runnable,
     release: RunnableRelease,
     values: RunValues | null,
     caller: Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): RunLink {
-    const { id, upstream, config } = release;
+    const { id, upstream, config, authAddress } = release;
+    const isClosed = authAddress !== null && !caller.bearer && values?.headers.authorization === undefined;
     const channel = this.channelTo(name, release, values ?? { headers: {}, query: [] }, caller);
-    return new RunLink(channel, { serverId, releaseId: id, serverName: name, upstream, inputs: inputNames(config) });
+    return new RunLink(channel, {
+      serverId,
+      releaseId: id,
+      serverName: name,
+      upstream,
+      inputs: inputNames(config),
+      closedAt: isClosed ? this.addresses.run(slug) : null,
+    });
   }
 
   private channelTo(

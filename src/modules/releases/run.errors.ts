@@ -91,3 +91,14 @@ export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
       'PUT the connection with an authorization header if you have a token.';
   }
 }
+
+/** The code of a hosted server authorizes its users itself, and at the run endpoint it is told of nobody. */
+export class AdapterConnectionNeededError extends UpstreamAuthRequiredError {
+  /** @param address of the run endpoint */
+  constructor(server: string, address: string) {
+    super(false);
+    this.message =
+      `The server ${server} authorizes its users itself, and nobody is authorized at its run endpoint. Make a connection ` +
+      `and authorize there: PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${address}"} answers with a link for that.`;
+  }
+}

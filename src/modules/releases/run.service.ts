@@ -53,6 +53,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     this.runnables.whenCurrent((id, current) =>
       this.held.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current),
     );
+    this.runnables.whenOffersChange((id) => this.held.forgetListsWhere(({ target: { serverId } }) => serverId === id));
   }
 
   /** Open upstream sessions. */

@@ -5,7 +5,12 @@ import { RelayService } from '../../platform/queue/relay.service.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
-import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
+import {
+  OFFERS_CHANGED_TOPIC,
+  RELEASE_CURRENT_TOPIC,
+  type OffersChanged,
+  type ReleaseCurrent,
+} from './releases.types.js';
 import { toRunnable, type Runnable } from './runnable.js';
 
 /** A server is believed this long; a change also arrives over the relay, at once. */
@@ -19,11 +24,13 @@ const BY_ID = 'id:';
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 type CurrentListener = (serverId: string, releaseId: string | null) => void;
+type OffersListener = (serverId: string) => void;
 
 /** Servers, made ready to be called. No query while one was read in the last 5 s. */
 @Injectable()
 export class Runnables implements OnModuleInit {
   private readonly listeners: CurrentListener[] = [];
+  private readonly offersListeners: OffersListener[] = [];
   private readonly servers = new RowCache<Runnable>((key) => this.load(key), {
     max: SERVERS_CACHED_MAX,
     ttlMs: SERVER_CACHED_MS,
@@ -41,6 +48,7 @@ export class Runnables implements OnModuleInit {
     await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, ({ serverId, releaseId }) =>
       this.changed(serverId, releaseId),
     );
+    await this.relay.subscribe<OffersChanged>(OFFERS_CHANGED_TOPIC, ({ serverId }) => this.offersOther(serverId));
   }
 
   /** @throws ServerNotFoundError */
@@ -60,6 +68,11 @@ export class Runnables implements OnModuleInit {
     this.listeners.push(listener);
   }
 
+  /** Calls `listener` when a server's lists may be others than before: it, or its current release, is another one. */
+  whenOffersChange(listener: OffersListener): void {
+    this.offersListeners.push(listener);
+  }
+
   private async load(key: string): Promise<Runnable | null> {
     const by = key.startsWith(BY_ID) ? { id: key.slice(BY_ID.length) } : { slug: key };
     const server = await this.registry.findRunnable(by);
@@ -73,5 +86,10 @@ export class Runnables implements OnModuleInit {
   private changed(serverId: string, releaseId: string | null): void {
     this.forget(serverId);
     for (const listener of this.listeners) listener(serverId, releaseId);
+    this.offersOther(serverId);
+  }
+
+  private offersOther(serverId: string): void {
+    for (const listener of this.offersListeners) listener(serverId);
   }
 }

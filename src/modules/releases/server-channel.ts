@@ -37,6 +37,10 @@ export class ServerChannel<R extends { releaseId: string }> implements Channel {
     return (await this.link()).listen(filter, listener, timeoutMs);
   }
 
+  forgetLists(): void {
+    this.held?.link.forgetLists();
+  }
+
   async release(profileKey: string, forGood = false): Promise<void> {
     await (await this.heldOr(forGood))?.release(profileKey, forGood);
   }

@@ -59,6 +59,11 @@ export class ServerRunsService {
     });
   }
 
+  /** Calls `listener` when the lists of a server may be others than before. */
+  whenOffersChange(listener: (serverId: string) => void): void {
+    this.runnables.whenOffersChange(listener);
+  }
+
   /**
    * What a person may fill in for a server, and what they authorize: where its current release is, or what its code keeps
    * tokens for (`adapter` names the server then); null for code that authorizes nobody.

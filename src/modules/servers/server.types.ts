@@ -27,6 +27,10 @@ export interface ServerSnapshot {
   runtime: BundleRuntime | null;
   /** Code that runs here; null, or missing in what was stored before there was any, for all others. */
   hosted?: HostedFacts | null;
+  /** Nobody compared it with the server: its author or its card claims it. Missing in what was stored earlier. */
+  isClaimed?: boolean;
+  /** The server was looked at with credentials that were forgotten afterwards; without, it may show something else. */
+  hadCredentials?: boolean;
   /** JSON Schema of what a caller configures; `{}` when there is nothing. */
   configSchema: Item;
   serverInfo: Item | null;

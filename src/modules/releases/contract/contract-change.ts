@@ -1,10 +1,14 @@
-/** How much a change matters: to nobody, to those who should look at it, or to callers that work today. */
+/** How much a change matters: to nobody, to those who should look at it, or to callers that work today, or are safe today. */
 export const changeLevels = ['compatible', 'risky', 'breaking'] as const;
 export type ChangeLevel = (typeof changeLevels)[number];
 
 /** The worst of the changes; `none` without any. */
 export const contractSummaries = ['none', ...changeLevels] as const;
 export type ContractSummary = (typeof contractSummaries)[number];
+
+/** What changes are found by: a release that becomes current, or another scan of the one that is. */
+export const contractFinders = ['release', 'rescan'] as const;
+export type ContractFinder = (typeof contractFinders)[number];
 
 /** One difference between what two releases offer. */
 export interface ContractChange {

@@ -6,6 +6,7 @@ export function toContractVersionDto(row: ReleaseContract): ContractVersionDto {
   return {
     releaseId: row.releaseId,
     previousReleaseId: row.previousReleaseId,
+    foundBy: row.foundBy,
     at: row.at.toISOString(),
     hash: row.hash,
     summary: row.summary,

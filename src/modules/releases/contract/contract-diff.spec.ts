@@ -153,7 +153,7 @@ describe('what changed between two releases', () => {
   verifies('contract:log-bounded', 'takes at most 50 lines of a release log, the worst first', () => {
     const many = (count: number) => ({ tools: Array.from({ length: count }, (_, at) => ({ name: `t${at}` })) });
     const lines = (before: Offers, after: Offers) =>
-      contractLines(contractChanges(contract(before), contract(after)), 'r');
+      contractLines(contractChanges(contract(before), contract(after)), { stage: 'publish', since: 'since release r' });
     const all = lines({ tools: [...many(60).tools, { name: 'z' }] }, { tools: many(1).tools });
     expect(all).toHaveLength(50);
     expect(all[0]).toEqual({

@@ -20,6 +20,8 @@ export const contractChangeKinds: readonly string[] = [
   'argument_added',
   'required_argument_added',
   'argument_removed',
+  'security_failed',
+  'security_passed',
   ...schemaChangeKinds,
 ];
 

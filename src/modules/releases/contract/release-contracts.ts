@@ -6,9 +6,8 @@ import { ServerReleasesService } from '../../servers/server-releases.service.js'
 import type { ServerRef, ServerSnapshot } from '../../servers/server.types.js';
 import type { ContractVersionListDto } from './contract-changes.dto.js';
 import { toContractVersionDto } from './contract-changes.mapper.js';
-import { summaryOf, type ContractChange } from './contract-change.js';
-import { contractChanges } from './contract-diff.js';
-import { contractOf, hashOf } from './contract.js';
+import { summaryOf } from './contract-change.js';
+import { compareContracts, type ContractComparison } from './contract-comparison.js';
 import { ReleaseContract } from './release-contract.entity.js';
 
 /** Changes kept of one release; their paths and messages are at most some hundred characters. */
@@ -18,14 +17,7 @@ const PATH_CHARS_MAX = 300;
 /** Versions kept of one server; older ones are removed. */
 const VERSIONS_MAX = 500;
 
-/** What a release changes of what a server offers, compared with the one that is current. */
-export interface ContractComparison {
-  previousReleaseId: string | null;
-  hash: string;
-  changes: ContractChange[];
-}
-
-/** Watches what servers offer: each time another release becomes current, what that changed is kept. */
+/** Watches what servers offer: each time that becomes something else, what changed is kept. */
 @Injectable()
 export class ReleaseContracts {
   constructor(
@@ -35,16 +27,12 @@ export class ReleaseContracts {
 
   /** What would change for callers if this were current. */
   async compare(serverId: string, snapshot: ServerSnapshot): Promise<ContractComparison> {
-    const current = await this.servers.currentOf(serverId);
-    const contract = contractOf(snapshot);
-    const changes = current ? contractChanges(contractOf(current), contract) : [];
-    return { previousReleaseId: current?.releaseId ?? null, hash: hashOf(contract), changes };
+    return compareContracts(await this.servers.currentOf(serverId), snapshot);
   }
 
-  /** Keeps it: part of the transaction that makes the release current. */
+  /** Keeps it: part of the transaction that makes it so. */
   async record(
-    serverId: string,
-    releaseId: string,
+    { serverId, releaseId, foundBy }: Pick<ReleaseContract, 'serverId' | 'releaseId' | 'foundBy'>,
     { previousReleaseId, hash, changes }: ContractComparison,
     tx: EntityManager,
   ): Promise<void> {
@@ -52,6 +40,7 @@ export class ReleaseContracts {
       serverId,
       releaseId,
       previousReleaseId,
+      foundBy,
       hash,
       summary: summaryOf(changes),
       changeCount: changes.length,
