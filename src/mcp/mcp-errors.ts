@@ -1,6 +1,8 @@
 import { DomainError } from '../platform/errors/domain-error.js';
 import { visible } from '../platform/text/quoted.js';
 
+const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
+
 /**
  * What can go wrong between us and an upstream. Each message is a sentence for the person who made the connection: what
  * happened, and what to do.
@@ -11,8 +13,13 @@ export abstract class UpstreamFailure extends DomainError {
 
   /** Says so, where the request was a call that may have acted. */
   ofCall(): this {
-    if (this.outcomeUnknown) this.message += ' Whether the call was carried out is unknown; it was not repeated.';
+    if (this.outcomeUnknown) this.message += OUTCOME_UNKNOWN;
     return this;
+  }
+
+  /** What is wrong with the upstream, without what that means for the call. */
+  get aboutUpstream(): string {
+    return this.message.replace(OUTCOME_UNKNOWN, '');
   }
 }
 
@@ -194,7 +201,7 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
         : `${where} redirects to ${location}: connect to that address instead.`,
       undefined,
       false,
-      null,
+      'wrong path',
       status,
     );
   }
@@ -257,10 +264,12 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
   if (!text?.trim()) {
     return new UpstreamError(`${where} answered with nothing: is it an MCP endpoint, and is the path right?`);
   }
+  if (isJson(text)) {
+    const message = `${where} answered with JSON that is no JSON-RPC: it is an API, but no MCP endpoint. Is the path right?`;
+    return new UpstreamError(message, undefined, false, 'wrong path');
+  }
   return new UpstreamError(
-    isJson(text)
-      ? `${where} answered with JSON that is no JSON-RPC: it is an API, but no MCP endpoint. Is the path right?`
-      : `${where} answered with text that is no whole JSON: is it an MCP endpoint, or does a proxy cut its answers?`,
+    `${where} answered with text that is no whole JSON: is it an MCP endpoint, or does a proxy cut its answers?`,
   );
 }
 

@@ -34,7 +34,9 @@ afterAll(async () => {
 
 interface Status {
   state: string;
+  reason?: string;
   message?: string;
+  nextStep?: string;
   since: string;
   lastOkAt?: string;
 }
@@ -209,6 +211,33 @@ describe('a target that cannot be used', () => {
   verifies('connection:error:web-page', 'a web page is called one', async () => {
     expect(await faultOf('html')).toMatch(/\/mcp is a web page, not an MCP endpoint: is the path right\?/);
   });
+
+  verifies('connection:error:wrong-address', 'another address is the next step, not patience', async () => {
+    for (const kind of ['html', 'not-found', 'redirect', 'not-rpc'] as const) {
+      const { reason, nextStep } = await statusOf(closing(await startFaulty(kind)).url);
+      expect([kind, reason]).toEqual([kind, 'not_mcp']);
+      expect(nextStep).toMatch(/^Check the path of mcpUrl/);
+    }
+  });
+
+  verifies(
+    'connection:error:about-the-server',
+    'a call that breaks off leaves no word about the call in it',
+    async () => {
+      const upstream = await start();
+      const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      const call = app
+        .as(owner)
+        .post(`${path}/.tools/hold`, {})
+        .then((answer) => answer.body as { message: string });
+      await upstream.waitFor((one) => one.count('tools/call') === 1);
+      await upstream.close();
+      const { message } = await call;
+      expect(message).toMatch(/ Whether the call was carried out is unknown; it was not repeated\.$/);
+      const { status } = (await app.as(owner).get(path)).body as { status: Status };
+      expect(status).toMatchObject({ state: 'error', message: message.replace(/ Whether .*/, '') });
+    },
+  );
 
   verifies('connection:error:tls', 'a certificate nobody vouches for is refused before a request is sent', async () => {
     const upstream = closing(await startFaulty('tls-self-signed'));
