@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { deadHost, refusedPort, startFaulty, type FaultKind, type FaultOptions } from '../support/faulty-upstreams.js';
+import { startScripted } from '../support/scripted-upstream.js';
 import { until } from '../support/until.js';
 import { closing, start } from '../support/upstream-clients.js';
 import { listen, shut } from '../support/upstream-net.js';
@@ -236,6 +237,31 @@ describe('a target that cannot be used', () => {
       expect(message).toMatch(/ Whether the call was carried out is unknown; it was not repeated\.$/);
       const { status } = (await app.as(owner).get(path)).body as { status: Status };
       expect(status).toMatchObject({ state: 'error', message: message.replace(/ Whether .*/, '') });
+    },
+  );
+
+  verifies(
+    'connection:error:unreadable-answer',
+    'a call whose answer cannot be read may have been carried out',
+    async () => {
+      const bodies: Record<string, string> = { nothing: '', cut: '{"jsonrpc": "2.0", "res', other: '{"ok": true}' };
+      bodies.long = ' '.repeat(17 * 1024 * 1024);
+      const upstream = closing(
+        await startScripted(({ method, params }, res) => {
+          if (method === 'tools/list') return '{"tools":[]}';
+          res.writeHead(200, { 'content-type': 'application/json' }).end(bodies[params?.name as string]);
+        }),
+      );
+      const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      for (const name of Object.keys(bodies)) {
+        const before = upstream.count('tools/call');
+        const { status, body } = await app.as(owner).post(`${path}/.tools/${name}`, {});
+        expect([name, status]).toEqual([name, 502]);
+        expect((body as Status).message).toMatch(
+          / Whether the call was carried out is unknown; it was not repeated\.$/,
+        );
+        expect(upstream.count('tools/call')).toBe(before + 1);
+      }
     },
   );
 

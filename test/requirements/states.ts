@@ -112,6 +112,10 @@ export const states = {
     source: 'House',
     behavior: 'The status of a connection speaks of its server, not of the call that found it broken.',
   },
+  'connection:error:unreadable-answer': {
+    source: 'House',
+    behavior: 'A call whose answer cannot be read says that it may have been carried out, and is sent once.',
+  },
   'connection:error:web-page': {
     source: 'House',
     behavior: 'The status of a connection to an HTML page says that the URL is a web page and not an MCP server.',
