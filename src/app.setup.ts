@@ -11,7 +11,7 @@ import { DirectDoor } from './modules/auth/direct-door.js';
 import { UplinkDoor } from './modules/connections/uplink/uplink-door.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
 import { SlipwayAdapter } from './platform/http/adapter.js';
-import { InputPipe } from './platform/http/input.pipe.js';
+import { InputPipe, markUnreadBody } from './platform/http/input.pipe.js';
 import { createOpenApi } from './platform/http/openapi.js';
 import { routeTable } from './platform/http/route-table.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
@@ -36,6 +36,7 @@ export async function createApp(
   app.disable('x-powered-by');
   app.set('etag', false);
   app.use(express.json({ limit: BODY_BYTES_MAX }));
+  app.use(markUnreadBody);
   app.useGlobalPipes(new InputPipe());
   app.useGlobalFilters(new ErrorFilter());
   if (options.preview) return app;

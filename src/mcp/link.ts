@@ -9,6 +9,8 @@ const DRAIN_MS_MAX = 60_000;
 export abstract class Link implements Channel {
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();
+  /** What it led to was deleted. */
+  protected isGone = false;
   private running = 0;
   private listeners = 0;
   private onIdle: (() => void) | null = null;
@@ -63,7 +65,8 @@ export abstract class Link implements Channel {
     return this.channel.release(profileKey, forGood);
   }
 
-  close(forGood?: boolean): Promise<void> {
+  close(forGood = false): Promise<void> {
+    this.isGone ||= forGood;
     return this.channel.close(forGood);
   }
 

@@ -1,6 +1,8 @@
 import { DomainError } from '../platform/errors/domain-error.js';
 import { visible } from '../platform/text/quoted.js';
 
+const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
+
 /**
  * What can go wrong between us and an upstream. Each message is a sentence for the person who made the connection: what
  * happened, and what to do.
@@ -11,8 +13,13 @@ export abstract class UpstreamFailure extends DomainError {
 
   /** Says so, where the request was a call that may have acted. */
   ofCall(): this {
-    if (this.outcomeUnknown) this.message += ' Whether the call was carried out is unknown; it was not repeated.';
+    if (this.outcomeUnknown) this.message += OUTCOME_UNKNOWN;
     return this;
+  }
+
+  /** What is wrong with the upstream, without what that means for the call. */
+  get aboutUpstream(): string {
+    return this.message.replace(OUTCOME_UNKNOWN, '');
   }
 }
 
@@ -25,8 +32,8 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
-    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. `not our MCP`: it speaks none of our revisions. */
-    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | null = null,
+    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. `not our MCP`: it speaks none of our revisions. `unreadable`: it answered, and what cannot be read may come again. */
+    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'unreadable' | null = null,
     /** The HTTP status that was no MCP answer; null when that is not what went wrong. */
     readonly status: number | null = null,
   ) {
@@ -194,7 +201,7 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
         : `${where} redirects to ${location}: connect to that address instead.`,
       undefined,
       false,
-      null,
+      'wrong path',
       status,
     );
   }
@@ -255,13 +262,20 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
     );
   }
   if (!text?.trim()) {
-    return new UpstreamError(`${where} answered with nothing: is it an MCP endpoint, and is the path right?`);
+    return unreadable(`${where} answered with nothing: is it an MCP endpoint, and is the path right?`);
   }
-  return new UpstreamError(
-    isJson(text)
-      ? `${where} answered with JSON that is no JSON-RPC: it is an API, but no MCP endpoint. Is the path right?`
-      : `${where} answered with text that is no whole JSON: is it an MCP endpoint, or does a proxy cut its answers?`,
+  if (isJson(text)) {
+    const message = `${where} answered with JSON that is no JSON-RPC: it is an API, but no MCP endpoint. Is the path right?`;
+    return new UpstreamError(message, undefined, true, 'wrong path');
+  }
+  return unreadable(
+    `${where} answered with text that is no whole JSON: is it an MCP endpoint, or does a proxy cut its answers?`,
   );
+}
+
+/** An answer came, so what was asked may have been done; asked again, the upstream would hardly say it better. */
+export function unreadable(message: string): UpstreamError {
+  return new UpstreamError(message, undefined, true, 'unreadable');
 }
 
 function isJson(text: string): boolean {

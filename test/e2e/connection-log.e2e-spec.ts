@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { LoggedCall } from '../../src/modules/connections/log/call-record.js';
 import { LogRecorder } from '../../src/modules/connections/log/log-recorder.js';
@@ -35,6 +36,22 @@ async function logOf(path: string, query = ''): Promise<Log> {
 
 async function connect(mcpUrl: string, fields: object = {}): Promise<string> {
   return (await createConnection(app, owner, { mcpUrl, ...fields })).path;
+}
+
+/** The status of a client's answer to a question nobody asked, while the service's own log hears nothing of it. */
+async function answeredQuietly(path: string): Promise<number> {
+  const lines: unknown[] = [];
+  const write = (...words: unknown[]) => void lines.push(words);
+  Logger.overrideLogger({ log: write, error: write, warn: write });
+  try {
+    const { status } = await mcp(app, owner, path, { jsonrpc: '2.0', id: 9, result: {} });
+    // Whatever went wrong behind the answer is told by now.
+    await mcp(app, owner, path, { jsonrpc: '2.0', method: 'notifications/initialized' });
+    expect(lines).toEqual([]);
+    return status;
+  } finally {
+    Logger.overrideLogger(false);
+  }
 }
 
 /** Outcomes with the name of what went wrong, newest first. */
@@ -101,6 +118,7 @@ describe('success', () => {
       await mcp(app, owner, path, toolCall(1, 'echo', { message: 'hi' }));
       await mcp(app, owner, path, request(2, 'tools/list'));
       await mcp(app, owner, path, { jsonrpc: '2.0', method: 'notifications/initialized' });
+      expect(await answeredQuietly(path)).toBe(202);
       await mcp(app, owner, path, request(3, 'ping'));
       const { invocations } = await logOf(path);
       expect(invocations.map(({ rpcMethod, tool }) => [rpcMethod, tool])).toEqual([

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { deadHost, refusedPort, startFaulty, type FaultKind, type FaultOptions } from '../support/faulty-upstreams.js';
+import { startScripted } from '../support/scripted-upstream.js';
 import { until } from '../support/until.js';
 import { closing, start } from '../support/upstream-clients.js';
 import { listen, shut } from '../support/upstream-net.js';
@@ -34,7 +35,9 @@ afterAll(async () => {
 
 interface Status {
   state: string;
+  reason?: string;
   message?: string;
+  nextStep?: string;
   since: string;
   lastOkAt?: string;
 }
@@ -209,6 +212,58 @@ describe('a target that cannot be used', () => {
   verifies('connection:error:web-page', 'a web page is called one', async () => {
     expect(await faultOf('html')).toMatch(/\/mcp is a web page, not an MCP endpoint: is the path right\?/);
   });
+
+  verifies('connection:error:wrong-address', 'another address is the next step, not patience', async () => {
+    for (const kind of ['html', 'not-found', 'redirect', 'not-rpc'] as const) {
+      const { reason, nextStep } = await statusOf(closing(await startFaulty(kind)).url);
+      expect([kind, reason]).toEqual([kind, 'not_mcp']);
+      expect(nextStep).toMatch(/^Check the path of mcpUrl/);
+    }
+  });
+
+  verifies(
+    'connection:error:about-the-server',
+    'a call that breaks off leaves no word about the call in it',
+    async () => {
+      const upstream = await start();
+      const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      const call = app
+        .as(owner)
+        .post(`${path}/.tools/hold`, {})
+        .then((answer) => answer.body as { message: string });
+      await upstream.waitFor((one) => one.count('tools/call') === 1);
+      await upstream.close();
+      const { message } = await call;
+      expect(message).toMatch(/ Whether the call was carried out is unknown; it was not repeated\.$/);
+      const { status } = (await app.as(owner).get(path)).body as { status: Status };
+      expect(status).toMatchObject({ state: 'error', message: message.replace(/ Whether .*/, '') });
+    },
+  );
+
+  verifies(
+    'connection:error:unreadable-answer',
+    'a call whose answer cannot be read may have been carried out',
+    async () => {
+      const bodies: Record<string, string> = { nothing: '', cut: '{"jsonrpc": "2.0", "res', other: '{"ok": true}' };
+      bodies.long = ' '.repeat(17 * 1024 * 1024);
+      const upstream = closing(
+        await startScripted(({ method, params }, res) => {
+          if (method === 'tools/list') return '{"tools":[]}';
+          res.writeHead(200, { 'content-type': 'application/json' }).end(bodies[params?.name as string]);
+        }),
+      );
+      const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      for (const name of Object.keys(bodies)) {
+        const before = upstream.count('tools/call');
+        const { status, body } = await app.as(owner).post(`${path}/.tools/${name}`, {});
+        expect([name, status]).toEqual([name, 502]);
+        expect((body as Status).message).toMatch(
+          / Whether the call was carried out is unknown; it was not repeated\.$/,
+        );
+        expect(upstream.count('tools/call')).toBe(before + 1);
+      }
+    },
+  );
 
   verifies('connection:error:tls', 'a certificate nobody vouches for is refused before a request is sent', async () => {
     const upstream = closing(await startFaulty('tls-self-signed'));

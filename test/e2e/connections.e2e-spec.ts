@@ -806,6 +806,28 @@ describe('DELETE /connect/{namespace}/{connectionId}', () => {
     },
   );
 
+  verifies('connection:delete:during-call', 'a call that runs hears that it was deleted', async () => {
+    const upstream = await start({ sessions: true });
+    const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+    const call = app
+      .as(owner)
+      .post(`${path}/.tools/hold`, {})
+      .then(({ status, body }) => [status, body]);
+    await upstream.waitFor((one) => one.count('tools/call') === 1);
+    await app.as(owner).delete(path).expect(200);
+    // Real servers break off what runs in a session that is ended.
+    await upstream.close();
+    expect(await call).toEqual([
+      502,
+      {
+        error: 'upstream_error',
+        message:
+          'The connection was deleted before the answer came. ' +
+          'Whether the call was carried out is unknown; it was not repeated.',
+      },
+    ]);
+  });
+
   verifies('connection:delete:upstream-down', 'it is gone although its upstream is dead or silent', async () => {
     const dead = await start({ sessions: true });
     const silent = closing(await startFaulty('silent'));

@@ -245,6 +245,24 @@ describe('a body', () => {
     expect(upstream.requests.length).toBe(asked);
   });
 
+  verifies('error:not-sent-as-json', 'that is sent as a form or as text is not passed over', async () => {
+    const text = '{"name": "renamed", "displayName": "renamed"}';
+    const advice = 'Send the body as JSON, with Content-Type: application/json';
+    for (const type of ['application/x-www-form-urlencoded', 'text/plain']) {
+      const registry = await raw('put', `/servers/${encodeURIComponent(server)}`, text, type);
+      expect([registry.status, registry.body]).toEqual([400, { error: advice }]);
+      for (const answer of [
+        await raw('put', connection, text, type),
+        await raw('post', `/connect/${namespace}`, text, type),
+      ]) {
+        expect([answer.status, answer.body]).toEqual([400, { error: 'validation_error', message: advice }]);
+      }
+      // A tool's arguments are read whatever they are called.
+      expect((await raw('post', `${connection}/.tools/echo`, '{"message": "hi"}', type)).status).toBe(200);
+      expect((await raw('put', connection, '', type)).status).toBe(200);
+    }
+  });
+
   verifies(
     'error:body-too-large',
     'over 1 MB answers 413 in the shape of its prefix; one of 1 MB is read',

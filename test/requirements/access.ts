@@ -122,6 +122,10 @@ export const access = {
     behavior: 'A path that no route serves answers 404 in the shape of its prefix.',
   },
   'error:bad-json': { source: 'House', behavior: 'A body that is not JSON answers 400 in the shape of its prefix.' },
+  'error:not-sent-as-json': {
+    source: 'House',
+    behavior: 'A body that is not said to be JSON answers 400 where JSON is taken, and is not passed over.',
+  },
   'error:body-too-large': {
     source: 'Spec 8, House',
     behavior: 'A body over 1 MB (16 MB for a tool call) answers 413 in the shape of its prefix.',

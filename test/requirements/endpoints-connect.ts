@@ -314,6 +314,10 @@ export const connectEndpoints = {
     source: 'Spec 4.4',
     behavior: 'Deleting a connection terminates its MCP session at the upstream.',
   },
+  'connection:delete:during-call': {
+    source: 'House',
+    behavior: 'A call whose connection is deleted meanwhile hears that, and not that its server broke off.',
+  },
   'connection:delete:upstream-down': {
     source: 'House',
     behavior: 'A connection whose upstream is dead or silent is deleted all the same.',

@@ -103,6 +103,19 @@ export const states = {
     source: 'House',
     behavior: 'The status of a connection whose URL answers 404 asks whether the path is right.',
   },
+  'connection:error:wrong-address': {
+    source: 'House',
+    behavior:
+      'Where something else than an MCP server answers (a web page, a 404, a redirect, another API), the status says `not_mcp` and to check the path.',
+  },
+  'connection:error:about-the-server': {
+    source: 'House',
+    behavior: 'The status of a connection speaks of its server, not of the call that found it broken.',
+  },
+  'connection:error:unreadable-answer': {
+    source: 'House',
+    behavior: 'A call whose answer cannot be read says that it may have been carried out, and is sent once.',
+  },
   'connection:error:web-page': {
     source: 'House',
     behavior: 'The status of a connection to an HTML page says that the URL is a web page and not an MCP server.',

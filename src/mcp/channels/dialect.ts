@@ -46,6 +46,6 @@ const READS = /^(?:ping|server\/discover|completion\/complete|[\w/]+\/(?:list|re
 
 /** True when a request that failed may be sent once more: what only reads, when its answer was lost. */
 export function mayRepeat({ method, cancellation }: McpCall, error: unknown): boolean {
-  const isLost = error instanceof UpstreamError && error.outcomeUnknown && READS.test(method);
+  const isLost = error instanceof UpstreamError && error.outcomeUnknown && error.hint === null && READS.test(method);
   return isLost && !cancellation?.isCancelled;
 }

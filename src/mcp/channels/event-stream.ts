@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { HttpDoor } from './http-door.js';
-import { fromSocketError, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
+import { fromSocketError, unreadable, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
 import { ANSWER_BYTES_MAX, EVENT_CHARS_MAX } from './http-exchange.js';
 import { SseParser } from './sse-parser.js';
 
@@ -94,13 +94,13 @@ class Stream implements Dispatcher.DispatchHandler {
     const { host } = this.request.url;
     if (!this.sse) {
       this.bytes += chunk.length;
-      if (this.bytes > ANSWER_BYTES_MAX) this.abort(new UpstreamError(`${host} sent an answer larger than 16 MB.`));
+      if (this.bytes > ANSWER_BYTES_MAX) this.abort(unreadable(`${host} sent an answer larger than 16 MB.`));
       else this.chunks.push(chunk);
       return;
     }
     try {
       this.sse.push(chunk);
-      if (this.sse.pending > EVENT_CHARS_MAX) throw new UpstreamError(`${host} sent an event larger than 8 MB.`);
+      if (this.sse.pending > EVENT_CHARS_MAX) throw unreadable(`${host} sent an event larger than 8 MB.`);
     } catch (error) {
       this.abort(error as Error);
     }

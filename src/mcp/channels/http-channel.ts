@@ -18,6 +18,9 @@ import { openStreamable } from './streamable-session.js';
 /** A verdict of our own this young is not doubted: what fails then, fails. */
 const FRESH_MS = 5_000;
 
+/** Timers may fire this much ahead. */
+const TIMER_MS_EARLY = 50;
+
 /** A dialect, and the verdict it was chosen by. */
 interface Choice {
   dialect: Dialect;
@@ -45,10 +48,12 @@ export class HttpChannel implements Channel {
   }
 
   async open(timeoutMs: number): Promise<ServerHello> {
+    const from = performance.now();
     try {
       return await this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.open(ms));
     } catch (error) {
-      if (!(error instanceof UpstreamTimeoutError)) throw error;
+      const isAllSpent = performance.now() - from > timeoutMs - TIMER_MS_EARLY;
+      if (!(error instanceof UpstreamTimeoutError) || !isAllSpent) throw error;
       // People know the whole time, not what the look at the era left of it.
       throw new UpstreamTimeoutError(tooSlow(this.target.url, timeoutMs), error.outcomeUnknown);
     }

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { HttpDoor } from './http-door.js';
 import type { Cancellation } from '../cancellation.js';
 import type { CallTiming } from '../channel.js';
-import { CallerLeftError, fromSocketError, tooSlow, UpstreamError, UpstreamTimeoutError } from '../mcp-errors.js';
+import { CallerLeftError, fromSocketError, tooSlow, unreadable, UpstreamTimeoutError } from '../mcp-errors.js';
 import { SseParser } from './sse-parser.js';
 
 /** The largest answer that is taken from an upstream. */
@@ -178,7 +178,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private tooLarge(controller: Dispatcher.DispatchController): void {
     const megabytes = (this.sse ? EVENT_CHARS_MAX : ANSWER_BYTES_MAX) / (1024 * 1024);
     this.controller = controller;
-    this.abort(new UpstreamError(`${this.request.url.host} sent an answer larger than ${megabytes} MB.`));
+    this.abort(unreadable(`${this.request.url.host} sent an answer larger than ${megabytes} MB.`));
   }
 
   /** Ends the socket; the caller hears of it at once, whatever undici still waits for. */

@@ -28,8 +28,8 @@ export interface FrontRequest {
 
 /** Hears what a request was about and what became of it, for those who keep records. */
 export interface FrontWatch {
-  /** It was readable: a request or a notification, with its params. */
-  asked(method: string, params: unknown): void;
+  /** It was readable: a request or a notification, with its params. A client's answer to a question has no method: null. */
+  asked(method: string | null, params: unknown): void;
   /** The upstream answered, be it with an error. */
   answered?(reply: McpReply): void;
   /** The upstream failed, or was not asked; a JSON-RPC error of the upstream is an answer, not a failure. */

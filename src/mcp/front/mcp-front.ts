@@ -69,7 +69,7 @@ export class McpFront {
     const classified = classify(message, request.headers);
     if (classified.era === null) return refuse(sink, classified.fault, idIn(request.text));
     const { method } = message;
-    request.watch?.asked(method as string, message.params);
+    request.watch?.asked(typeof method === 'string' ? method : null, message.params);
     if (typeof method !== 'string') {
       this.parts.questions.take(request.session, message, request.text);
       return sink.reply(202, null);

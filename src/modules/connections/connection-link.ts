@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { Link } from '../../mcp/link.js';
-import { UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
+import { CallerLeftError, UpstreamError, UpstreamFailure, UpstreamTimeoutError } from '../../mcp/mcp-errors.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { withSetupUrl } from './connection-refusal.js';
 import type { CallTap } from './mock/call-recorder.js';
@@ -58,12 +58,19 @@ export class ConnectionLink extends Link {
   }
 
   protected override failed(method: string, error: Error): Error {
+    if (this.isGone && error instanceof UpstreamFailure && error.outcomeUnknown) return deletedMeanwhile(error);
     // The status of an uplink follows its tunnel, which knows better why it ended.
     if (this.kind === 'uplink') return error;
     const status = saysSomething(method, error) ? statusAfter(error) : null;
     if (status) this.observer.failed(status);
     return withSetupUrl(error, this.setupUrl);
   }
+}
+
+/** The upstream did not break off: its session was ended here. */
+function deletedMeanwhile(error: UpstreamFailure): Error {
+  if (error instanceof CallerLeftError) return error;
+  return new UpstreamError('The connection was deleted before the answer came.', error, true).ofCall();
 }
 
 /** One slow tool says nothing about the connection. */

@@ -180,7 +180,7 @@ export function statusAfter(failure: unknown): ConnectionStatus | null {
     return status(error.wantsMore ? 'insufficient_scope' : 'unauthorized', error.message, { challenges });
   }
   const reason = reasonOf(error);
-  return reason && status(reason, (error as Error).message);
+  return reason && status(reason, error instanceof UpstreamFailure ? error.aboutUpstream : (error as Error).message);
 }
 
 function isAboutTheCall(error: unknown): boolean {

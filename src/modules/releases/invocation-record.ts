@@ -33,6 +33,8 @@ export class InvocationRecord implements FrontWatch {
   private readonly startedAt = performance.now();
   private rpcMethod: string | null = null;
   private toolName: string | null = null;
+  /** It is a client's answer to a question of the server's. */
+  private isAnswer = false;
   private failure: Error | null = null;
   /** Set when the request is not answered by the front, but by whoever catches what it threw. */
   private thrownStatus: number | null = null;
@@ -57,8 +59,9 @@ export class InvocationRecord implements FrontWatch {
     if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
   }
 
-  asked(method: string, params: unknown): void {
+  asked(method: string | null, params: unknown): void {
     this.rpcMethod = method;
+    this.isAnswer = method === null;
     const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
     this.toolName = typeof name === 'string' ? name : null;
     if (this.hasPayload()) this.params = params;
@@ -117,7 +120,7 @@ export class InvocationRecord implements FrontWatch {
     if (this.isBroken) return 'responseStreamDisconnected';
     if (this.failure instanceof UpstreamFailure) return 'exception';
     if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
-    return this.rpcMethod === null && !this.isRaw ? 'denied' : 'ok';
+    return this.rpcMethod === null && !this.isRaw && !this.isAnswer ? 'denied' : 'ok';
   }
 }
 

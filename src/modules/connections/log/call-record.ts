@@ -32,14 +32,17 @@ export class CallRecord implements FrontWatch {
   private readonly startedAt = performance.now();
   private rpcMethod: string | null = null;
   private toolName: string | null = null;
+  /** It is a client's answer to a question of the server's. */
+  private isAnswer = false;
   private failure: Error | null = null;
   /** The code of a JSON-RPC error that the upstream answered. */
   private errorCode: number | null = null;
   /** Set when the request is not answered by the front, but by whoever catches what it threw. */
   private thrownStatus: number | null = null;
 
-  asked(method: string, params: unknown): void {
+  asked(method: string | null, params: unknown): void {
     this.rpcMethod = method;
+    this.isAnswer = method === null;
     const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
     this.toolName = typeof name === 'string' ? name : null;
   }
@@ -62,7 +65,7 @@ export class CallRecord implements FrontWatch {
   finish({ method, url, status }: { method: string; url: string; status: number }): LoggedCall | null {
     const { connectionId } = this;
     // Messages that want no answer are no calls.
-    if (connectionId === null || this.rpcMethod?.startsWith('notifications/')) return null;
+    if (connectionId === null || this.isAnswer || this.rpcMethod?.startsWith('notifications/')) return null;
     const { guardMs, queueMs, connectMs, firstByteMs } = this.timing;
     const failure = this.told();
     return {
