@@ -25,8 +25,8 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
-    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. `not our MCP`: it speaks none of our revisions. */
-    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | null = null,
+    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. `not our MCP`: it speaks none of our revisions. `loop`: it is this service again, or leads back to it. */
+    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | null = null,
     /** The HTTP status that was no MCP answer; null when that is not what went wrong. */
     readonly status: number | null = null,
   ) {
