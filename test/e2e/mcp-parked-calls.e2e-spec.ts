@@ -160,14 +160,4 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     expect((await call(url)).body.result.resultType).toBe('input_required');
     expect(new Set(keys)).toContain(channel.calls.at(-1)?.profile?.key);
   });
-
-  verifies('mcp:parked', 'has an upstream session that no call of another process is in', async () => {
-    const channel = legacyOf(async (asks) => {
-      await asks('elicitation/create', { message: '?' });
-      return { content: [] };
-    });
-    const fronts = await Promise.all([startFront(channel), startFront(channel)]);
-    for (const { url } of fronts) expect((await call(url)).body.result.resultType).toBe('input_required');
-    expect(new Set(channel.calls.map(({ profile }) => profile?.key)).size).toBe(2);
-  });
 });

@@ -71,8 +71,7 @@ export class ParkedCalls {
     const whom = `${request.caller} ${JSON.stringify(declared)}`;
     const lane = this.lanes.enter(whom);
     if (!lane) return null;
-    // Lanes are counted by process, and an upstream that keeps sessions by name would lead two processes to one.
-    const key = createHash('sha256').update(`${this.own} ${whom} ${lane.number}`).digest('base64url');
+    const key = createHash('sha256').update(`${whom} ${lane.number}`).digest('base64url');
     return { profile: { key, capabilities, mayShare: true }, leave: lane.leave };
   }
 
