@@ -32,8 +32,8 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
-    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. `not our MCP`: it speaks none of our revisions. `unreadable`: it answered, and what cannot be read may come again. */
-    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'unreadable' | null = null,
+    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. `not our MCP`: it speaks none of our revisions. `loop`: it is this service again, or leads back to it. `unreadable`: it answered, and what cannot be read may come again. */
+    readonly hint: 'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'unreadable' | null = null,
     /** The HTTP status that was no MCP answer; null when that is not what went wrong. */
     readonly status: number | null = null,
   ) {

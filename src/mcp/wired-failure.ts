@@ -2,6 +2,7 @@ import {
   CallerLeftError,
   UplinkBusyError,
   UplinkDisconnectedError,
+  UpstreamAuthRequiredError,
   UpstreamError,
   UpstreamFailure,
   UpstreamTimeoutError,
@@ -9,9 +10,11 @@ import {
 
 /** A failure of an upstream as it goes from process to process. */
 export interface WiredFailure {
-  is: 'timeout' | 'disconnected' | 'busy' | 'left' | 'other';
+  is: 'timeout' | 'disconnected' | 'busy' | 'left' | 'auth' | 'other';
   message: string;
   outcomeUnknown: boolean;
+  /** What the upstream wants, and the page where a person gives it, if there is one. */
+  auth?: Pick<UpstreamAuthRequiredError, 'challenges' | 'wantsMore' | 'setupUrl'>;
 }
 
 /** @throws the error itself when it is none that a caller may read */
@@ -21,11 +24,15 @@ export function toWire(error: unknown): WiredFailure {
   if (error instanceof UpstreamTimeoutError) return { is: 'timeout', message, outcomeUnknown };
   if (error instanceof UplinkDisconnectedError) return { is: 'disconnected', message, outcomeUnknown };
   if (error instanceof CallerLeftError) return { is: 'left', message, outcomeUnknown };
+  if (error instanceof UpstreamAuthRequiredError) {
+    const { challenges, wantsMore, setupUrl } = error;
+    return { is: 'auth', message, outcomeUnknown, auth: { challenges, wantsMore, setupUrl } };
+  }
   return { is: error instanceof UplinkBusyError ? 'busy' : 'other', message, outcomeUnknown };
 }
 
 /** The failure that {@link toWire} was given. */
-export function fromWire({ is, message, outcomeUnknown }: WiredFailure): UpstreamFailure {
+export function fromWire({ is, message, outcomeUnknown, auth }: WiredFailure): UpstreamFailure {
   switch (is) {
     case 'timeout':
       return new UpstreamTimeoutError(message, outcomeUnknown);
@@ -35,6 +42,10 @@ export function fromWire({ is, message, outcomeUnknown }: WiredFailure): Upstrea
       return Object.assign(new UplinkDisconnectedError(outcomeUnknown), { message });
     case 'left':
       return new CallerLeftError();
+    case 'auth': {
+      const { challenges, wantsMore, setupUrl } = auth ?? {};
+      return Object.assign(new UpstreamAuthRequiredError(false, challenges, wantsMore, setupUrl), { message });
+    }
     case 'other':
       return new UpstreamError(message, undefined, outcomeUnknown);
   }

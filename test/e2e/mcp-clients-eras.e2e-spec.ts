@@ -238,7 +238,12 @@ describe('a connection that leads back to this service', () => {
     ];
     for (const mcpUrl of targets) {
       const { path: looping, body } = await createConnection(app, owner, { mcpUrl, headers }, { namespace });
-      expect(body.status).toMatchObject({ state: 'error', message: expect.stringMatching(/leads back to it/) });
+      expect(body.status).toMatchObject({
+        state: 'error',
+        reason: 'loop',
+        message: expect.stringMatching(/leads back to it/),
+        nextStep: expect.stringMatching(/with the mcpUrl of the MCP server itself/),
+      });
       const call = await app.as(owner).post(`${looping}/.tools/ask`, {});
       expect([call.status, call.body.message]).toEqual([502, expect.stringMatching(/leads back to it/)]);
     }

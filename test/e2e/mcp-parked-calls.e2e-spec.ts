@@ -160,4 +160,21 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     expect((await call(url)).body.result.resultType).toBe('input_required');
     expect(new Set(keys)).toContain(channel.calls.at(-1)?.profile?.key);
   });
+
+  verifies('mcp:parked', 'keeps 4 MB of what its server says until the client comes back', async () => {
+    const big = 'x'.repeat(3_000_000);
+    let refused: unknown;
+    const channel = legacyOf(async (asks) => {
+      void asks('elicitation/create', { message: big });
+      refused = await asks('elicitation/create', { message: big });
+      return { content: [{ type: 'text', text: big + big }] };
+    });
+    const { url } = await startFront(channel);
+    const { inputRequests, requestState } = (await call(url)).body.result;
+    expect(Object.keys(inputRequests)).toEqual(['question-1']);
+    expect(refused).toEqual({ error: { code: -32601, message: expect.stringMatching(/too much at once/) } });
+    await until(() => channel.running === 0, 'the server has answered');
+    const { error } = (await call(url, { requestState, inputResponses: {} })).body;
+    expect(error.message).toMatch(/more than the 4 MB that are kept/);
+  });
 });

@@ -74,7 +74,7 @@ export const service = {
   'mcp:loop': {
     source: 'House',
     behavior:
-      'A request that has come through this service before, or through four like it, is refused; a connection that leads back is an `error` that says so.',
+      'A request that has come through this service before, or through four like it, is refused; a connection that leads back is an `error` that says so, and what to change.',
   },
   'mcp:tasks': {
     source: 'House',

@@ -6,8 +6,9 @@ import { helloOfDiscover, versionsOfDiscover } from '../session.js';
 import { verdictOf, type EraVerdict } from '../eras/era-verdict.js';
 import { HandshakeRefusedError, isOutOfPlace } from './dialect.js';
 import type { HttpWire, Look } from './http-wire.js';
-import { refusal, type OpenedSession, type OpenSession, type SessionEars } from './legacy-session.js';
+import type { OpenedSession, OpenSession, SessionEars } from './legacy-session.js';
 import { discovered, modernHeaders, type Discovered } from './modern-dialect.js';
+import { refusal } from './refusal.js';
 import { openSse } from './sse-session.js';
 import { openStreamable } from './streamable-session.js';
 

@@ -13,6 +13,7 @@ import { openStream, type StreamAnswer, type StreamRequest } from './event-strea
 import type { HttpDoor } from './http-door.js';
 import { exchange, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
 import { Questions } from './questions.js';
+import { refusalText } from './refusal.js';
 import { resumed } from './resume.js';
 
 /** For messages whose answer nobody waits for. */
@@ -152,6 +153,7 @@ export class HttpWire {
     this.requireAuthorized(status, headers);
     const head = text === null ? null : parseMessage(text);
     const reply = found ?? (head && text !== null ? replyTo(id, text, head, manner.era) : null);
+    this.requireNoLoop(status, reply);
     return { status, location: locationOf(headers.location, this.target.url), reply };
   }
 
@@ -283,12 +285,20 @@ export class HttpWire {
     throw new UpstreamAuthRequiredError(Object.keys(this.target.headers).length > 0, challenges, wantsMore);
   }
 
+  /** @throws UpstreamError when a service like this one says that the request has come through it before */
+  private requireNoLoop(status: number, reply: McpReply | null): void {
+    const { target } = this;
+    if (target.via === undefined || status !== 400 || reply?.error?.code !== rpcCode.loop) return;
+    throw new UpstreamError(refusalText(target, reply.error.message), undefined, false, 'loop');
+  }
+
   private replyIn(answer: ExchangeAnswer, id: number, { mayLoseSession, era }: WireManner): McpReply {
     const { url } = this.target;
     const { status, contentType, text } = answer;
     this.requireAuthorized(status, answer.headers);
     const head = text === null ? null : parseMessage(text);
     const reply = head && text !== null ? replyTo(id, text, head, era) : null;
+    this.requireNoLoop(status, reply);
     if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();
     // Whoever answers 404 to no id of ours has not read the message: nothing is there any more to read it.
     if (status === 404 && reply?.error && head?.id !== id) throw endpointGone(url, reply.error.message);

@@ -1,7 +1,5 @@
 import type { CallerProfile, McpCall, McpReply } from '../channel.js';
 import type { ServerHello } from '../protocol.js';
-import { UpstreamError } from '../mcp-errors.js';
-import type { HttpTarget } from './http-wire.js';
 
 /** What a session hears outside of its calls. */
 export interface SessionEars {
@@ -38,15 +36,3 @@ export interface OpenedSession {
 
 /** Opens sessions of one transport, for one caller who can be asked, or for all who cannot. */
 export type OpenSession = (profile: CallerProfile | undefined, ears: SessionEars) => Promise<LegacySession>;
-
-/** Servers like to repeat the credential they refuse, but this message is stored and shown. */
-export function refusalText({ url, headers }: HttpTarget, words: string): string {
-  const secrets = Object.values(headers).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]);
-  const message = secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words);
-  return `${url.host} refused to open an MCP session: ${message.slice(0, 200)}`;
-}
-
-/** {@link refusalText} as an error. */
-export function refusal(target: HttpTarget, words: string): UpstreamError {
-  return new UpstreamError(refusalText(target, words));
-}

@@ -15,6 +15,8 @@ const TASK_TTL_MS = 15 * 60_000;
 const TOOLS_TIMEOUT_MS = 10_000;
 const TOOL_PAGES_MAX = 64;
 const TOOLS_MAX = 10_000;
+/** A longer name is not remembered; MCP has names of up to 128 characters. */
+const NAME_CHARS_MAX = 512;
 const READ_EVERY_MS = 5_000;
 
 const CANCEL_MS = 2_000;
@@ -107,7 +109,7 @@ export class LegacyTasks {
     const name = memberText(tool, 'name');
     const execution = memberText(tool, 'execution');
     const isRequired = execution?.startsWith('{') === true && memberText(execution, 'taskSupport') === '"required"';
-    if (name?.startsWith('"')) {
+    if (name?.startsWith('"') && name.length <= NAME_CHARS_MAX) {
       if (this.required.size >= TOOLS_MAX) this.required.clear();
       this.required.set(JSON.parse(name) as string, isRequired);
     }

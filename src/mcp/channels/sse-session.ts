@@ -19,7 +19,8 @@ import { HandshakeRefusedError } from './dialect.js';
 import type { StreamAnswer } from './event-stream.js';
 import { STREAM_MS_MAX } from './http-exchange.js';
 import { SessionLostError, type HttpWire } from './http-wire.js';
-import { refusalText, type LegacySession, type SessionEars } from './legacy-session.js';
+import type { LegacySession, SessionEars } from './legacy-session.js';
+import { refusalText } from './refusal.js';
 import { Questions } from './questions.js';
 
 /** Notifications that are of no call. */

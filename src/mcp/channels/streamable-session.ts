@@ -7,8 +7,9 @@ import { helloOfInitialize, initializeParams } from '../session.js';
 import { HandshakeRefusedError } from './dialect.js';
 import type { StreamAnswer } from './event-stream.js';
 import type { HttpWire } from './http-wire.js';
-import { refusalText, type LegacySession, type SessionEars } from './legacy-session.js';
+import type { LegacySession, SessionEars } from './legacy-session.js';
 import { Questions } from './questions.js';
+import { refusalText } from './refusal.js';
 
 /** Refusals of `initialize` behind which a modern server may stand. */
 const modernHints: ReadonlySet<number> = new Set([

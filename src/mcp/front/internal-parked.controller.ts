@@ -3,6 +3,7 @@ import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { RouteNotFoundError } from '../../platform/errors/http-errors.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../platform/http/internal-signatures.js';
+import { beginLines } from '../../platform/http/line-answer.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { readBody } from '../../platform/http/request-body.js';
 import { toWire } from '../wired-failure.js';
@@ -13,9 +14,6 @@ import { StateRefusedError } from './parked-state.js';
 
 /** What a client answers (16 MB) and a line about it. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
-
-/** A process that does not read what it asked for gets no more than this. */
-const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Answers that arrived at other processes, for calls that wait here. Whoever does not hold the secret finds nothing here. */
 @Controller(PARKED_PATH)
@@ -38,11 +36,7 @@ export class InternalParkedController {
     if (!isSigned(body)) throw new RouteNotFoundError('POST', path);
     const end = body.indexOf('\n');
     const { token, ...asked } = JSON.parse(body.slice(0, end)) as ParkedAsk;
-    response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
-    const tell = (line: ParkedLine) => {
-      response.write(`${JSON.stringify(line)}\n`);
-      if (response.writableLength > UNREAD_BYTES_MAX) response.destroy();
-    };
+    const tell = beginLines<ParkedLine>(response);
     const ears = { sink: { event: (text: string) => tell({ line: 'event', text }) }, token };
     try {
       const wanted = { ...asked, answers: body.slice(end + 1) };

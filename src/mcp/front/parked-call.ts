@@ -2,7 +2,7 @@ import { Cancellation } from '../cancellation.js';
 import type { ClientAnswer, McpReply } from '../channel.js';
 import { withoutMembers } from '../json-edit.js';
 import { members, slice } from '../json-text.js';
-import { CallerLeftError } from '../mcp-errors.js';
+import { CallerLeftError, UpstreamError } from '../mcp-errors.js';
 import { rpcCode } from '../protocol.js';
 import type { FrontSink } from './asked.js';
 import type { InputRequest } from './bridge/input.js';
@@ -25,6 +25,9 @@ export type Begin = (
   ears: Ears,
 ) => Promise<McpReply>;
 
+/** What of one call waits for its client, in characters: the params of open questions, or an answer that nobody hears yet. */
+const WAITING_CHARS_MAX = 4 * 1024 * 1024;
+
 interface Question extends InputRequest {
   settle: (answer: ClientAnswer) => void;
 }
@@ -33,6 +36,9 @@ interface Waiter {
   resolve(turn: Turn): void;
   reject(error: Error): void;
 }
+
+const TOO_LONG =
+  'The MCP server answered while its client was being asked, with more than the 4 MB that are kept until it comes back.';
 
 const nobody: Ears = { sink: { event: () => undefined }, token: null };
 
@@ -45,6 +51,7 @@ export class ParkedCall {
   private readonly ears: Ears;
   private readonly cancellation = new Cancellation();
   private readonly open = new Map<string, Question>();
+  private openChars = 0;
   private asked = 0;
   private waiter: Waiter | null = null;
   private outcome: { reply: McpReply } | { error: Error } | null = null;
@@ -110,16 +117,23 @@ export class ParkedCall {
   }
 
   private ask(method: string, params: string | undefined): Promise<ClientAnswer> {
-    const refusal = this.outcome ? 'The call is over' : this.mayAsk(method, params);
+    const chars = params?.length ?? 0;
+    const refusal = this.outcome
+      ? 'The call is over'
+      : this.openChars + chars > WAITING_CHARS_MAX
+        ? 'The client is asked for too much at once'
+        : this.mayAsk(method, params);
     if (refusal !== null) {
       return Promise.resolve({ error: { code: rpcCode.methodNotFound, message: refusal } });
     }
     const key = `question-${(this.asked += 1)}`;
     return new Promise((resolve) => {
       const settle = (answer: ClientAnswer) => {
-        this.open.delete(key);
+        if (!this.open.delete(key)) return;
+        this.openChars -= chars;
         resolve(answer);
       };
+      this.openChars += chars;
       this.open.set(key, { key, method, params: forModern(params), settle });
       // What is asked in the same breath is asked together.
       setImmediate(() => this.tell());
@@ -140,7 +154,8 @@ export class ParkedCall {
 
   private end(outcome: { reply: McpReply } | { error: Error }): void {
     if (this.outcome) return;
-    this.outcome = outcome;
+    const isKept = this.waiter || 'error' in outcome || outcome.reply.text.length <= WAITING_CHARS_MAX;
+    this.outcome = isKept ? outcome : { error: new UpstreamError(TOO_LONG, undefined, true) };
     this.settleAll('The call is over');
     this.tell();
     this.onOver();

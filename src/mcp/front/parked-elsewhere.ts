@@ -2,6 +2,7 @@ import { DomainError } from '../../platform/errors/domain-error.js';
 import { InternalCalls, wasSent } from '../../platform/http/internal-calls.js';
 import type { InternalSignatures } from '../../platform/http/internal-signatures.js';
 import type { Cancellation } from '../cancellation.js';
+import { STREAM_MS_MAX } from '../channels/http-exchange.js';
 import { CallerLeftError, UpstreamError } from '../mcp-errors.js';
 import { parseMessage, replyTo } from '../messages.js';
 import type { Era } from '../protocol.js';
@@ -23,6 +24,9 @@ export type ParkedLine =
 
 /** Where a process answers for the calls it holds. */
 export const PARKED_PATH = '/internal/parked-calls';
+
+/** What an upstream may take for its call and the way back, beyond {@link STREAM_MS_MAX}. */
+const GRACE_MS = 2_000;
 
 /** Calls that wait in other processes. */
 export class ParkedElsewhere {
@@ -48,6 +52,8 @@ export class ParkedElsewhere {
     let breakOff: () => void = () => undefined;
     const onLeft = () => breakOff();
     left.notify(onLeft);
+    // The process that holds the call keeps the time; one that is frozen does not.
+    const timer = setTimeout(() => breakOff(), STREAM_MS_MAX + GRACE_MS).unref();
     try {
       const posted = this.calls.post(url, PARKED_PATH, `${JSON.stringify(ask)}\n${answers}`, (leave) => {
         breakOff = leave;
@@ -68,6 +74,7 @@ export class ParkedElsewhere {
       if (error instanceof DomainError || error instanceof StateRefusedError) throw error;
       throw wasSent(error) ? ended() : lost();
     } finally {
+      clearTimeout(timer);
       left.forget(onLeft);
     }
   }

@@ -193,7 +193,8 @@ export class UnionChannel implements Channel {
   private async profileFor(link: Link, { profile, onRequest, timeoutMs }: McpCall): Promise<CallerProfile | undefined> {
     if (!profile) return undefined;
     if (!onRequest && (await link.open(timeoutMs)).era === 'legacy') return undefined;
-    this.remember(profile.key, link);
+    // Who can do without a session of its own has none to end.
+    if (!profile.mayShare) this.remember(profile.key, link);
     return profile;
   }
 

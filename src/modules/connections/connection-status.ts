@@ -81,6 +81,11 @@ export const statusReasons = {
     pace: 'soon',
     nextStep: 'Check the path of mcpUrl, and create the connection anew with the right one.',
   },
+  loop: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'It leads back to this service: create the connection anew, with the mcpUrl of the MCP server itself.',
+  },
   blocked: {
     state: 'error',
     pace: 'soon',
@@ -196,6 +201,7 @@ function reasonOf(error: unknown): StatusReason | null {
   if (error instanceof ServerGoneError) return 'server_deleted';
   if (error instanceof UpstreamTimeoutError) return 'timeout';
   if (error instanceof UpstreamError && error.hint === 'blocked') return 'blocked';
+  if (error instanceof UpstreamError && error.hint === 'loop') return 'loop';
   if (error instanceof UpstreamError && error.hint === 'wrong path') return 'not_mcp';
   if (error instanceof UpstreamError && error.hint === 'forbidden') return 'forbidden';
   return error instanceof UpstreamFailure ? 'unreachable' : null;

@@ -6,6 +6,7 @@ import { Cancellation } from '../../../mcp/cancellation.js';
 import { whileConnected } from '../../../mcp/front/client-gone.js';
 import { RouteNotFoundError } from '../../../platform/errors/http-errors.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../platform/http/internal-signatures.js';
+import { beginLines } from '../../../platform/http/line-answer.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import { readBody } from '../../../platform/http/request-body.js';
 import { toWire } from '../../../mcp/wired-failure.js';
@@ -15,9 +16,6 @@ import { UplinkTunnels } from './uplink-tunnels.js';
 
 /** The params of a call (16 MB) and a line about it. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
-
-/** A process that does not read what it asked for gets no more than this. */
-const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Calls from other processes through tunnels that this one holds. Whoever does not hold the secret finds nothing here. */
 @Controller('internal/uplink/:connection/:tunnel')
@@ -58,11 +56,7 @@ export class InternalUplinkController {
       response.writeHead(200).end();
       return;
     }
-    response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
-    const tell = (line: InternalLine) => {
-      response.write(`${JSON.stringify(line)}\n`);
-      if (response.writableLength > UNREAD_BYTES_MAX) response.destroy();
-    };
+    const tell = beginLines<InternalLine>(response);
     try {
       await whileConnected(response, (gone) =>
         serve({ channel, questions: this.questions, cancellation: gone, tell }, ask, body.slice(end + 1)),

@@ -14,6 +14,7 @@ import {
   UpstreamError,
   UpstreamTimeoutError,
 } from '../../../mcp/mcp-errors.js';
+import { STREAM_MS_MAX } from '../../../mcp/channels/http-exchange.js';
 import { parseMessage, replyTo } from '../../../mcp/messages.js';
 import { rpcCode, type ServerHello } from '../../../mcp/protocol.js';
 import { wasSent, type InternalAnswer, type InternalCalls } from '../../../platform/http/internal-calls.js';
@@ -66,7 +67,7 @@ export class RemoteUplinkChannel implements Channel {
       params ?? '',
       (line) => {
         if (line.line === 'notification') onNotification?.(line.text, line.method);
-        if (line.line === 'question') answer.hold(this.answered(line, onRequest));
+        if (line.line === 'question') void this.answered(line, onRequest, answer);
         return line.line === 'reply' ? toReply(line.text) : undefined;
       },
     );
@@ -104,11 +105,17 @@ export class RemoteUplinkChannel implements Channel {
   private async answered(
     { question, method, params }: Extract<InternalLine, { line: 'question' }>,
     onRequest: McpCall['onRequest'],
+    call: RemoteAnswer<McpReply>,
   ): Promise<void> {
+    let breakOff: () => void = () => undefined;
     try {
-      const answer: ClientAnswer = (await onRequest?.(method, params).catch(() => undefined)) ?? unasked;
+      const asking = onRequest?.(method, params).catch(() => undefined);
+      const answer: ClientAnswer = (await call.hold(asking)) ?? unasked;
       const body = `${JSON.stringify({ ask: 'answer', question } satisfies InternalAsk)}\n${JSON.stringify(answer)}`;
-      const taken = await this.calls.post(this.url, this.path, body, () => undefined);
+      const posted = this.calls.post(this.url, this.path, body, (leave) => (breakOff = leave));
+      // With its call it is of no use any more.
+      void call.ended.then(() => breakOff());
+      const taken = await posted;
       await taken.lines(() => undefined);
     } catch (error) {
       this.logger.debug({ msg: 'an answer did not reach the process that holds the tunnel', err: error });
@@ -130,6 +137,7 @@ class RemoteAnswer<T> {
   /** Settles when nothing more will come. Never rejects. */
   readonly ended: Promise<void>;
   private readonly logger = new Logger('uplink');
+  private readonly startedAt = Date.now();
   private timer: NodeJS.Timeout;
   private isSettled = false;
   private held = 0;
@@ -157,16 +165,17 @@ class RemoteAnswer<T> {
   }
 
   /** While `work` goes on it is not the other process that is waited for, and then it has its time anew. Must not reject. */
-  hold(work: Promise<void>): void {
+  async hold<W>(work: W): Promise<Awaited<W>> {
     this.held += 1;
-    void work.then(() => {
-      this.held -= 1;
-      if (!this.isSettled) this.timer.refresh();
-    });
+    const done = await work;
+    this.held -= 1;
+    if (!this.isSettled) this.timer.refresh();
+    return done;
   }
 
   private expire(): void {
-    if (this.held > 0) this.timer = setTimeout(() => this.expire(), this.what.timeoutMs + GRACE_MS);
+    const isHeld = this.held > 0 && Date.now() - this.startedAt < STREAM_MS_MAX + GRACE_MS;
+    if (isHeld) this.timer = setTimeout(() => this.expire(), this.what.timeoutMs + GRACE_MS);
     else this.leave(new UpstreamTimeoutError('The process that holds the tunnel did not answer in time.', true));
   }
 

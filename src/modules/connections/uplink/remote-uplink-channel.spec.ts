@@ -1,0 +1,41 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeAll, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { UpstreamTimeoutError } from '../../../mcp/mcp-errors.js';
+import { InternalCalls } from '../../../platform/http/internal-calls.js';
+import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
+import { until } from '../../../../test/support/until.js';
+import { RemoteUplinkChannel } from './remote-uplink-channel.js';
+
+beforeAll(() => Logger.overrideLogger(false));
+
+it('a process that asks and then freezes does not hold the call, nor the answer to what it asked', async () => {
+  let asked = 0;
+  let left = 0;
+  const frozen = createServer((request, response) => {
+    asked += 1;
+    request.socket.once('close', () => (left += 1));
+    if (asked > 1) return;
+    const line = { line: 'question', question: 'q', method: 'roots/list' };
+    response.writeHead(200).write(`${JSON.stringify(line)}\n`);
+  }).listen(0, '127.0.0.1');
+  await once(frozen, 'listening');
+  const url = `http://127.0.0.1:${(frozen.address() as AddressInfo).port}`;
+  const signatures = new InternalSignatures(
+    Object.assign(new Env(), { encryptionKeys: [{ id: 'a', secret: Buffer.alloc(32) }] }),
+  );
+  const channel = new RemoteUplinkChannel(new InternalCalls(signatures), url, { connectionId: 'c', tunnel: '1' });
+  const call = channel.request({
+    method: 'tools/call',
+    timeoutMs: 100,
+    profile: { key: 'k', capabilities: { roots: {} } },
+    onRequest: () => Promise.resolve({ result: '{}' }),
+  });
+  await expect(call).rejects.toBeInstanceOf(UpstreamTimeoutError);
+  expect(asked).toBe(2);
+  await until(() => left === 2, 'both requests are broken off');
+  frozen.close();
+});
