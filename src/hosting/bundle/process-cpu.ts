@@ -9,12 +9,33 @@ const LOOKED_AT_MAX = 256;
 /** Threads whose children are looked for, at 10 µs each: an owner that is an account of its own has no more of them. */
 const THREADS_MAX = 1_024;
 
+/** The next look is this many times as far away as the last one took: many threads take a twentieth of a core, no more. */
+const LOOK_SHARE = 20;
+
+/** The CPU time of one process and all it started, looked at as often as its size allows. */
+export class CpuLook {
+  private last: number | null = null;
+  /** By `performance.now()`: the last one is good until then. */
+  private goodUntil = 0;
+
+  constructor(private readonly pid: number | undefined) {}
+
+  usedMs(): number | null {
+    const now = performance.now();
+    if (now < this.goodUntil) return this.last;
+    this.last = cpuMsOf(this.pid);
+    const seenAt = performance.now();
+    this.goodUntil = seenAt + LOOK_SHARE * (seenAt - now);
+    return this.last;
+  }
+}
+
 /**
  * CPU time a process and all it started have used, with all their threads and those of them that are gone and were reaped,
  * in milliseconds; null where the system does not say, or the process is gone. Of more than 256 processes or 1,024 threads
  * that live at once the others are left out. Read in place: nothing may happen between the look and what follows.
  */
-export function cpuMsOf(pid: number | undefined): number | null {
+function cpuMsOf(pid: number | undefined): number | null {
   if (pid === undefined) return null;
   const own = ticksOf(pid);
   if (own === null) return null;
