@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@j
 import { ConnectionCheck } from '../../src/modules/connections/connection-check.js';
 import { ConnectionRechecker } from '../../src/modules/connections/connection-rechecker.js';
 import { ConnectionSweeper } from '../../src/modules/connections/connection-sweeper.js';
+import { StatusRecorder } from '../../src/modules/connections/status-recorder.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { times } from '../support/calls.js';
 import { stopClocks } from '../support/clocks.js';
@@ -93,9 +94,11 @@ async function stateOf(path: string): Promise<string> {
   return (body as { status: { state: string } }).status.state;
 }
 
-/** Lets the time of the next look be there. */
+/** Lets the time of the next look be there; a column of milliseconds rounds this very moment up. */
 async function makeDue(): Promise<void> {
-  await app.database.query('UPDATE connections SET next_check_at = now() WHERE next_check_at IS NOT NULL');
+  await app.database.query(
+    `UPDATE connections SET next_check_at = now() - interval '1 second' WHERE next_check_at IS NOT NULL`,
+  );
 }
 
 interface Row {
@@ -204,7 +207,7 @@ describe('a connection whose server is away', () => {
       );
       const later = `UPDATE connections SET next_check_at = now() + $2::interval WHERE connection_id = $1`;
       await app.database.query(later, [own.connectionId, '50 minutes']);
-      await app.database.query(later, [open.connectionId, '0']);
+      await app.database.query(later, [open.connectionId, '-1 second']);
       await recheck();
       expect((await waiting())[0].failures).toBe(2);
       const [, { waits }] = await waiting();
@@ -219,7 +222,7 @@ describe('a connection whose server is away', () => {
       const locked = await startUpstream({ requireHeaders: { 'x-key': 'k' } });
       const [first, second] = [await connect(locked.url), await connect(locked.url)];
       await app.database.query(
-        `UPDATE connections SET status_state = 'error', status_reason = 'timeout', next_check_at = now() WHERE mcp_url = $1`,
+        `UPDATE connections SET status_state = 'error', status_reason = 'timeout', next_check_at = now() - interval '1 second' WHERE mcp_url = $1`,
         [locked.url],
       );
       const claimed = await app.database.query<{ id: string; revision: number }[]>(
@@ -258,6 +261,8 @@ describe('a connection whose server is away', () => {
     place.isAway = false;
     const { path } = await connect();
     expect(await stateOf(path)).toBe('connected');
+    // Nothing seen before comes in later.
+    await app.get(StatusRecorder).settle();
     await app.database.query(`UPDATE connections SET sealed_headers = 'nothing', last_ok_at = NULL`);
     await makeDue();
     await recheck();
@@ -311,7 +316,7 @@ describe('connections that share a look at a talkative server', () => {
       times(2_500, () => ({ mcpUrl: talkative.url })),
     );
     await app.database.query(
-      `UPDATE connections SET status_state = 'error', status_reason = 'timeout', next_check_at = now() WHERE mcp_url = $1`,
+      `UPDATE connections SET status_state = 'error', status_reason = 'timeout', next_check_at = now() - interval '1 second' WHERE mcp_url = $1`,
       [talkative.url],
     );
     const healed = async (): Promise<number> => {
@@ -347,8 +352,9 @@ describe('a connection that works', () => {
     expect((await waiting())[0].waits).toBeGreaterThan(7_000);
     expect(place.dials).toBe(0);
     place.isAway = true;
+    await app.get(StatusRecorder).settle();
     await app.database.query(
-      `UPDATE connections SET last_ok_at = now() - interval '3 hours', next_check_at = now() WHERE mcp_url = $1`,
+      `UPDATE connections SET last_ok_at = now() - interval '3 hours', next_check_at = now() - interval '1 second' WHERE mcp_url = $1`,
       [place.url],
     );
     await recheck();

@@ -150,7 +150,7 @@ async function kill({ id, child }: { id: string; child: ChildProcess }): Promise
 
 /** The time of a lease has passed. */
 async function leaseOver({ id }: { id: string }): Promise<void> {
-  await app.database.query('UPDATE hosting_hosts SET lease_until = now() WHERE id = $1', [id]);
+  await app.database.query(`UPDATE hosting_hosts SET lease_until = now() - interval '1 second' WHERE id = $1`, [id]);
 }
 
 /** Asks until another host than `before` has the program; one that does not answer is given `patienceMs`. */

@@ -222,7 +222,7 @@ describe('what the metrics show', () => {
   verifies('metrics:figures', 'looks at connections whose time had come', async () => {
     await app.database.query('UPDATE connections SET next_check_at = NULL');
     await app.database.query(
-      `UPDATE connections SET next_check_at = now(), last_ok_at = NULL WHERE connection_id = $1`,
+      `UPDATE connections SET next_check_at = now() - interval '1 second', last_ok_at = NULL WHERE connection_id = $1`,
       [path.split('/').at(-1)],
     );
     await growth('slipway_connection_rechecks_total', 'result="done"', 1, () => app.get(ConnectionRechecker).run());

@@ -94,7 +94,7 @@ async function scanning() {
 
 /** The time of its lease has passed: whoever had it is dead or frozen. */
 async function leaseOver(id: string): Promise<void> {
-  await app.database.query('UPDATE releases SET lease_until = now() WHERE id = $1', [id]);
+  await app.database.query(`UPDATE releases SET lease_until = now() - interval '1 second' WHERE id = $1`, [id]);
 }
 
 /** It succeeded, once, and is current. */
@@ -190,7 +190,9 @@ describe('a worker that is killed while it scans what is published', () => {
       const claimed = `SELECT 1 FROM server_rescans r JOIN servers s ON s.id = r.server_id
         WHERE s.current_release_id = $1 AND r.holder IS NOT NULL AND r.next_at > now()`;
       expect(await app.database.query(claimed, [id])).toHaveLength(1);
-      await app.database.query('UPDATE server_rescans SET next_at = now() WHERE holder IS NOT NULL');
+      await app.database.query(
+        `UPDATE server_rescans SET next_at = now() - interval '1 second' WHERE holder IS NOT NULL`,
+      );
       await until(() => upstream.held() === 0, 'nobody scans it any more', 30_000);
       await startWorker();
       await until(() => upstream.held() > 0, 'another one scans it', 30_000);
