@@ -1,4 +1,5 @@
 // Also run with the queue on Redis: jobs.
+import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { CallRecord, type LoggedCall } from '../../src/modules/connections/log/call-record.js';
 import { LogRecorder } from '../../src/modules/connections/log/log-recorder.js';
@@ -245,6 +246,13 @@ describe('what the metrics show', () => {
     expect(page.value('slipway_hosting_cpu_seconds_total')).toBeGreaterThan(0);
     expect(page.value('slipway_hosting_kills_total', 'reason="memory"')).toBe(0);
     expect(page.value('slipway_run_links')).toBeGreaterThanOrEqual(1);
+  });
+
+  verifies('metrics:figures', 'under the names that the README tells', async () => {
+    const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+    const told = new Set([...readme.matchAll(/`(slipway_[a-z_]+)`/g)].map(([, name]) => name));
+    const shown = [...(await scrape()).all.keys()].filter((name) => name.startsWith('slipway_'));
+    expect([...told].sort()).toEqual(shown.sort());
   });
 
   verifies('metrics:figures', 'each process shows its own', async () => {

@@ -508,6 +508,29 @@ describe('a server that turns on its users', () => {
   });
 });
 
+describe('going back from a release that fails the security check', () => {
+  verifies(
+    'rescan:security',
+    'has the one that is current again scanned, and shown as passed when it passes',
+    async () => {
+      const one = await publishedServer();
+      const other = await guarded();
+      await publishExternal(app, owner, one.name, { upstreamUrl: other.url });
+      other.behave({ tools: [hidden] });
+      await rescan(one.serverId);
+      expect(await detailOf(one)).toMatchObject({ security: { scanPassed: false } });
+      const promoted = await app.as(owner).post(releasesPath(one.name, `/${one.release.id}/promote`));
+      expect(promoted).toMatchObject({ status: 200 });
+      await app.get(Rescanner).take();
+      await until(async () => {
+        const { security } = await detailOf(one);
+        return (security as { scanPassed: boolean }).scanPassed;
+      }, 'it passes');
+      expect(await told(one)).toEqual([['success', 'The security check passes again.']]);
+    },
+  );
+});
+
 describe('several processes', () => {
   verifies('rescan:once', 'share what is due, each at most two servers of an account at once', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => publishedServer()));
@@ -547,6 +570,43 @@ describe('several processes', () => {
       'theirs too',
     );
     expect((await serverRow(app, name)).snapshot).toMatchObject({ releaseId: other.id });
+  });
+
+  verifies('rescan:authorization', 'replace by a card only what came from a card', async () => {
+    const card = { serverInfo: { name: 'carded', version: '1.0.0' }, tools: [forecast] };
+    const upstream = await guarded({ tools: [now], card });
+    const seen = await publishedAt(upstream);
+    upstream.behave({ wants: 'bare' });
+    const carded = await publishedAt(upstream);
+    await rescan(carded.serverId);
+    await until(async () => (await told(seen)).length > 0, 'the other one was told too');
+    expect(await told(seen)).toEqual([['warning', expect.stringContaining('wants authorization')]]);
+    expect([await toolsOf(seen), await toolsOf(carded)]).toEqual([['now'], ['forecast']]);
+  });
+
+  verifies('rescan:once', 'pass over the servers of an account that has enough under way', async () => {
+    const busy = await Promise.all([publishedServer(), publishedServer()]);
+    for (const { upstream } of busy) upstream.behave({ holds: true });
+    await makeDue(...busy.map(({ serverId }) => serverId));
+    await Promise.all([app.get(Rescanner).take(), sibling.get(Rescanner).take()]);
+    await until(() => busy.every(({ upstream }) => upstream.held() > 0), 'both are being scanned');
+    // More than are chosen from, all due longer than the other's.
+    await app.database.query(
+      `WITH added AS (
+         INSERT INTO servers (namespace_id, name, slug, display_name, current_release_id)
+         SELECT namespace_id, 'many-' || n, 'many-' || n, '', current_release_id
+           FROM servers, generate_series(1, 1100) n WHERE id = $1 RETURNING id)
+       INSERT INTO server_rescans (server_id, upstream_url, next_at, asked_at)
+       SELECT id, 'https://nowhere.invalid', now() - interval '1 day', now() - interval '1 day' FROM added`,
+      [busy[0].serverId],
+    );
+    const stranger = await app.account();
+    const name = await createServer(app, stranger);
+    const { id } = await serverRow(app, name);
+    await publishExternal(app, stranger, name, { upstreamUrl: (await guarded()).url });
+    await rescan(id);
+    await app.database.query(`DELETE FROM servers WHERE name LIKE 'many-%'`);
+    for (const { upstream } of busy) upstream.letThrough();
   });
 
   verifies('rescan:once', 'go on with what another one gave back when it was stopped', async () => {

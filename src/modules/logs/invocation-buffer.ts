@@ -43,7 +43,7 @@ export class InvocationBuffer {
     let chars = 0;
     for (const one of given) {
       const known = this.waiting.get(one.id);
-      if (known && known.pieces.length >= PIECES_MAX) return false;
+      if (known && isClosed(known, one)) return false;
       if (!known) added.add(one.id);
       chars += charsOf(one);
     }
@@ -79,8 +79,7 @@ export class InvocationBuffer {
     const known = this.waiting.get(id);
     const of = this.waitingOf.get(serverId) ?? { count: 0, chars: 0 };
     const chars = charsOf(one);
-    const isRefused = known && (known.pieces.length >= PIECES_MAX || known.serverId !== serverId);
-    if (isRefused || !this.isRoom(of, known ? 0 : 1, chars)) {
+    if ((known && isClosed(known, one)) || !this.isRoom(of, known ? 0 : 1, chars)) {
       this.dropped += 1;
       return null;
     }
@@ -114,6 +113,11 @@ export class InvocationBuffer {
     of.chars -= chars;
     if (of.count === 0) this.waitingOf.delete(serverId);
   }
+}
+
+/** Takes no more of this: it has many pieces already, or is another server's. */
+function isClosed({ pieces, serverId }: Gathered, one: Invocation | InvocationPiece): boolean {
+  return pieces.length >= PIECES_MAX || serverId !== one.serverId;
 }
 
 /** All texts that others wrote, also those of which little is kept: they wait whole. */

@@ -4,13 +4,11 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { codeOf } from '../../platform/database/postgres-errors.js';
 import { Slots } from '../../platform/limits/slots.js';
-import { timeOfUuidV7 } from '../../platform/database/uuid-v7.js';
-import { DAY_MS, dayOf, dayOfId, leastIdAt } from './invocation-days.js';
+import { DAY_MS, dayOfId } from './invocation-days.js';
+import { condition, part, rangeOf, type Condition, type InvocationQuery } from './invocation-query.js';
 import { KeptDays } from './kept-days.js';
-import { searchForm, type InvocationRow } from './invocation-row.js';
-import type { InvocationOutcome } from './invocation.types.js';
+import type { InvocationRow } from './invocation-row.js';
 import { SearchTooLongError } from './logs.errors.js';
-import { ID_SLACK_MS } from './sent-id.js';
 import { SearchIndexes } from './search-indexes.js';
 import { searchSlices, type IndexedRange } from './search-slices.js';
 
@@ -26,23 +24,6 @@ const SEARCH_MS_MAX = 10_000;
 /** How long a search waits for others. */
 const TURN_MS_MAX = 10_000;
 
-/** Which invocations of a server are meant. Everything given must match. */
-export interface InvocationQuery {
-  /** From this moment on. */
-  from?: Date;
-  /** Before this moment. */
-  to?: Date;
-  /** Older than the invocation with this id. */
-  before?: string;
-  /** Occurs in a message or an exception, in any case. */
-  search?: string;
-  outcome?: InvocationOutcome;
-  tool?: string;
-  /** The MCP method. */
-  method?: string;
-  minDurationMs?: number;
-}
-
 /** An invocation as it is kept. `method` is null while its record has not come. */
 export type FoundInvocation = Omit<InvocationRow, 'serverId' | 'at'> & { at: Date };
 
@@ -54,12 +35,6 @@ export interface InvocationVersion {
 
 const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "rpcMethod", tool_name AS "toolName",
   status, outcome, cpu_ms AS "cpuMs", wall_ms AS "wallMs", lines, exceptions, payload, left_out AS "leftOut"`;
-
-/** A condition with its values; ids and days in it are made here. */
-interface Condition {
-  sql: string;
-  values: unknown[];
-}
 
 /** How many match, counted to one beyond 1,000 or more, and the ids of the newest, newest first. */
 interface Counted {
@@ -149,52 +124,6 @@ export class InvocationSearch {
 }
 
 const QUERY_CANCELED = '57014';
-
-/** From one moment to another, end exclusive. */
-interface TimeRange {
-  from: Date;
-  to: Date;
-}
-
-/** The range in which something can be: what is older than the oldest day is gone, and nothing comes from far ahead. */
-function rangeOf({ from, to, before }: InvocationQuery, oldest: number): TimeRange {
-  const newest = Date.now() + DAY_MS;
-  const within = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
-  return {
-    from: within((from?.getTime() ?? oldest) - ID_SLACK_MS),
-    to: within(Math.min((to?.getTime() ?? newest) + ID_SLACK_MS, before ? timeOfUuidV7(before).getTime() + 1 : newest)),
-  };
-}
-
-/** What is common to all parts. Times are those of the records; the part's ids are only near them. */
-function condition(serverId: string, query: InvocationQuery): Condition {
-  const values: unknown[] = [serverId];
-  const parts = ['server_id = $1'];
-  const add = (sql: string, value: unknown) => {
-    if (value === undefined) return;
-    values.push(value);
-    parts.push(`${sql} $${values.length}`);
-  };
-  add('at >=', query.from);
-  add('at <', query.to);
-  add('id <', query.before);
-  add('outcome =', query.outcome);
-  add('tool_name =', query.tool);
-  add('rpc_method =', query.method);
-  add('wall_ms >=', query.minDurationMs);
-  add('search_text LIKE', query.search === undefined ? undefined : likePattern(query.search));
-  return { sql: parts.join(' AND '), values };
-}
-
-/** Every character stands for itself. */
-export function likePattern(word: string): string {
-  return `%${searchForm(word).replace(/[\\%_]/g, '\\$&')}%`;
-}
-
-/** As days and ids. */
-function part({ from, to }: TimeRange): string {
-  return `day >= '${dayOf(from)}' AND day <= '${dayOf(to)}' AND id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
-}
 
 /** What has a word: among the newest of the server, then among the rest, unless those are enough. */
 async function searched(

@@ -74,6 +74,14 @@ describe('InvocationsService', () => {
     expect(service.stats()).toMatchObject({ waiting: 63, dropped: 77 });
   });
 
+  it('says that there is no room for what waits under the same id of another server', () => {
+    const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
+    const one = invocation();
+    service.record(one);
+    expect(service.hasRoomFor(idOf(1), [one])).toBe(true);
+    expect(service.hasRoomFor(idOf(2), [{ ...one, serverId: idOf(2) }])).toBe(false);
+  });
+
   it('brings a record and its pieces together, in the order of time; what a piece says of the outcome holds', async () => {
     const { service, jobs } = on({});
     const { id, serverId, ...rest } = invocation({ lines: [{ at: new Date(20), level: 'log', message: 'second' }] });

@@ -1,6 +1,7 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { STALL_MS_MAX } from '../../platform/http/stalled-reader.js';
-import type { InvocationQuery, InvocationSearch } from './invocation-search.js';
+import type { InvocationQuery } from './invocation-query.js';
+import type { InvocationSearch } from './invocation-search.js';
 import { toInvocationDto } from './runtime-log.mapper.js';
 
 /** A message may be lost while the queue's store is away, so the rows are looked at without one too. */

@@ -1,7 +1,8 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import { SERVER_DELETED_TOPIC, type ServerChange } from '../servers/server.types.js';
-import { InvocationSearch, type InvocationQuery } from './invocation-search.js';
+import type { InvocationQuery } from './invocation-query.js';
+import { InvocationSearch } from './invocation-search.js';
 import { LogStream, type LogStreamSink } from './log-stream.js';
 import { TooManyTailsError } from './logs.errors.js';
 import { LOGS_INGESTED_TOPIC, type LogsIngested } from './logs.types.js';

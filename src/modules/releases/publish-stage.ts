@@ -38,7 +38,7 @@ export class PublishStage implements ReleaseStage {
       also: async (tx) => {
         await this.servers.setCurrent(serverId, snapshot, tx);
         await this.contracts.record({ serverId, releaseId, foundBy: 'release' }, compared, tx);
-        await this.rescans.watch(serverId, snapshot, tx);
+        await this.rescans.watch(serverId, snapshot, !snapshot.isClaimed, tx);
       },
       afterwards: () => {
         const current: ReleaseCurrent = { serverId, slug, releaseId };

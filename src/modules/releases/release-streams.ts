@@ -80,20 +80,31 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     const leave = this.places.enter(accountId);
     if (!leave) throw new TooManyFollowersError(this.places.size >= STREAMS_MAX ? 'all' : 'account');
     const stream = new ReleaseStream(this.releases, server, release.id, last, sink);
-    // Known before it reads, so that nothing written in between is missed.
-    const streams = this.open.get(release.id) ?? new Set();
-    this.open.set(release.id, streams.add(stream));
-    sink.onGone(() => stream.close());
-    sink.open();
-    stream
-      .run()
-      .catch((error: unknown) => this.logger.warn({ msg: 'a stream of a release broke off', err: error }))
+    try {
+      sink.onGone(() => stream.close());
+      sink.open();
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    this.run(release.id, stream)
       .finally(() => {
         leave();
-        streams.delete(stream);
-        if (streams.size === 0) this.open.delete(release.id);
         sink.end();
-      });
+      })
+      .catch((error: unknown) => this.logger.warn({ msg: 'a stream of a release broke off', err: error }));
+  }
+
+  private async run(releaseId: string, stream: ReleaseStream): Promise<void> {
+    // Known before it reads, so that nothing written in between is missed.
+    const streams = this.open.get(releaseId) ?? new Set();
+    this.open.set(releaseId, streams.add(stream));
+    try {
+      await stream.run();
+    } finally {
+      streams.delete(stream);
+      if (streams.size === 0) this.open.delete(releaseId);
+    }
   }
 }
 

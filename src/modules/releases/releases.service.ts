@@ -124,10 +124,11 @@ export class ReleasesService {
     if (release.status !== 'SUCCESS' || snapshot === null) throw new NotPromotableError(release.status);
     const compared = await this.contracts.compare(server.id, snapshot);
     await this.database.transaction(async (tx) => {
-      await this.servers.setCurrent(server.id, snapshot, tx);
+      // What a scan may have found out about it meanwhile stays.
       if (compared.previousReleaseId === releaseId) return;
+      await this.servers.setCurrent(server.id, snapshot, tx);
       await this.contracts.record({ serverId: server.id, releaseId, foundBy: 'release' }, compared, tx);
-      await this.rescans.watch(server.id, snapshot, tx);
+      await this.rescans.watch(server.id, snapshot, false, tx);
     });
     const current: ReleaseCurrent = { serverId: server.id, slug: server.slug, releaseId };
     this.relay.publish(RELEASE_CURRENT_TOPIC, current);

@@ -208,6 +208,24 @@ describe('WriteBehind', () => {
     });
   });
 
+  it('puts nothing back that was forgotten while it was being written', async () => {
+    const batches: Record<string, number>[] = [];
+    let fail: (error: Error) => void = () => undefined;
+    const behind = new WriteBehind<string, number>('bookkeeping', (batch) => {
+      batches.push(Object.fromEntries(batch));
+      return batches.length > 1 ? Promise.resolve() : new Promise((_, reject) => (fail = reject));
+    });
+    behind.set('gone', 1);
+    behind.set('stays', 2);
+    const failing = behind.flush();
+    await Promise.resolve();
+    behind.delete('gone');
+    fail(new Error('the database is away'));
+    await failing;
+    await behind.flush();
+    expect(batches).toEqual([{ gone: 1, stays: 2 }, { stays: 2 }]);
+  });
+
   it('writes what waits when the service ends', async () => {
     const { behind, batches } = recorder();
     behind.set('a', 1);

@@ -45,6 +45,8 @@ export function bufferStats(): BufferStats[] {
  */
 export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private waiting = new Map<Key, Value>();
+  /** What is being written now. */
+  private writing = new Map<Key, Value>();
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> = Promise.resolve();
   private weight = 0;
@@ -82,10 +84,12 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     return this.waiting.get(key);
   }
 
-  /** Forgets what waits for this key: its row is gone, or was written by other means. */
+  /** Forgets what waits for this key: its row is gone, or was written by other means. A write that fails puts none back. */
   delete(key: Key): void {
-    this.weight -= this.weightOf(key);
-    this.waiting.delete(key);
+    for (const batch of [this.waiting, this.writing]) {
+      this.weight -= this.weightOf(key, batch);
+      batch.delete(key);
+    }
   }
 
   /** Writes what waits. Never rejects: a failed batch is put back under newer values and tried again. */
@@ -106,14 +110,15 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     this.timer ??= setTimeout(() => void this.flush(), FLUSH_INTERVAL_MS).unref();
   }
 
-  private weightOf(key: Key): number {
-    const value = this.waiting.get(key);
+  private weightOf(key: Key, batch = this.waiting): number {
+    const value = batch.get(key);
     return value === undefined ? 0 : this.bound.of(value);
   }
 
   private async writeBatch(): Promise<void> {
     if (this.waiting.size === 0) return;
     const batch = this.waiting;
+    this.writing = batch;
     this.waiting = new Map();
     try {
       await this.write(batch);
@@ -122,6 +127,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
       this.logger.warn({ msg: `${batch.size} updates wait for the database`, err: error as Error });
       for (const [key, value] of batch) this.putBack(key, value);
     }
+    this.writing = new Map();
     if (this.dropped > 0) {
       this.logger.warn(`${this.dropped} updates were dropped: too many were waiting`);
       this.dropped = 0;

@@ -84,4 +84,23 @@ describe('Slots', () => {
     }
     await Promise.all(all);
   });
+
+  it('starts all that one end makes room for', async () => {
+    const slots = new Slots(4, 5_000);
+    const { work, ends, now } = gauge();
+    const all = [
+      ['host a', 'account x'],
+      ['host a', 'account y'],
+      ['host b', 'account x'],
+      ['host a', 'account z'],
+      ['host c', 'account x'],
+    ].map((kinds) => slots.run(kinds, work(kinds.join(', '))));
+    await turn();
+    expect(ends).toHaveLength(3);
+    ends.shift()?.();
+    await turn();
+    expect([now.get('host a, account z'), now.get('host c, account x')]).toEqual([1, 1]);
+    for (const end of ends) end();
+    await Promise.all(all);
+  });
 });

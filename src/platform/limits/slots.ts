@@ -34,7 +34,7 @@ export class Slots {
       return await work();
     } finally {
       this.count(kinds, -1);
-      this.startNext();
+      this.startWaiting();
     }
   }
 
@@ -61,9 +61,13 @@ export class Slots {
     });
   }
 
-  private startNext(): void {
-    const index = this.waiting.findIndex(({ kinds }) => this.isFree(kinds));
-    if (index >= 0) this.waiting.splice(index, 1)[0]?.start();
+  /** What ends may make room for several: one for each of its kinds. */
+  private startWaiting(): void {
+    for (;;) {
+      const index = this.waiting.findIndex(({ kinds }) => this.isFree(kinds));
+      if (index < 0) return;
+      this.waiting.splice(index, 1)[0]?.start();
+    }
   }
 
   private count(kinds: readonly string[], by: 1 | -1): void {

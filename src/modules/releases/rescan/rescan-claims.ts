@@ -8,7 +8,7 @@ import type { ReleaseType } from '../../servers/server.types.js';
 /** How many servers of one account are scanned at once in the whole service, so that it does not hold up the others. */
 const ACCOUNT_SCANS = 2;
 
-/** So many that are due longest are chosen from. */
+/** So many of those that were asked for, and of those that are due longest, are chosen from. */
 const CANDIDATES_MAX = 1_000;
 
 /** Servers at one URL that share a scan. */
@@ -86,16 +86,19 @@ export class RescanClaims {
   /** The servers to scan next: those that somebody asked for, then those that are due longest. */
   private async due(max: number, tx: EntityManager): Promise<string[]> {
     const account = 'JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id';
+    // Those of accounts that have enough under way are passed over first: however many they are, they hide nobody else's.
+    const free = (which: string, order: string) => `(
+      SELECT r.server_id, r.asked_at, r.next_at, n.account_id FROM server_rescans r ${account}
+       WHERE ${which} AND r.next_at <= now() AND s.current_release_id IS NOT NULL
+         AND n.account_id NOT IN (SELECT account_id FROM busy WHERE scans >= ${ACCOUNT_SCANS})
+       ORDER BY ${order} LIMIT ${CANDIDATES_MAX})`;
     const rows = await tx.query<{ id: string }[]>(
-      `WITH candidates AS (
-         SELECT r.*, n.account_id, row_number() OVER (PARTITION BY n.account_id ORDER BY r.asked_at, r.next_at) AS place
-           FROM (SELECT server_id, asked_at, next_at FROM server_rescans
-                  WHERE next_at <= now() AND ($2 OR asked_at IS NOT NULL)
-                  ORDER BY next_at LIMIT ${CANDIDATES_MAX}) r ${account}
-          WHERE s.current_release_id IS NOT NULL
-       ), busy AS (
+      `WITH busy AS (
          SELECT n.account_id, count(*) AS scans FROM server_rescans r ${account}
           WHERE r.holder IS NOT NULL AND r.next_at > now() GROUP BY 1
+       ), candidates AS (
+         SELECT *, row_number() OVER (PARTITION BY account_id ORDER BY asked_at, next_at) AS place
+           FROM (${free('r.asked_at IS NOT NULL', 'r.asked_at')} UNION ${free('$2', 'r.next_at')}) AS found
        )
        SELECT server_id AS id FROM candidates LEFT JOIN busy USING (account_id)
         WHERE place + coalesce(scans, 0) <= ${ACCOUNT_SCANS} ORDER BY asked_at, next_at LIMIT $1`,

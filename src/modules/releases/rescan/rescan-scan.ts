@@ -26,6 +26,9 @@ const REFUSED =
 
 const INSIDE = 'Something failed inside Slipway. If it stays so, the operator finds it in the log.';
 
+/** What is told of a scan that the server's authorization kept out. */
+export const refused = { trouble: 'refused', message: REFUSED } satisfies Rescanned;
+
 /** What is told of a scan that failed by a fault of ours. */
 export const failedInside: Rescanned = { trouble: 'failed-inside', message: INSIDE };
 
@@ -63,9 +66,9 @@ export class RescanScan {
       if (error instanceof UpstreamAuthRequiredError || isForbidden(error)) {
         // A card says less than a scan, so it only replaces another card.
         const facts = snapshot?.isClaimed ? await this.external.cardOf(upstreamUrl ?? '') : null;
-        return facts ? { facts, source: 'claims' } : { trouble: 'refused', message: REFUSED };
+        return facts ? { facts, source: 'claims' } : refused;
       }
-      if (error instanceof AuthorizationRequiredError) return { trouble: 'refused', message: REFUSED };
+      if (error instanceof AuthorizationRequiredError) return refused;
       if (error instanceof CredentialUnavailableError || error instanceof UpstreamFailure) {
         return { trouble: 'unreachable', message: conceal(error.message, target) };
       }

@@ -8,13 +8,11 @@ import { compareContracts, type ContractComparison } from '../contract/contract-
 import type { LogLine } from '../release-log.js';
 import { findingsOf, report, type ScanFinding } from '../scan-report.js';
 import type { ClaimedRescan } from './rescan-claims.js';
-import type { Rescanned } from './rescan-scan.js';
+import { refused, type Rescanned, type Trouble } from './rescan-scan.js';
+import { CHECK_FAILED } from './server-rescan.entity.js';
 
 /** Lines about findings of the security check; `…/changes` holds all of them. */
 const FINDING_LINES_MAX = 20;
-
-/** Begins what is told of a failed security check; a digest of what it found follows. */
-const CHECK = 'check ';
 
 /** What a scan changes. */
 export interface RescanVerdict {
@@ -36,6 +34,8 @@ type Claim = Pick<ClaimedRescan, 'askedAt' | 'told'>;
 /** What follows from a scan for a release of which `current` is known. What is told already is told again only if asked. */
 export function verdictOf(current: ServerSnapshot, claim: Claim, found: Rescanned): RescanVerdict {
   if ('trouble' in found) return troubled(claim, found);
+  // A scan may be shared with servers of which only the card was ever seen.
+  if (found.source === 'claims' && !current.isClaimed) return troubled(claim, refused);
   const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = found;
   const { serverInfo, tools, resources, resourceTemplates, prompts } = facts;
   const snapshot = toStorableJson({
@@ -50,7 +50,7 @@ export function verdictOf(current: ServerSnapshot, claim: Claim, found: Rescanne
   return sound(claim, current, snapshot, compared);
 }
 
-function troubled({ askedAt, told }: Claim, { trouble, message }: Extract<Rescanned, { trouble: string }>) {
+function troubled({ askedAt, told }: Claim, { trouble, message }: { trouble: Trouble; message: string }) {
   const isNew = told !== trouble && !isCheck(told);
   const text = `The server was scanned again, in vain: ${message} What it offered before stays as it is.`;
   return {
@@ -67,7 +67,7 @@ function troubled({ askedAt, told }: Claim, { trouble, message }: Extract<Rescan
 /** What fails the check is shown to nobody: the registry keeps what passed. The server itself is called as before. */
 function unsafe({ askedAt, told }: Claim, findings: ScanFinding[], compared: ContractComparison): RescanVerdict {
   const now =
-    CHECK +
+    CHECK_FAILED +
     createHash('sha256')
       .update(canonicalJson([compared.hash, findings]))
       .digest('base64url');
@@ -131,7 +131,7 @@ const PASSED: ContractChange = {
 };
 
 function isCheck(told: string | null): boolean {
-  return told?.startsWith(CHECK) ?? false;
+  return told?.startsWith(CHECK_FAILED) ?? false;
 }
 
 function line(level: LogLine['level'], message: string): LogLine {

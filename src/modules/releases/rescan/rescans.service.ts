@@ -6,6 +6,7 @@ import { RelayService } from '../../../platform/queue/relay.service.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { RESCAN_ASKED_TOPIC } from '../releases.types.js';
+import { CHECK_FAILED } from './server-rescan.entity.js';
 
 /** While nothing is scanned by itself, times are kept as if it were once a day. */
 const HOURS_WHEN_OFF = 24;
@@ -30,14 +31,20 @@ export class RescansService {
   /**
    * Begins anew with a release that becomes current: part of the transaction that makes it so, after the server's row was
    * locked. What was under way for another one counts no more.
+   *
+   * @param isChecked it was scanned just now. Otherwise a failed security check of the one before stands until a scan of
+   * this one says better, which is due at once
    */
-  async watch(serverId: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
+  async watch(serverId: string, snapshot: ServerSnapshot, isChecked: boolean, tx: EntityManager): Promise<void> {
+    const stands = `NOT $4 AND r.told LIKE '${CHECK_FAILED}%'`;
     await tx.query(
-      `INSERT INTO server_rescans (server_id, upstream_url, next_at)
+      `INSERT INTO server_rescans AS r (server_id, upstream_url, next_at)
        VALUES ($1, $2, CASE WHEN $2::text IS NOT NULL THEN now() + $3 * interval '1 second' END)
-       ON CONFLICT (server_id) DO UPDATE SET upstream_url = EXCLUDED.upstream_url, next_at = EXCLUDED.next_at,
-         asked_at = NULL, sealed_credentials = NULL, holder = NULL, failures = 0, told = NULL`,
-      [serverId, watchedUrl(snapshot), this.pauseSeconds(0)],
+       ON CONFLICT (server_id) DO UPDATE SET upstream_url = EXCLUDED.upstream_url,
+         next_at = CASE WHEN $5 AND ${stands} THEN now() ELSE EXCLUDED.next_at END,
+         told = CASE WHEN ${stands} THEN '${CHECK_FAILED}of another release' END,
+         asked_at = NULL, sealed_credentials = NULL, holder = NULL, failures = 0`,
+      [serverId, watchedUrl(snapshot), this.pauseSeconds(0), isChecked, isScannable(snapshot)],
     );
   }
 
@@ -70,6 +77,11 @@ export class RescansService {
     const pause = failures === 0 ? period : FIRST_PAUSE_SECONDS * 2 ** Math.min(failures - 1, 16);
     return Math.min(pause, PERIODS_MAX * period) * (1 - JITTER + 2 * JITTER * Math.random());
   }
+}
+
+/** What can be scanned with nothing but what we have. */
+function isScannable({ type, hadCredentials = false }: ServerSnapshot): boolean {
+  return type !== 'stdio' && !hadCredentials;
 }
 
 /** What runs here changes only with a release, and what was scanned with forgotten credentials cannot be seen without. */

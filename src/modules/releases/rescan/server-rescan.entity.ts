@@ -2,6 +2,9 @@ import { Column, Entity, Index, JoinColumn, OneToOne, PrimaryColumn } from 'type
 import type { Relation } from 'typeorm';
 import { Server } from '../../servers/server.entity.js';
 
+/** Begins what is told of a failed security check; a digest of what it found follows. */
+export const CHECK_FAILED = 'check ';
+
 /**
  * When the current release of a server is scanned again, and what came of it the last time. There is one row for each
  * server that has a current release. URLs may be too long for a tree, so their index is a hash, written by hand.
@@ -10,6 +13,7 @@ import { Server } from '../../servers/server.entity.js';
  */
 @Entity('server_rescans')
 @Index('server_rescans_due', ['nextAt'])
+@Index('server_rescans_asked', ['askedAt'], { where: '"asked_at" IS NOT NULL' })
 @Index('server_rescans_held', ['holder'], { where: '"holder" IS NOT NULL' })
 @Index('server_rescans_upstream', { synchronize: false })
 export class ServerRescan {
@@ -44,7 +48,7 @@ export class ServerRescan {
   @Column('integer', { default: 0 })
   failures: number;
 
-  /** The trouble the release's log was told of, so that it is told once; null while there is none. */
+  /** The trouble the log was told of, so that it is told once, such as {@link CHECK_FAILED}; null while there is none. */
   @Column('text', { nullable: true })
   told: string | null;
 }
