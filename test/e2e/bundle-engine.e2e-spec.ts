@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { chmod, mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises';
+import { access, chmod, mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -99,7 +99,14 @@ async function start(
     code = stdioServer,
     secrets = {},
     egressAllow = null,
-  }: { changes?: object; code?: string; secrets?: Record<string, string>; egressAllow?: string[] | null },
+    files = {},
+  }: {
+    changes?: object;
+    code?: string;
+    secrets?: Record<string, string>;
+    egressAllow?: string[] | null;
+    files?: Record<string, string>;
+  },
   settings: NodeJS.ProcessEnv = {},
   openWayOut?: OpenWayOut,
 ): Promise<Instance> {
@@ -107,7 +114,7 @@ async function start(
   const file = join(folder, 'bundle.mcpb');
   await writeFile(
     file,
-    await bundleOf(changes, { 'server/index.js': 'import "./main.mjs";', 'server/main.mjs': code }),
+    await bundleOf(changes, { 'server/index.js': 'import "./main.mjs";', 'server/main.mjs': code, ...files }),
   );
   const runDir = join(folder, `run-${randomUUID()}`);
   await mkdir(runDir, { mode: 0o700 });
@@ -214,6 +221,26 @@ describe('a bundle that is run here', () => {
       }
     },
   );
+
+  verifies('bundle:walls', 'cannot bend what builds its walls by the environment it asks for', async () => {
+    const mark = join(folder, 'mark');
+    const tools = ['setpriv', 'prlimit', 'nsenter', 'unshare', 'sh', 'mount', 'nice', 'node'];
+    const files = Object.fromEntries(tools.map((tool) => [`bin/${tool}`, `#!/bin/sh\n: > ${mark}\n`]));
+    const env = {
+      PATH: 'bundle/bin:/bundle/none',
+      LD_PRELOAD: 'bundle/bin/none.so',
+      n: '"; exit',
+      OPTIND: 'x',
+      'a-b': 'c',
+    };
+    const mcp_config = { command: 'node', args: ['${__dirname}/server/index.js'], env };
+    await start({ changes: { server: { type: 'node', entry_point: 'server/index.js', mcp_config } }, files });
+    const client = await connect();
+    expect((await seen(client)).env).toMatchObject({ PATH: env.PATH, LD_PRELOAD: env.LD_PRELOAD, n: env.n });
+    await expect(access(mark)).rejects.toThrow('ENOENT');
+    const unloaded = traces.flatMap(({ lines }) => lines).filter(({ message }) => message.includes('LD_PRELOAD'));
+    expect(unloaded).toHaveLength(1);
+  });
 
   verifies('bundle:own-processes', 'leaves nothing behind, whatever it started and however that hid', async () => {
     await start({ code: stdioServer + HOSTILE });

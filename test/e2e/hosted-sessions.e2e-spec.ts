@@ -3,6 +3,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Engine, Instance } from '../../src/hosting/engine.js';
+import { Hosting } from '../../src/hosting/hosting.js';
 import { ENGINES } from '../../src/hosting/runtime/runtime.js';
 import { ConnectionLinks } from '../../src/modules/connections/connection-links.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
@@ -258,6 +259,10 @@ describe('a session with a stateful hosted server', () => {
       expect(await count(app, url, account)).toMatchObject({ stored: 3, inMemory: 2 });
       await host.close();
       await startHost();
+      // The others hear of a host by a message.
+      for (const one of [app, other]) {
+        await until(async () => (await one.get(Hosting).whyNot('worker')) === null, 'a process knows the new host');
+      }
       expect(await counts()).toEqual([4, 3]);
       await publishHosted(app, owner, await bundled(COUNTER.replace("'1.0.0'", "'2.0.0'")), { name, stateful: true });
       expect(await counts()).toEqual([5, 4]);

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
@@ -34,6 +35,18 @@ export default (request, response) => {
   response.end('${name}');
 };`;
 
+/** Counts how many start at once. */
+class CountingEngine extends NodeEngine {
+  private starting = 0;
+  startingMax = 0;
+
+  override async start(...given: Parameters<NodeEngine['start']>) {
+    this.starting += 1;
+    this.startingMax = Math.max(this.startingMax, this.starting);
+    return super.start(...given).finally(() => (this.starting -= 1));
+  }
+}
+
 let hosted: HostedRuntime;
 let engine: NodeEngine;
 
@@ -57,6 +70,20 @@ describe('a program is started', () => {
       for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: 'a', error: null });
       expect(engine.started).toEqual([ref.id]);
       expect(hosted.runtime.stats()).toMatchObject({ live: 1, starting: 0, inFlight: 0, starts: 1, crashes: 0 });
+    },
+  );
+
+  verifies(
+    'runtime:start:places',
+    'when its turn comes: all that are wanted at once are not started at once',
+    async () => {
+      const counting = new CountingEngine();
+      hosted = await HostedRuntime.start(counting);
+      const places = Math.max(2, availableParallelism());
+      const refs = await Promise.all(Array.from({ length: places + 4 }, () => hosted.add(program('a'))));
+      const answers = await Promise.all(refs.map((ref) => hosted.ask(ref)));
+      for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: 'a', error: null });
+      expect(counting.startingMax).toBe(places);
     },
   );
 

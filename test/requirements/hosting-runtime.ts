@@ -7,6 +7,10 @@ export const hostingRuntime = {
     source: 'House',
     behavior: 'A program is started by its first request, once for all requests that come meanwhile.',
   },
+  'runtime:start:places': {
+    source: 'House',
+    behavior: 'As many programs start at once as the host has cores, at least two; the others wait for their turn.',
+  },
   'runtime:start:failure': {
     source: 'House',
     behavior: 'A program that does not start ends its requests with what it said.',

@@ -1,10 +1,12 @@
 import { buffer } from 'node:stream/consumers';
 import { ZipFile } from 'yazl';
 
-/** A zip with these files. */
+/** A zip with these files; what is in a folder `bin` may be executed. */
 export async function zipOf(files: Record<string, string | Buffer>): Promise<Buffer> {
   const zip = new ZipFile();
-  for (const [path, content] of Object.entries(files)) zip.addBuffer(Buffer.from(content), path);
+  for (const [path, content] of Object.entries(files)) {
+    zip.addBuffer(Buffer.from(content), path, /(^|\/)bin\//.test(path) ? { mode: 0o100755 } : {});
+  }
   zip.end();
   return buffer(zip.outputStream);
 }

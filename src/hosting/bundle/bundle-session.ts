@@ -7,7 +7,7 @@ import { Logger } from '@nestjs/common';
 import { LineReader } from '../../platform/text/line-reader.js';
 import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
 import type { Launch } from '../sandbox/sandbox.js';
-import { cpuMsOf } from './process-cpu.js';
+import { CpuLook } from './process-cpu.js';
 
 /** The largest message of a server: as large as the largest answer that is taken from any. */
 const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
@@ -58,6 +58,7 @@ export class BundleSession {
   private readonly logger = new Logger('bundles');
   private readonly transport: StreamableHTTPServerTransport;
   private readonly child: ChildProcess;
+  private readonly cpu: CpuLook;
   private readonly asked = new Map<RequestId, Asked>();
   private readonly watch: NodeJS.Timeout;
   private readonly lastWords: string[] = [];
@@ -71,6 +72,7 @@ export class BundleSession {
   ) {
     // A group of its own, so that what it starts itself ends with it.
     this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe', ...fds] });
+    this.cpu = new CpuLook(this.child.pid);
     this.ended = this.listen();
     this.transport = new StreamableHTTPServerTransport({ sessionIdGenerator: () => this.id });
     this.transport.onmessage = (message, extra) => this.toChild(message, extra);
@@ -163,7 +165,7 @@ export class BundleSession {
       this.asked.set(message.id, {
         invocationId: typeof given === 'string' ? given : '',
         progressToken: meta?.progressToken,
-        cpuAtStart: cpuMsOf(this.child.pid) ?? 0,
+        cpuAtStart: this.cpu.usedMs() ?? 0,
         loggedBytes: 0,
       });
     }
@@ -219,7 +221,7 @@ export class BundleSession {
 
   private lookAtCpu(): void {
     if (this.asked.size === 0) return;
-    const used = cpuMsOf(this.child.pid);
+    const used = this.cpu.usedMs();
     const over =
       used !== null && [...this.asked.values()].some(({ cpuAtStart }) => used - cpuAtStart > this.limits.cpuMs);
     if (!over) return;

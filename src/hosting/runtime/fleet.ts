@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { isUUID } from 'class-validator';
-import { Slots } from '../../platform/limits/slots.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
@@ -12,10 +11,8 @@ import { LiveProgram, type RuntimeCounts } from './live-program.js';
 import { OwnerVersions } from './owner-versions.js';
 import { isOutdated } from './renewals.js';
 import type { RunDirs } from './run-dirs.js';
+import { Starts } from './starts.js';
 import { Watchdog } from './watchdog.js';
-
-/** Programs that start at once; one takes a core for about 80 ms, and an owner gets half of the places. */
-const STARTS_MAX = 8;
 
 /** How often idle programs are looked for. */
 const SWEEP_MS = 5_000;
@@ -43,7 +40,7 @@ export class Fleet {
   private readonly owners = new Map<string, OwnerVersions>();
   private readonly programs = new Set<LiveProgram>();
   private readonly watchdog = new Watchdog();
-  private readonly starts: Slots;
+  private readonly starts: Starts;
   private readonly sweeper: NodeJS.Timeout;
   private isClosing = false;
   readonly counts: RuntimeCounts = {
@@ -56,7 +53,7 @@ export class Fleet {
   };
 
   constructor(private readonly setting: FleetSetting) {
-    this.starts = new Slots(STARTS_MAX, setting.limits.wallMs);
+    this.starts = new Starts(setting.limits.wallMs);
     this.sweeper = setInterval(() => this.sweep(), Math.min(SWEEP_MS, setting.idleMs / 2));
     this.sweeper.unref();
   }

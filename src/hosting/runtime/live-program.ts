@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { NoSlotError, type Slots } from '../../platform/limits/slots.js';
+import { NoSlotError } from '../../platform/limits/slots.js';
 import type { Engine, Instance, InstanceExit } from '../engine.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
@@ -13,6 +13,7 @@ import { ProgramCalls } from './program-calls.js';
 import { ProgramTraces } from './program-traces.js';
 import { digestOf } from './renewals.js';
 import type { RunDirs } from './run-dirs.js';
+import type { Starts } from './starts.js';
 
 /** How long a program may take to end in order. workerd takes 65 ms. */
 const STOP_GRACE_MS = 2_000;
@@ -39,7 +40,7 @@ export interface ProgramSetting {
   runDirs: RunDirs;
   stateDir: string;
   /** Lets so many start at once. */
-  starts: Slots;
+  starts: Starts;
   counts: RuntimeCounts;
   /** It has work: look after it. */
   watch(program: LiveProgram): void;

@@ -4,6 +4,7 @@ import { lchown, lstat, open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env, WALLS, type Wall } from '../../config/env.js';
+import { givenEnv } from './given-env.js';
 import { makeOwnRoot, type OwnRoot, type OwnRootPlan } from './own-root.js';
 import { FIRST_USER, NOBODY, probeWalls, TOOLS_PATH, wrappers, type Level, type Walls } from './walls.js';
 
@@ -142,19 +143,10 @@ export class Sandbox {
       for (const folder of [runDir, ...folders]) await giveTo(user, folder);
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
-    const [file, ...more] = [
-      ...wrappers(walls, {
-        user,
-        dataBytes,
-        network,
-        isLast,
-        alone: alone !== undefined,
-        root: tree && { tree, workDir },
-      }),
-      program,
-      ...args,
-    ];
-    const env = { PATH: TOOLS_PATH, ...confinement.env };
+    const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
+    const given = givenEnv(confinement.env ?? {});
+    const [file, ...more] = [...wrappers(walls, wrapping), ...given.wrapper, program, ...args];
+    const env = { PATH: TOOLS_PATH, ...given.env };
     return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
 

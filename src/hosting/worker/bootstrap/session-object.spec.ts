@@ -26,10 +26,12 @@ let store: Store;
 let session: Session | undefined;
 
 /** The object of the session, as a process finds it that starts now. */
-function objectOn(storage: Store): McpSessionObject {
-  const state = { id: { toString: () => 'f'.repeat(64) }, storage, waitUntil: () => undefined };
-  return new McpSessionObject(state, {}, (context) => {
+function objectOn(storage: Store, ready: () => Promise<void> = () => Promise.resolve()): McpSessionObject {
+  const waitUntil = (told: Promise<unknown>) => void told.catch(() => undefined);
+  const state = { id: { toString: () => 'f'.repeat(64) }, storage, waitUntil };
+  return new McpSessionObject(state, {}, async (context) => {
     session = context.session;
+    await ready();
     return new McpServer({ name: 'test', version: '1' }).server;
   });
 }
@@ -80,5 +82,19 @@ describe('a session nobody uses', () => {
     jest.setSystemTime(DAY_MS);
     await ping(objectOn(store));
     expect(store.alarm).toBe(8 * DAY_MS);
+  });
+});
+
+describe('a session whose server is never made', () => {
+  it('keeps nobody from the next try, nor from its end', async () => {
+    await open(objectOn(store));
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+    let tries = 0;
+    const object = objectOn(store, () => ((tries += 1) === 1 ? new Promise(() => undefined) : Promise.resolve()));
+    const stuck = ping(object);
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect((await stuck).status).toBe(404);
+    expect((await ping(object)).status).toBe(200);
+    expect(tries).toBe(2);
   });
 });

@@ -14,7 +14,10 @@ const EMPTY_IDLE_MS_MAX = 86_400_000;
 /** How late the end of an idle session may come; so a busy one writes once an hour. */
 const IDLE_SLACK_MS = 3_600_000;
 
-/** How long an opening waits for the one before it: code that never makes its server must not hold up the next try. */
+/**
+ * How long an opening waits for the one before it, and anybody for the server of a session that is taken up: code that
+ * never makes its server must not hold up the next try.
+ */
 const TURN_MS_MAX = 10_000;
 
 /** Where the opening of the session stands in its store. */
@@ -115,7 +118,7 @@ export class McpSessionObject {
 
   /** The server in memory, or a new one that hears the opening again. */
   private resume(opening: Opening, accessToken: string | undefined): Promise<LiveSession> {
-    this.live ??= this.reopen(opening, accessToken).catch((error: unknown) => {
+    this.live ??= inTime(this.reopen(opening, accessToken)).catch((error: unknown) => {
       this.live = undefined;
       throw error;
     });
@@ -193,6 +196,17 @@ export class McpSessionObject {
   private get id(): string {
     return this.state.id.toString();
   }
+}
+
+/** The server, unless it takes too long: then it is closed when it comes. @throws what `work` throws; Error when it is late */
+function inTime(work: Promise<LiveSession>): Promise<LiveSession> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      reject(new Error(`The server did not take up a session within ${TURN_MS_MAX / 1_000} seconds`));
+      void work.then((late) => late.close()).catch(() => undefined);
+    }, TURN_MS_MAX);
+    work.finally(() => clearTimeout(timer)).then(resolve, reject);
+  });
 }
 
 /** Resolves when the work is over, whatever came of it, or has taken too long. */

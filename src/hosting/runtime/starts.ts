@@ -1,0 +1,47 @@
+import { availableParallelism } from 'node:os';
+import { Slots } from '../../platform/limits/slots.js';
+
+/**
+ * Programs that start at once. One takes a core for about 80 ms, and more of them than there are cores only make each other
+ * late; two where there is one core, since a start waits for its files too.
+ */
+const STARTS_MAX = Math.max(2, availableParallelism());
+
+/** A start that takes longer leaves its place: a module that never ends loading must not hold up everybody else's. */
+const HELD_MS = 5_000;
+
+/** Lets so many programs start at once, and of one owner half of them. The others wait in order. */
+export class Starts {
+  private readonly slots: Slots;
+
+  /** @param waitMs how long one may wait for its turn */
+  constructor(
+    waitMs: number,
+    max = STARTS_MAX,
+    private readonly heldMs = HELD_MS,
+  ) {
+    this.slots = new Slots(max, waitMs);
+  }
+
+  /** @throws NoSlotError when its turn did not come in time; what `start` throws otherwise */
+  async run(ownerId: string, start: () => Promise<void>): Promise<void> {
+    let started = Promise.resolve();
+    await this.slots.run(ownerId, () => {
+      started = start();
+      return overOrLate(started, this.heldMs);
+    });
+    await started;
+  }
+}
+
+/** Resolves when the work is over, whatever came of it, or has taken too long. */
+function overOrLate(work: Promise<void>, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    const over = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    work.then(over, over);
+  });
+}
