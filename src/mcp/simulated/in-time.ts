@@ -6,7 +6,8 @@ const start = new Script('work()');
 
 /**
  * Runs synchronous work whose length somebody else decides, and gives it up after `ms`: nobody else is served meanwhile. Work
- * that is given up runs no `finally` of its own. The watch over it costs about 80 µs. Not to be nested.
+ * that is given up runs no `finally` of its own. The watch over it costs about 80 µs. Not to be
+ * nested: of two watches that end together, the inner one calls off the outer one's end, and the work goes on for ever.
  *
  * @returns null when it took too long
  */

@@ -2,7 +2,6 @@ import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import { guardedPattern } from './guarded-pattern.js';
 import { inTime } from './in-time.js';
 import type { Item } from './simulator.js';
 
@@ -27,7 +26,6 @@ const options: Options = {
   addUsedSchema: false,
   // Else each reference is a copy of what it means: 22 KB with 100 of them took 35 s and 800 MB.
   inlineRefs: false,
-  code: { regExp: Object.assign(guardedPattern, { code: 'guardedPattern' }) },
 };
 
 /**

@@ -1,6 +1,6 @@
 import { isObject } from '../../platform/text/json-object.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
-import { guardedPattern } from './guarded-pattern.js';
+import { matchesInTime } from './guarded-pattern.js';
 import { plainName } from './names.js';
 import { textOfPattern } from './pattern-text.js';
 import { textOfFormat, textOfName, words } from './plain-words.js';
@@ -330,7 +330,7 @@ function hasForm({ pattern, format }: Item, text: string): boolean {
 
 function matches(pattern: string, text: string): boolean {
   try {
-    return guardedPattern(pattern, 'u').test(text);
+    return matchesInTime(pattern, text);
   } catch {
     return true;
   }
