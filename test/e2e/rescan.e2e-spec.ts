@@ -619,8 +619,10 @@ describe('several processes', () => {
     await stopped.close();
     expect(Number((await rescanOf(one.serverId)).next_at)).toBeLessThan(Date.now() + 60_000);
     one.upstream.letThrough();
-    await app.get(Rescanner).take();
-    await until(async () => (await toolsOf(one))[0] === 'now', 'another one scans it');
+    await until(async () => {
+      await app.get(Rescanner).take();
+      return (await toolsOf(one))[0] === 'now';
+    }, 'another one scans it');
     expect(await versionsOf(one)).toHaveLength(2);
   });
 
