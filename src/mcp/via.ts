@@ -1,5 +1,5 @@
-import { createHmac } from 'node:crypto';
 import type { Env } from '../config/env.js';
+import { keysFor } from '../platform/http/secrets.js';
 
 /** Names the services like this one that a request came through, the newest first. */
 export const VIA_HEADER = 'x-slipway-via';
@@ -8,12 +8,9 @@ export const VIA_HEADER = 'x-slipway-via';
 const SERVICES_MAX = 4;
 
 /** What this service, in whichever process, puts into {@link VIA_HEADER}. It says nothing of the keys it is made of. */
-export function viaMark({ encryptionKeys }: Pick<Env, 'encryptionKeys'>): string {
-  const [key] = encryptionKeys ?? [];
-  return createHmac('sha256', key?.secret ?? '')
-    .update('slipway via')
-    .digest('base64url')
-    .slice(0, 16);
+export function viaMark(env: Pick<Env, 'encryptionKeys'>): string {
+  const [mark] = keysFor(env, 'slipway via');
+  return mark?.toString('base64url').slice(0, 16) ?? 'keyless';
 }
 
 /** Why a request that came this way goes no further, in a sentence; null when it may. */

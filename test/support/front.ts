@@ -5,6 +5,7 @@ import { HttpFront } from '../../src/mcp/front/http-front.js';
 import { ParkedCalls } from '../../src/mcp/front/parked-calls.js';
 import { InternalSignatures } from '../../src/platform/http/internal-signatures.js';
 import { errorAnswer } from '../../src/platform/errors/error-body.js';
+import { Vault } from '../../src/platform/vault/vault.js';
 import type { RelayService } from '../../src/platform/queue/relay.service.js';
 import { closing } from './upstream-clients.js';
 import { listen, shut } from './upstream-net.js';
@@ -48,7 +49,11 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
   const front = new HttpFront(
     env as unknown as Env,
     relay as unknown as RelayService,
-    new ParkedCalls(env as unknown as Env, new InternalSignatures(env as unknown as Env)),
+    new ParkedCalls(
+      env as unknown as Env,
+      new Vault(env.encryptionKeys),
+      new InternalSignatures(env as unknown as Env),
+    ),
   );
   await front.onModuleInit();
   const server = createServer((request, response) => {

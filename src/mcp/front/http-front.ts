@@ -83,7 +83,7 @@ export class HttpFront implements OnModuleInit, BeforeApplicationShutdown {
   ) {
     const timeoutMs = env.upstreamCallTimeoutMs;
     this.via = viaMark(env);
-    this.ids = new SessionIds(env.encryptionKeys ?? []);
+    this.ids = new SessionIds(env);
     this.sessions = new LiveSessions(relay, randomUUID());
     this.questions = new Questions(relay);
     const { ids, sessions, questions } = this;

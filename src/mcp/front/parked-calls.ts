@@ -48,11 +48,11 @@ export class ParkedCalls {
   private readonly places = new Tally(PARKED_EACH_MAX, PARKED_MAX);
   private readonly entries = new Map<string, Entry>();
   private readonly elsewhere: ParkedElsewhere;
-  private sealing: Vault | null = null;
   private isClosed = false;
 
   constructor(
     private readonly env: Env,
+    private readonly vault: Vault,
     signatures: InternalSignatures,
   ) {
     this.elsewhere = new ParkedElsewhere(signatures);
@@ -207,10 +207,6 @@ export class ParkedCalls {
   /** Anew for each round, as the revision wants it. */
   private seal(caller: string, { name, url, until }: Ticket): string {
     return `${STATE_MARK}${this.vault.seal(JSON.stringify([name, url, until]), ownerOf(caller))}`;
-  }
-
-  private get vault(): Vault {
-    return (this.sealing ??= new Vault(this.env.encryptionKeys ?? []));
   }
 }
 

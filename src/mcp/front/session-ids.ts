@@ -1,4 +1,6 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Env } from '../../config/env.js';
+import { isSameSignature, keysFor } from '../../platform/http/secrets.js';
 import { LEGACY_VERSIONS } from '../protocol.js';
 import type { Askable } from './client-capabilities.js';
 
@@ -30,10 +32,8 @@ export class SessionIds {
   private readonly secrets: Buffer[];
   private readonly opened = new Map<string, ClientSession>();
 
-  /** @param keys the service's own; the first one signs, all of them verify */
-  constructor(keys: readonly { secret: Buffer }[]) {
-    // A key of its own for this purpose: a signature must say nothing about what the vault seals.
-    this.secrets = keys.map(({ secret }) => createHmac('sha256', secret).update('slipway mcp sessions').digest());
+  constructor(env: Pick<Env, 'encryptionKeys'>) {
+    this.secrets = keysFor(env, 'slipway mcp sessions');
   }
 
   /** @param caller who may use it, and for what target */
@@ -68,7 +68,7 @@ export class SessionIds {
   /** What an id of our form says, if its signature holds. */
   private read(id: string, caller: string): ClientSession | null {
     const [payload = '', signature = '', ...more] = id.slice(MARK.length).split('.');
-    if (more.length > 0 || !this.secrets.some((secret) => isSame(signature, sign(secret, payload, caller))))
+    if (more.length > 0 || !this.secrets.some((secret) => isSameSignature(signature, sign(secret, payload, caller))))
       return null;
     const [key = '', expires, version = '', ...bits] = Buffer.from(payload, 'base64url').toString().split(' ');
     const [elicitation = 0, sampling = 0, roots = 0] = bits.map(Number);
@@ -85,9 +85,4 @@ export function isOurs(id: string | undefined): id is string {
 function sign(secret: Buffer | undefined, payload: string, caller: string): string {
   if (!secret) throw new Error('MCP sessions need ENCRYPTION_KEYS');
   return createHmac('sha256', secret).update(`${payload}\n${caller}`).digest('base64url');
-}
-
-function isSame(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }

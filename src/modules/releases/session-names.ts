@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
+import { keysFor } from '../../platform/http/secrets.js';
 
 /**
  * Names the sessions of stateful programs by who asks, so that every process, also after a restart, leads the same caller
@@ -9,12 +10,10 @@ import { Env } from '../../config/env.js';
  */
 @Injectable()
 export class SessionNames {
-  private readonly secret: Buffer | null;
+  private readonly secret: Buffer | undefined;
 
-  constructor({ encryptionKeys }: Env) {
-    const secret = encryptionKeys?.[0]?.secret;
-    // A key of its own for this purpose: a name must say nothing about what the vault seals.
-    this.secret = secret ? createHmac('sha256', secret).update('slipway hosted sessions').digest() : null;
+  constructor(env: Env) {
+    [this.secret] = keysFor(env, 'slipway hosted sessions');
   }
 
   /**

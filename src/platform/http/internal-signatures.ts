@@ -1,7 +1,8 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Env } from '../../config/env.js';
+import { isSameSignature, keysFor } from './secrets.js';
 
 /** The header that a request between processes carries. */
 export const INTERNAL_HEADER = 'x-slipway-internal';
@@ -20,10 +21,7 @@ export class InternalSignatures {
   private readonly seen = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: 2 * AGE_MS_MAX });
 
   constructor(env: Env) {
-    // A key of its own for this purpose: a signature must say nothing about what the vault seals.
-    this.secrets = (env.encryptionKeys ?? []).map(({ secret }) =>
-      createHmac('sha256', secret).update('slipway internal calls').digest(),
-    );
+    this.secrets = keysFor(env, 'slipway internal calls');
   }
 
   /** The header's value for one request. */
@@ -43,11 +41,11 @@ export class InternalSignatures {
     if (typeof header !== 'string') return null;
     const end = header.lastIndexOf('.');
     const [claim, signature] = [header.slice(0, end), header.slice(end + 1)];
-    if (!this.secrets.some((secret) => isSame(signature, signatureOf(secret, path, claim)))) return null;
+    if (!this.secrets.some((secret) => isSameSignature(signature, signatureOf(secret, path, claim)))) return null;
     const [at, , digest = ''] = claim.split('.');
     if (Math.abs(Date.now() - Number(at)) > AGE_MS_MAX || this.seen.has(claim)) return null;
     this.seen.set(claim, true);
-    return (body) => isSame(digest, digestOf(body));
+    return (body) => isSameSignature(digest, digestOf(body));
   }
 }
 
@@ -57,9 +55,4 @@ function digestOf(body: string): string {
 
 function signatureOf(secret: Buffer, path: string, claim: string): string {
   return createHmac('sha256', secret).update(`${path}\n${claim}`).digest('base64url');
-}
-
-function isSame(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }

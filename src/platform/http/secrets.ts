@@ -1,4 +1,5 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Env } from '../../config/env.js';
 
 /** 256 random bits: the token of a link, a state, a cookie. */
 export function newSecret(): string {
@@ -13,4 +14,20 @@ export function isSecret(text: unknown): text is string {
 /** What is stored of a secret. No salt: there is nothing to guess in 256 random bits. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
+}
+
+/**
+ * Keys for one purpose, made of those of the vault, which all processes of a service share: what is made with one says
+ * nothing about what the vault seals. The first one makes, all of them check; none where the service has no keys.
+ *
+ * @param purpose `slipway …`, unlike any other
+ */
+export function keysFor({ encryptionKeys }: Pick<Env, 'encryptionKeys'>, purpose: string): Buffer[] {
+  return (encryptionKeys ?? []).map(({ secret }) => createHmac('sha256', secret).update(purpose).digest());
+}
+
+/** Whether two signatures are the same, in a time that says nothing of where they differ. */
+export function isSameSignature(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
 }

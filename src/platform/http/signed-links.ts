@@ -1,7 +1,8 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { DomainError } from '../errors/domain-error.js';
+import { isSameSignature, keysFor } from './secrets.js';
 
 /** The link is not ours, was changed, or its time is over. */
 export class LinkExpiredError extends DomainError {
@@ -22,10 +23,7 @@ export class SignedLinks {
   private readonly secrets: Buffer[];
 
   constructor(private readonly env: Env) {
-    // A key of its own for this purpose: a signature must say nothing about what the vault seals.
-    this.secrets = (env.encryptionKeys ?? []).map(({ secret }) =>
-      createHmac('sha256', secret).update('slipway signed links').digest(),
-    );
+    this.secrets = keysFor(env, 'slipway signed links');
   }
 
   /** An absolute URL for `path`, which opens it for `lifetimeSeconds` to its half at least. */
@@ -43,7 +41,7 @@ export class SignedLinks {
       typeof signature === 'string' &&
       Number.isSafeInteger(end) &&
       end > Date.now() / 1000 &&
-      this.secrets.some((secret) => isSame(signature, this.signature(path, end, secret)));
+      this.secrets.some((secret) => isSameSignature(signature, this.signature(path, end, secret)));
     if (!isValid) throw new LinkExpiredError();
     return true;
   }
@@ -52,9 +50,4 @@ export class SignedLinks {
     if (!secret) throw new Error('Signed links need ENCRYPTION_KEYS');
     return createHmac('sha256', secret).update(`${expires} ${path}`).digest('base64url');
   }
-}
-
-function isSame(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }
