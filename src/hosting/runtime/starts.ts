@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { atMost } from '../../platform/limits/at-most.js';
 import { Slots } from '../../platform/limits/slots.js';
 
 /**
@@ -28,20 +29,9 @@ export class Starts {
     let started = Promise.resolve();
     await this.slots.run(ownerId, () => {
       started = start();
-      return overOrLate(started, this.heldMs);
+      const over = started.catch(() => undefined);
+      return atMost(this.heldMs, over, undefined);
     });
     await started;
   }
-}
-
-/** Resolves when the work is over, whatever came of it, or has taken too long. */
-function overOrLate(work: Promise<void>, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    const over = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    work.then(over, over);
-  });
 }

@@ -1,19 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { RouteNotFoundError } from '../../platform/errors/http-errors.js';
-import { INTERNAL_HEADER, InternalSignatures } from '../../platform/http/internal-signatures.js';
+import { readInternal } from '../../platform/http/internal-request.js';
+import { InternalSignatures } from '../../platform/http/internal-signatures.js';
 import { beginLines } from '../../platform/http/line-answer.js';
 import { Public } from '../../platform/http/public.decorator.js';
-import { readBody } from '../../platform/http/request-body.js';
 import { toWire } from '../wired-failure.js';
 import { whileConnected } from './client-gone.js';
 import { ParkedCalls } from './parked-calls.js';
 import { PARKED_PATH, type ParkedAsk, type ParkedLine } from './parked-elsewhere.js';
 import { StateRefusedError } from './parked-state.js';
-
-/** What a client answers (16 MB) and a line about it. */
-const BODY_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
 
 /** Answers that arrived at other processes, for calls that wait here. Whoever does not hold the secret finds nothing here. */
 @Controller(PARKED_PATH)
@@ -29,18 +25,12 @@ export class InternalParkedController {
   @HttpCode(200)
   @Public()
   async turn(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
-    const path = request.url ?? '';
-    const isSigned = this.signatures.verify(path, request.headers[INTERNAL_HEADER]);
-    if (!isSigned) throw new RouteNotFoundError('POST', path);
-    const body = await readBody(request, BODY_BYTES_MAX);
-    if (!isSigned(body)) throw new RouteNotFoundError('POST', path);
-    const end = body.indexOf('\n');
-    const { token, ...asked } = JSON.parse(body.slice(0, end)) as ParkedAsk;
+    const { head, rest: answers } = await readInternal<ParkedAsk>(request, this.signatures);
+    const { token, ...asked } = head;
     const tell = beginLines<ParkedLine>(response);
     const ears = { sink: { event: (text: string) => tell({ line: 'event', text }) }, token };
     try {
-      const wanted = { ...asked, answers: body.slice(end + 1) };
-      const turn = await whileConnected(response, (gone) => this.parked.turn(wanted, ears, gone));
+      const turn = await whileConnected(response, (gone) => this.parked.turn({ ...asked, answers }, ears, gone));
       if ('asks' in turn) tell({ line: 'asks', asks: turn.asks });
       else tell({ line: 'reply', text: turn.reply.text, era: turn.reply.era });
     } catch (error) {

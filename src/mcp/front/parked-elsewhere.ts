@@ -55,7 +55,7 @@ export class ParkedElsewhere {
     // The process that holds the call keeps the time; one that is frozen does not.
     const timer = setTimeout(() => breakOff(), STREAM_MS_MAX + GRACE_MS).unref();
     try {
-      const posted = this.calls.post(url, PARKED_PATH, `${JSON.stringify(ask)}\n${answers}`, (leave) => {
+      const posted = this.calls.post(url, PARKED_PATH, ask, answers, (leave) => {
         breakOff = leave;
       });
       if (left.isCancelled) breakOff();

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { setImmediate as breathe } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { atMost } from '../../platform/limits/at-most.js';
 import { InvocationBuffer, type Gathered } from './invocation-buffer.js';
 import { rowOf } from './invocation-form.js';
 import type { InvocationRow } from './invocation-row.js';
@@ -68,10 +69,7 @@ export class InvocationsService implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise((resolve) => (timer = setTimeout(resolve, LAST_FLUSH_MS_MAX)));
-    await Promise.race([this.flush(), late]);
-    clearTimeout(timer);
+    await atMost(LAST_FLUSH_MS_MAX, this.flush(), undefined);
     this.cancelTimer();
     const { waiting } = this.stats();
     if (waiting > 0) this.logger.warn(`${waiting} invocations are lost: the queue did not take them before the end`);

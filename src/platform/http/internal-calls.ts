@@ -27,10 +27,19 @@ export class InternalCalls {
   constructor(private readonly signatures: InternalSignatures) {}
 
   /**
+   * @param head what is asked, sent as JSON on a line of its own
+   * @param rest follows it as it is
    * @param whenLeft is handed what breaks the request off
    * @throws what the socket says
    */
-  async post(base: string, path: string, body: string, whenLeft: (leave: () => void) => void): Promise<InternalAnswer> {
+  async post(
+    base: string,
+    path: string,
+    head: object,
+    rest: string,
+    whenLeft: (leave: () => void) => void,
+  ): Promise<InternalAnswer> {
+    const body = `${JSON.stringify(head)}\n${rest}`;
     const left = new EventEmitter();
     whenLeft(() => left.emit('abort'));
     const answer = await request(`${base}${path}`, {

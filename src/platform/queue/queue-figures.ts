@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Queue } from 'bullmq';
+import { atMost } from '../limits/at-most.js';
 import type { Sample } from '../telemetry/figures.js';
 import { Metrics } from '../telemetry/metrics.js';
 
@@ -42,7 +43,7 @@ export class QueueFigures {
     if (known && performance.now() - known.at < AGE_MS_MAX) return known.samples;
     // Never two questions at once: a store that was away for an hour would be met by all that were asked meanwhile.
     this.asking ??= this.ask().finally(() => (this.asking = null));
-    return inTime(this.asking);
+    return atMost(ANSWER_MS_MAX, this.asking, null);
   }
 
   private async ask(): Promise<Sample[] | null> {
@@ -53,14 +54,6 @@ export class QueueFigures {
     this.known = { at: performance.now(), samples };
     return samples;
   }
-}
-
-async function inTime<T>(work: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), ANSWER_MS_MAX);
-  });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 async function samplesOf(queue: QueueCounts): Promise<Sample[]> {

@@ -3,6 +3,7 @@ import { ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { DataSource } from 'typeorm';
 import { Public } from '../http/public.decorator.js';
+import { atMost } from '../limits/at-most.js';
 import { RelayService } from '../queue/relay.service.js';
 import { HealthDto, ReadinessDto } from './health.dto.js';
 
@@ -42,17 +43,9 @@ export class HealthController {
 
 /** True when `ask` succeeds in time. */
 async function answers(ask: () => Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), CHECK_TIMEOUT_MS);
-  });
   const asked = ask().then(
     () => true,
     () => false,
   );
-  try {
-    return await Promise.race([asked, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return atMost(CHECK_TIMEOUT_MS, asked, false);
 }

@@ -1,3 +1,4 @@
+import { atMost } from '../../../platform/limits/at-most.js';
 import { rpcError, unknownSession } from './answers.js';
 import { LiveSession } from './live-session.js';
 import { bearerOf, clean, CONFIG_HEADER, secretsIn, SEND_HEADER } from './requests.js';
@@ -71,7 +72,8 @@ export class McpSessionObject {
   /** One after the other, so that two processes that open a session at once share its server. */
   private async open(request: Request, config: unknown): Promise<Response> {
     const opening: Opening = { body: await request.text(), config };
-    const turn = settled(this.turn).then(
+    const before = this.turn.catch(() => undefined);
+    const turn = atMost(TURN_MS_MAX, before, undefined).then(
       async () => (await this.reenter(opening, bearerOf(request))) ?? this.enter(request, opening),
     );
     this.turn = turn;
@@ -206,18 +208,6 @@ function inTime(work: Promise<LiveSession>): Promise<LiveSession> {
       void work.then((late) => late.close()).catch(() => undefined);
     }, TURN_MS_MAX);
     work.finally(() => clearTimeout(timer)).then(resolve, reject);
-  });
-}
-
-/** Resolves when the work is over, whatever came of it, or has taken too long. */
-function settled(work: Promise<unknown>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, TURN_MS_MAX);
-    const over = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    work.then(over, over);
   });
 }
 

@@ -5,17 +5,14 @@ import type { Channel, ClientAnswer, McpCall } from '../../../mcp/channel.js';
 import { Cancellation } from '../../../mcp/cancellation.js';
 import { whileConnected } from '../../../mcp/front/client-gone.js';
 import { RouteNotFoundError } from '../../../platform/errors/http-errors.js';
-import { INTERNAL_HEADER, InternalSignatures } from '../../../platform/http/internal-signatures.js';
+import { readInternal } from '../../../platform/http/internal-request.js';
+import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
 import { beginLines } from '../../../platform/http/line-answer.js';
 import { Public } from '../../../platform/http/public.decorator.js';
-import { readBody } from '../../../platform/http/request-body.js';
 import { toWire } from '../../../mcp/wired-failure.js';
 import type { InternalAsk, InternalLine } from './internal-frames.js';
 import { InternalQuestions } from './internal-questions.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
-
-/** The params of a call (16 MB) and a line about it. */
-const BODY_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
 
 /** Calls from other processes through tunnels that this one holds. Whoever does not hold the secret finds nothing here. */
 @Controller('internal/uplink/:connection/:tunnel')
@@ -42,24 +39,19 @@ export class InternalUplinkController {
     @Req() request: IncomingMessage,
     @Res() response: ServerResponse,
   ): Promise<void> {
-    const path = request.url ?? '';
-    const isSigned = this.signatures.verify(path, request.headers[INTERNAL_HEADER]);
-    if (!isSigned) throw new RouteNotFoundError('POST', path);
-    const body = await readBody(request, BODY_BYTES_MAX);
-    const channel = isSigned(body) ? this.tunnels.channelNamed(connection, tunnel) : null;
-    if (!channel) throw new RouteNotFoundError('POST', path);
-    const end = body.indexOf('\n');
-    const ask = JSON.parse(body.slice(0, end)) as InternalAsk;
+    const { head: ask, rest } = await readInternal<InternalAsk>(request, this.signatures);
+    const channel = this.tunnels.channelNamed(connection, tunnel);
+    if (!channel) throw new RouteNotFoundError('POST', request.url ?? '');
     if (ask.ask === 'answer') {
-      const isAwaited = this.questions.answer(ask.question, JSON.parse(body.slice(end + 1)) as ClientAnswer);
-      if (!isAwaited) throw new RouteNotFoundError('POST', path);
+      const isAwaited = this.questions.answer(ask.question, JSON.parse(rest) as ClientAnswer);
+      if (!isAwaited) throw new RouteNotFoundError('POST', request.url ?? '');
       response.writeHead(200).end();
       return;
     }
     const tell = beginLines<InternalLine>(response);
     try {
       await whileConnected(response, (gone) =>
-        serve({ channel, questions: this.questions, cancellation: gone, tell }, ask, body.slice(end + 1)),
+        serve({ channel, questions: this.questions, cancellation: gone, tell }, ask, rest),
       );
     } catch (error) {
       tell({ line: 'failure', failure: toWire(error) });

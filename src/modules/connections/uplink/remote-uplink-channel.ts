@@ -111,8 +111,8 @@ export class RemoteUplinkChannel implements Channel {
     try {
       const asking = onRequest?.(method, params).catch(() => undefined);
       const answer: ClientAnswer = (await call.hold(asking)) ?? unasked;
-      const body = `${JSON.stringify({ ask: 'answer', question } satisfies InternalAsk)}\n${JSON.stringify(answer)}`;
-      const posted = this.calls.post(this.url, this.path, body, (leave) => (breakOff = leave));
+      const ask: InternalAsk = { ask: 'answer', question };
+      const posted = this.calls.post(this.url, this.path, ask, JSON.stringify(answer), (leave) => (breakOff = leave));
       // With its call it is of no use any more.
       void call.ended.then(() => breakOff());
       const taken = await posted;
@@ -123,8 +123,7 @@ export class RemoteUplinkChannel implements Channel {
   }
 
   private ask<T>(what: InternalAsk & { timeoutMs: number }, params: string, read: Reader<T>): RemoteAnswer<T> {
-    const body = `${JSON.stringify(what)}\n${params}`;
-    return new RemoteAnswer(what, read, (whenLeft) => this.calls.post(this.url, this.path, body, whenLeft));
+    return new RemoteAnswer(what, read, (whenLeft) => this.calls.post(this.url, this.path, what, params, whenLeft));
   }
 }
 
