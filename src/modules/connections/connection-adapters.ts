@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { AuthAdaptersService } from '../credentials/auth-adapters.service.js';
-import type { AuthAdapter } from '../credentials/credentials.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
 import { ServerRunsService } from '../releases/server-runs.service.js';
 import { ConnectionLinks } from './connection-links.js';
 

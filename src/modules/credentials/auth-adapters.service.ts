@@ -3,7 +3,8 @@ import { Injectable } from '@nestjs/common';
 import { OAuthSetupError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import type { AuthorizationServer, AuthorizationTarget } from '../../mcp/oauth/discovery.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
-import type { AuthAdapter, BeginAuthorization, CredentialOwner } from './credentials.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import type { BeginAuthorization, CredentialOwner } from './credentials.types.js';
 
 /** Finds the adapter for one connection, with its values; null when its server has none. */
 type Finder = (connectionId: string) => Promise<AuthAdapter | null>;

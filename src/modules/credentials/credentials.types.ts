@@ -1,5 +1,3 @@
-import type { TokenSet } from '../../mcp/oauth/tokens.js';
-
 /** What a credential can belong to; each kind is announced by the module that owns it. */
 export const ownerKinds = ['server', 'connection'] as const;
 
@@ -35,21 +33,4 @@ export interface AuthorizationSetup {
   /** Whoever has it may authorize: it is given to the owner only. */
   setupUrl: string;
   expiresAt: Date;
-}
-
-/**
- * Code of a hosted server that stands between its users and an authorization server only it knows. Everything may take
- * 10 s at most.
- */
-export interface AuthAdapter {
-  /**
-   * Where a person signs in, with an S256 challenge of PKCE.
-   *
-   * @throws TokenEndpointAwayError
-   */
-  authorizationUrl(ask: { callbackUrl: string; state: string; codeChallenge: string }): Promise<string>;
-  /** @throws TokenRefusedError, TokenEndpointAwayError */
-  exchangeCode(grant: { code: string; callbackUrl: string; codeVerifier: string }): Promise<TokenSet>;
-  /** The refresh token in the answer is the one to keep. @throws TokenRefusedError, TokenEndpointAwayError */
-  refreshToken(refreshToken: string): Promise<TokenSet>;
 }

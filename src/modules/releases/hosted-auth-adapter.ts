@@ -4,7 +4,7 @@ import { UpstreamFailure } from '../../mcp/mcp-errors.js';
 import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { tokenSetOf, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { parseUrl } from '../../config/parse-url.js';
-import type { AuthAdapter } from '../credentials/credentials.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
 import { withoutAddress } from './upstream-names.js';
 
 /** A refresh holds the row of its credential for so long. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { Hosting } from '../../hosting/hosting.js';
 import { AUTH_ADAPTER_PATH, INVOCATION_HEADER, SESSION_HEADER, type ProgramRef } from '../../hosting/hosting.types.js';
-import type { AuthAdapter } from '../credentials/credentials.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
 import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import type { HttpTarget } from '../../mcp/channels/http-wire.js';

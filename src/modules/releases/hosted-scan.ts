@@ -10,7 +10,7 @@ import { HostedChannelsService } from './hosted-channels.service.js';
 import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { LogLine } from './release-log.js';
 import type { Release } from './release.entity.js';
-import { scannedProgram } from './runnable.js';
+import { scannedProgram } from './program-ref.js';
 import { scanConfig, type ScanConfig } from './scan-config.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from './stage-outcome.js';

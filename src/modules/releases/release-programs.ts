@@ -15,7 +15,7 @@ import { ReleaseFiles } from './release-files.js';
 import { Release } from './release.entity.js';
 import { FileLostError } from './releases.errors.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from './releases.types.js';
-import { bundleProgram, isScanned, releaseProgram } from './runnable.js';
+import { bundleProgram, isScanned, releaseProgram } from './program-ref.js';
 import { ScanTraces } from './scan-traces.js';
 
 /** The modules and bundles of releases, for those who run them. */

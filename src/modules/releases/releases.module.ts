@@ -2,17 +2,9 @@ import { Module, type OnModuleInit } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
 import { CredentialsModule } from '../credentials/credentials.module.js';
 import { CredentialsService } from '../credentials/credentials.service.js';
-import { LogsCoreModule } from '../logs/logs-core.module.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
-import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
-import { RawRuns } from './raw-runs.js';
-import { RunController } from './run.controller.js';
-import { RunLinks } from './run-links.js';
-import { RunService } from './run.service.js';
-import { Runnables } from './runnables.js';
-import { ServerRunsService } from './server-runs.service.js';
 import { BundleController } from './bundle.controller.js';
 import { BundlesService } from './bundles.service.js';
 import { PublishController } from './publish.controller.js';
@@ -24,11 +16,10 @@ import { ReleasesCoreModule } from './releases-core.module.js';
 import { ReleasesController } from './releases.controller.js';
 import { ReleasesService } from './releases.service.js';
 
-/** Publishing, releases and their run endpoint. */
+/** Publishing and releases. */
 @Module({
-  imports: [ReleasesCoreModule, LogsCoreModule, ToolSchemasCoreModule, ServersModule, CredentialsModule, AuthModule],
+  imports: [ReleasesCoreModule, ServersModule, CredentialsModule, AuthModule],
   controllers: [
-    RunController,
     PublishController,
     ReleaseStreamsController,
     ReleasesController,
@@ -40,14 +31,9 @@ import { ReleasesService } from './releases.service.js';
     ReleasesService,
     ReleaseStreams,
     BundlesService,
-    RunService,
-    RawRuns,
-    ServerRunsService,
-    Runnables,
-    RunLinks,
     ReleasesMetrics,
   ],
-  exports: [ReleasesCoreModule, ServerRunsService],
+  exports: [ReleasesCoreModule],
 })
 export class ReleasesModule implements OnModuleInit {
   constructor(

@@ -4,6 +4,7 @@ import type { RunnableServer } from '../servers/server.types.js';
 import { compileConfig, type CompiledConfig } from './config-map.js';
 import type { ConfigKind } from './config-fields.js';
 import { hostedAddress } from './hosted-channels.service.js';
+import { bundleProgram, releaseProgram } from './program-ref.js';
 
 /** A release that can be called. */
 export interface RunnableRelease {
@@ -76,27 +77,4 @@ function releaseOf(
       return { id, upstream, config: configFor('external'), program: null, authAddress: null };
     }
   }
-}
-
-/** The module of a release as a program. */
-export function releaseProgram(id: string, ownerId: string, isStateful: boolean): ProgramRef {
-  return { kind: 'release', id, ownerId, engine: 'worker', isStateful };
-}
-
-/** The bundle of a release as a program: its sessions are processes of one host. */
-export function bundleProgram(id: string, ownerId: string): ProgramRef {
-  return { kind: 'release', id, ownerId, engine: 'bundle', isStateful: true };
-}
-
-/**
- * The module of a release while it is looked at: an owner of its own, so that it neither takes the place of the release
- * that runs nor sees what that one stored.
- */
-export function scannedProgram(id: string, isStateful: boolean): ProgramRef {
-  return releaseProgram(id, id, isStateful);
-}
-
-/** Whether a program runs to be looked at only. */
-export function isScanned({ id, ownerId }: ProgramRef): boolean {
-  return id === ownerId;
 }

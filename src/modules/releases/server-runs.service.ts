@@ -5,7 +5,7 @@ import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
-import type { AuthAdapter } from '../credentials/credentials.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
 import { HostedChannelsService } from './hosted-channels.service.js';
 import { InvocationRecord, type Answered } from './invocation-record.js';
 import type { GivenValues, RunFormField } from './releases.types.js';
