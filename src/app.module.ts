@@ -14,7 +14,7 @@ import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
 import { ReleasesHostModule } from './modules/releases/releases.host.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
-import { RunModule } from './modules/releases/run.module.js';
+import { RunModule } from './modules/run/run.module.js';
 import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
 import { SkillsModule } from './modules/skills/skills.module.js';

@@ -1,6 +1,6 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { ReleasePipeline } from '../../src/modules/releases/release-pipeline.js';
+import { ReleasePipeline } from '../../src/modules/releases/pipeline/release-pipeline.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { createNamespace, createServer } from '../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../support/guarded-upstream.js';

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { ReleaseStreams } from '../../src/modules/releases/release-streams.js';
+import { ReleaseStreams } from '../../src/modules/releases/stream/release-streams.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createServer } from '../support/factories.js';
 import { startGuarded, type GuardedUpstream } from '../support/guarded-upstream.js';

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamTimeoutError } from '../../src/mcp/mcp-errors.js';
 import { fetchServerCard } from '../../src/mcp/server-card.js';
 import { scanServer, type ServerScan } from '../../src/mcp/server-scan.js';
-import { checkServer } from '../../src/modules/releases/security-check.js';
+import { checkServer } from '../../src/modules/releases/scan/security-check.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress } from '../../src/platform/egress/egress.js';
 import { times } from '../support/calls.js';

@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { AuthAdaptersService } from '../credentials/auth-adapters.service.js';
 import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
-import { ServerRunsService } from '../releases/server-runs.service.js';
+import { ServerRunsService } from '../run/server-runs.service.js';
 import { ConnectionLinks } from './connection-links.js';
 
 /** Finds, for those who keep tokens, the code that authorizes the users of a connection's server. */

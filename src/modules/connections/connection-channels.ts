@@ -3,9 +3,9 @@ import { Env } from '../../config/env.js';
 import type { Channel } from '../../mcp/channel.js';
 import { HttpChannels } from '../../mcp/channels/http-channels.js';
 import { RefusingChannel } from '../../mcp/channels/refusing-channel.js';
-import { ServerGoneError } from '../releases/run.errors.js';
-import { HostedChannelsService } from '../releases/hosted-channels.service.js';
-import { ServerRunsService } from '../releases/server-runs.service.js';
+import { ServerGoneError } from '../run/run.errors.js';
+import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
+import { ServerRunsService } from '../run/server-runs.service.js';
 import { ConnectionBearer } from './connection-bearer.js';
 import type { ConnectionTarget } from './connection.types.js';
 

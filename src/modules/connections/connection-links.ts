@@ -6,7 +6,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { RelayService } from '../../platform/queue/relay.service.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NAMESPACE_DELETED_TOPIC } from '../namespaces/namespaces.service.js';
-import { ServerRunsService } from '../releases/server-runs.service.js';
+import { ServerRunsService } from '../run/server-runs.service.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionLink } from './connection-link.js';
 import { ConnectionUrls } from './connection-urls.js';

@@ -3,7 +3,7 @@ import { AuthorizationRequiredError } from '../credentials/credentials.errors.js
 import { FrontRefusal } from '../../mcp/front/front.errors.js';
 import { rpcCode } from '../../mcp/protocol.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
-import { InputInvalidError, InputRequiredError } from '../releases/run.errors.js';
+import { InputInvalidError, InputRequiredError } from '../run/run.errors.js';
 
 /** Somebody must authorize: the upstream refused what it was sent, or the stored authorization has ended. */
 export class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {

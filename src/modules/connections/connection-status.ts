@@ -1,4 +1,4 @@
-import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../releases/run.errors.js';
+import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../run/run.errors.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../credentials/credentials.errors.js';
 import {
   CallerLeftError,

@@ -6,7 +6,7 @@ import { CredentialsService } from '../credentials/credentials.service.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { CredentialsModule } from '../credentials/credentials.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
-import { RunModule } from '../releases/run.module.js';
+import { RunModule } from '../run/run.module.js';
 import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ConnectionAdapters } from './connection-adapters.js';

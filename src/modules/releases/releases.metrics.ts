@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '../../platform/telemetry/metrics.js';
-import { ReleaseStreams } from './release-streams.js';
+import { ReleaseStreams } from './stream/release-streams.js';
 
 /** Gauges of followed releases. */
 @Injectable()

@@ -5,12 +5,12 @@ import { CredentialsService } from '../credentials/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
-import { BundleController } from './bundle.controller.js';
-import { BundlesService } from './bundles.service.js';
-import { PublishController } from './publish.controller.js';
-import { PublishService } from './publish.service.js';
-import { ReleaseStreams } from './release-streams.js';
-import { ReleaseStreamsController } from './release-streams.controller.js';
+import { BundleController } from './bundle/bundle.controller.js';
+import { BundlesService } from './bundle/bundles.service.js';
+import { PublishController } from './publish/publish.controller.js';
+import { PublishService } from './publish/publish.service.js';
+import { ReleaseStreams } from './stream/release-streams.js';
+import { ReleaseStreamsController } from './stream/release-streams.controller.js';
 import { ReleasesMetrics } from './releases.metrics.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
 import { ReleasesController } from './releases.controller.js';
@@ -26,13 +26,7 @@ import { ReleasesService } from './releases.service.js';
     BundleController,
     ContractChangesController,
   ],
-  providers: [
-    PublishService,
-    ReleasesService,
-    ReleaseStreams,
-    BundlesService,
-    ReleasesMetrics,
-  ],
+  providers: [PublishService, ReleasesService, ReleaseStreams, BundlesService, ReleasesMetrics],
   exports: [ReleasesCoreModule],
 })
 export class ReleasesModule implements OnModuleInit {

@@ -9,7 +9,7 @@ import type { ServerRef } from '../servers/server.types.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
-import type { ConfigSchema } from './config-fields.js';
+import type { ConfigSchema } from './config/config-fields.js';
 import type {
   AskedRescanDto,
   ReleaseDetailDto,
@@ -33,7 +33,7 @@ import {
 } from './releases.errors.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ReleasesQueue } from './releases.queue.js';
-import { requireScanCredentials } from './scan-credentials.js';
+import { requireScanCredentials } from './scan/scan-credentials.js';
 import { RELEASE_CURRENT_TOPIC, RELEASE_CHANGED_TOPIC, type ReleaseCurrent } from './releases.types.js';
 
 /** Releases as their owner reads them, resumes them, and goes back to an earlier one. */

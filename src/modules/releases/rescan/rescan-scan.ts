@@ -4,13 +4,13 @@ import { Repository } from 'typeorm';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../../credentials/credentials.errors.js';
-import { ExternalScan, isForbidden } from '../external-scan.js';
-import { HostedScan } from '../hosted-scan.js';
-import type { ScanHold } from '../leased-scan.js';
+import { ExternalScan, isForbidden } from '../scan/external-scan.js';
+import { HostedScan } from '../scan/hosted-scan.js';
+import type { ScanHold } from '../scan/leased-scan.js';
 import { LeaseLostError } from '../release-lease.js';
 import { Release } from '../release.entity.js';
-import { conceal, credentialTarget } from '../scan-credentials.js';
-import type { FactsSource, ServerFacts } from '../server-facts.js';
+import { conceal, credentialTarget } from '../scan/scan-credentials.js';
+import type { FactsSource, ServerFacts } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan-claims.js';
 
 /** Why a scan found nothing out. `refused`: the server wants authorization, and what we have is not enough. */

@@ -6,7 +6,7 @@ import type { ContractChange } from '../contract/contract-change.js';
 import { contractLines } from '../contract/contract-lines.js';
 import { compareContracts, type ContractComparison } from '../contract/contract-comparison.js';
 import type { LogLine } from '../release-log.js';
-import { findingsOf, report, type ScanFinding } from '../scan-report.js';
+import { findingsOf, report, type ScanFinding } from '../scan/scan-report.js';
 import type { ClaimedRescan } from './rescan-claims.js';
 import { refused, type Rescanned, type Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
