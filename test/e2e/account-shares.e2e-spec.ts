@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
-import { ConnectionRechecker } from '../../src/modules/connections/connection-rechecker.js';
+import { ConnectionRechecker } from '../../src/modules/connections/recheck/connection-rechecker.js';
 import { TUNNELS_EACH_MAX, TunnelPlaces } from '../../src/modules/connections/uplink/tunnel-places.js';
 import { STREAMS_EACH_MAX } from '../../src/modules/releases/stream/release-streams.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';

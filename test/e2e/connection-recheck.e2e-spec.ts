@@ -1,10 +1,10 @@
 // Also run with the queue on Redis: messages between processes.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
-import { ConnectionCheck } from '../../src/modules/connections/connection-check.js';
-import { ConnectionRechecker } from '../../src/modules/connections/connection-rechecker.js';
-import { ConnectionSweeper } from '../../src/modules/connections/connection-sweeper.js';
-import { StatusRecorder } from '../../src/modules/connections/status-recorder.js';
+import { ConnectionCheck } from '../../src/modules/connections/recheck/connection-check.js';
+import { ConnectionRechecker } from '../../src/modules/connections/recheck/connection-rechecker.js';
+import { ConnectionSweeper } from '../../src/modules/connections/recheck/connection-sweeper.js';
+import { StatusRecorder } from '../../src/modules/connections/core/status-recorder.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { times } from '../support/calls.js';
 import { stopClocks } from '../support/clocks.js';

@@ -5,7 +5,7 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Engine, Instance } from '../../src/hosting/engine.js';
 import { Hosting } from '../../src/hosting/hosting.js';
 import { ENGINES } from '../../src/hosting/runtime/runtime.js';
-import { ConnectionLinks } from '../../src/modules/connections/connection-links.js';
+import { ConnectionLinks } from '../../src/modules/connections/core/connection-links.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { createConnection, createNamespace } from '../support/factories.js';
 import { ask, modern } from '../support/front-calls.js';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { CallRecord, type LoggedCall } from '../../src/modules/connections/log/call-record.js';
 import { LogRecorder } from '../../src/modules/connections/log/log-recorder.js';
-import { ConnectionRechecker } from '../../src/modules/connections/connection-rechecker.js';
+import { ConnectionRechecker } from '../../src/modules/connections/recheck/connection-rechecker.js';
 import { uuidV7 } from '../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { mcp, mcpAccept, send, toolCall } from '../support/calls.js';

@@ -8,10 +8,10 @@ import { Access } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { Direct } from '../auth/direct.decorator.js';
 import type { DirectRequest } from '../auth/direct.decorator.js';
-import { ConnectionLinks } from './connection-links.js';
+import { ConnectionLinks } from './core/connection-links.js';
 import type { CallRecord } from './log/call-record.js';
 import { LogRecorder } from './log/log-recorder.js';
-import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
+import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
 
 @ApiTags('MCP')
 @Controller('connect/:namespace/:connectionId/mcp')

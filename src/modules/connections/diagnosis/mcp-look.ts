@@ -8,7 +8,7 @@ import {
 import { ToolCatalog } from '../../../mcp/tool-catalog.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { statusAfter } from '../connection-status.js';
+import { statusAfter } from '../core/connection-status.js';
 import type { DiagnosisLog } from './diagnosis-log.js';
 
 /** Speaks MCP with a server as far as listing its tools. Calls none of them. @throws StepFailed, bugs */

@@ -6,9 +6,9 @@ import { toStorableText } from '../../../platform/database/storable.js';
 import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
 import type { InvocationOutcome } from '../../logs/invocation.types.js';
-import { originalOf } from '../connection-refusal.js';
-import { statusAfter } from '../connection-status.js';
-import { ResourceNotFoundError, ToolError } from '../connections.errors.js';
+import { originalOf } from '../core/connection-refusal.js';
+import { statusAfter } from '../core/connection-status.js';
+import { ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
 import type { ConnectionInvocation } from './connection-invocation.entity.js';
 
 /** What is kept of texts that others wrote. */

@@ -1,7 +1,7 @@
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Answerer, AskedCall, MockHistory, PastCall, ToolResult } from '../../../mcp/simulated/simulator.js';
-import type { World } from '../../../mcp/simulated/world.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import type { Answerer, AskedCall, MockHistory, PastCall, ToolResult } from './simulator/simulator.js';
+import type { World } from './simulator/world.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 
 /** Calls kept of one mock. What they led to is in its world, so that older ones are not needed. */
 const CALLS_KEPT = 1_000;

@@ -9,7 +9,7 @@ import { Access } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { Direct } from '../../auth/direct.decorator.js';
 import type { DirectRequest } from '../../auth/direct.decorator.js';
-import { namespaceParam, ownConnections } from '../connections.access.js';
+import { namespaceParam, ownConnections } from '../core/connections.access.js';
 import { NamespaceUnions } from './namespace-unions.js';
 import { formOf } from './union-form.js';
 

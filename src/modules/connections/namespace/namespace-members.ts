@@ -5,8 +5,8 @@ import type { UnionMembers } from '../../../mcp/union/union-source.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { RelayService } from '../../../platform/queue/relay.service.js';
 import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';
-import { CHANGED_TOPIC, type ConnectionChange } from '../connection-links.js';
-import { Connection } from '../connection.entity.js';
+import { CHANGED_TOPIC, type ConnectionChange } from '../core/connection-links.js';
+import { Connection } from '../core/connection.entity.js';
 
 /** Connections that take part, newest first; a namespace may have a million. */
 const MEMBERS_MAX = 1_000;

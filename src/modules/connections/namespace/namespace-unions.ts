@@ -7,10 +7,10 @@ import { CallerLeftError } from '../../../mcp/mcp-errors.js';
 import type { MemberFault, UnionSource } from '../../../mcp/union/union-source.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionLink } from '../connection-link.js';
-import { ConnectionLinks } from '../connection-links.js';
-import { statusAfter } from '../connection-status.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import type { ConnectionLink } from '../core/connection-link.js';
+import { ConnectionLinks } from '../core/connection-links.js';
+import { statusAfter } from '../core/connection-status.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { LogRecorder } from '../log/log-recorder.js';
 import { NamespaceMembers } from './namespace-members.js';
 

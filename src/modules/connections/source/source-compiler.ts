@@ -5,8 +5,8 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { Slots } from '../../../platform/limits/slots.js';
 import { EndedApartError, runApart } from '../../../platform/processes/run-apart.js';
-import type { StoredSource } from '../connection.types.js';
-import { InvalidSourceError } from '../connections.errors.js';
+import type { StoredSource } from '../core/connection.types.js';
+import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer } from './source-compile.process.js';
 
 /** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of anything else takes less. */

@@ -12,10 +12,10 @@ import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import { isObject } from '../../../platform/text/json-object.js';
 import { visible } from '../../../platform/text/quoted.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionLink } from '../connection-link.js';
-import { ConnectionLinks } from '../connection-links.js';
-import type { ObjectSchemaDto } from '../connection-tools.dto.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import type { ConnectionLink } from '../core/connection-link.js';
+import { ConnectionLinks } from '../core/connection-links.js';
+import type { ObjectSchemaDto } from '../tools/connection-tools.dto.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { requireParams, requireSecret, subscriptionId } from './subscription-key.js';
 import type { SubscribeTriggerDto, TriggerDto, TriggerSubscriptionDto, UnsubscribeTriggerDto } from './trigger.dto.js';
 

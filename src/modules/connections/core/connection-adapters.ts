@@ -1,0 +1,25 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { AuthAdaptersService } from '../../credentials/auth-adapters.service.js';
+import type { AuthAdapter } from '../../../mcp/oauth/auth-adapter.types.js';
+import { ServerRunsService } from '../../run/server-runs.service.js';
+import { ConnectionLinks } from './connection-links.js';
+
+/** Finds, for those who keep tokens, the code that authorizes the users of a connection's server. */
+@Injectable()
+export class ConnectionAdapters implements OnModuleInit {
+  constructor(
+    private readonly adapters: AuthAdaptersService,
+    private readonly links: ConnectionLinks,
+    private readonly runs: ServerRunsService,
+  ) {}
+
+  onModuleInit(): void {
+    this.adapters.provide((connectionId) => this.of(connectionId));
+  }
+
+  private async of(connectionId: string): Promise<AuthAdapter | null> {
+    const target = await this.links.stored(connectionId);
+    if (target?.kind !== 'server' || target.serverId === null) return null;
+    return this.runs.adapterFor(target.serverId, target);
+  }
+}
