@@ -7,7 +7,7 @@ import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Invocation } from '../../src/modules/logs/invocation.types.js';
-import { InvocationsService } from '../../src/modules/logs/invocations.service.js';
+import { InvocationsService } from '../../src/modules/logs/ingest/invocations.service.js';
 import { RelayService } from '../../src/platform/queue/relay.service.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import {

@@ -1,7 +1,7 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
 import { connect } from 'node:net';
-import { LogStreams } from '../../src/modules/logs/log-streams.js';
+import { LogStreams } from '../../src/modules/logs/stream/log-streams.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { createServer } from '../support/factories.js';
 import { append, logWith, record } from '../support/invocations.js';

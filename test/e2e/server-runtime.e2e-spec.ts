@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Invocation } from '../../src/modules/logs/invocation.types.js';
-import { InvocationsService } from '../../src/modules/logs/invocations.service.js';
-import { ServerEgressService } from '../../src/modules/servers/server-egress.service.js';
+import { InvocationsService } from '../../src/modules/logs/ingest/invocations.service.js';
+import { ServerEgressService } from '../../src/modules/servers/settings/server-egress.service.js';
 import { SERVER_CHANGED_TOPIC } from '../../src/modules/servers/server.types.js';
 import { RelayService } from '../../src/platform/queue/relay.service.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';

@@ -1,7 +1,7 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { SecretValuesService } from '../../src/modules/servers/secret-values.service.js';
+import { SecretValuesService } from '../../src/modules/servers/settings/secret-values.service.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../../src/modules/servers/server.types.js';
 import { ServersService } from '../../src/modules/servers/servers.service.js';
 import { RelayService } from '../../src/platform/queue/relay.service.js';

@@ -8,7 +8,7 @@ import { LinkPool } from '../../mcp/link-pool.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { CallFiguresService } from '../logs/call-figures.service.js';
-import { InvocationsService } from '../logs/invocations.service.js';
+import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
 import { RawRuns } from './raw-runs.js';

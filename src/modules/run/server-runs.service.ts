@@ -3,7 +3,7 @@ import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
 import { memberText } from '../../mcp/json-edit.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
-import { InvocationsService } from '../logs/invocations.service.js';
+import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { SignedLinks } from '../../platform/http/signed-links.js';
-import type { IconSource } from './server-icon.entity.js';
+import type { IconSource } from './icons/server-icon.entity.js';
 import { formatQualifiedName, type QualifiedName } from './qualified-name.js';
 
 /** Long enough for a page or a client that read the server this morning: a link opens for half of it at least. */

@@ -10,10 +10,10 @@ import type {
   ToolSummaryDto,
 } from './server.dto.js';
 import type { Server } from './server.entity.js';
-import type { ServerRuntimeDto } from './server-runtime.dto.js';
-import type { ServerRuntime } from './server-runtime.entity.js';
-import type { ServerSummaryDto } from './server-search.dto.js';
-import type { ServerDomainDto } from './server-settings.dto.js';
+import type { ServerRuntimeDto } from './settings/server-runtime.dto.js';
+import type { ServerRuntime } from './settings/server-runtime.entity.js';
+import type { ServerSummaryDto } from './search/server-search.dto.js';
+import type { ServerDomainDto } from './settings/server-settings.dto.js';
 import type { IconOrigin, ServerLinksService } from './server-links.service.js';
 import type { ReleaseType, ServerSnapshot } from './server.types.js';
 import { isObject } from '../../platform/text/json-object.js';

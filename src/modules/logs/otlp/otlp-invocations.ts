@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Invocation, InvocationException, InvocationLine } from '../invocation.types.js';
-import { bareUrl, SENT_LINES_MAX, SENT_MAX, timeFault } from '../sent-bounds.js';
-import { outcomeOf } from '../sent-invocations.js';
-import { derivedId } from '../sent-id.js';
+import { bareUrl, SENT_LINES_MAX, SENT_MAX, timeFault } from '../ingest/sent-bounds.js';
+import { outcomeOf } from '../ingest/sent-invocations.js';
+import { derivedId } from '../ingest/sent-id.js';
 import type { OtlpRecord } from './otlp-records.js';
 
 /** What became of the records of one export. */

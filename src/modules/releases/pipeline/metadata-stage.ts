@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
-import { ServerIconsService } from '../../servers/server-icons.service.js';
+import { ServerIconsService } from '../../servers/icons/server-icons.service.js';
 import type { Release } from '../release.entity.js';
 import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
 
