@@ -8,7 +8,7 @@ import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsHostModule } from './modules/connections/connections.host.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
-import { CredentialsModule } from './modules/credentials/credentials.module.js';
+import { CredentialsModule } from './modules/oauth/credentials.module.js';
 import { LogsWorkerModule } from './modules/logs/logs.worker.module.js';
 import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';

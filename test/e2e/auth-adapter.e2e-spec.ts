@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
-import type { CredentialOwner } from '../../src/modules/credentials/credentials.types.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
+import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { age, personAt, storedText } from '../support/credentials.js';
 import { createConnection, createNamespace } from '../support/factories.js';

@@ -1,6 +1,6 @@
 // Also run with the queue on Redis: messages between processes.
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
-import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
 import { ConnectionSweeper } from '../../src/modules/connections/recheck/connection-sweeper.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import {

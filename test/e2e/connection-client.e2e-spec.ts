@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,

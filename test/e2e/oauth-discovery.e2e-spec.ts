@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { OAuthSetupError } from '../../src/modules/credentials/credentials.errors.js';
-import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
+import { OAuthSetupError } from '../../src/modules/oauth/credentials.errors.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
 import { startApp, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,

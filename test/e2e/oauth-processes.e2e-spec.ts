@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
-import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
-import type { CredentialOwner } from '../../src/modules/credentials/credentials.types.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
+import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
 import { startApp, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,

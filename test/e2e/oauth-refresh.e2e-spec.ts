@@ -1,11 +1,8 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  AuthorizationRequiredError,
-  CredentialUnavailableError,
-} from '../../src/modules/credentials/credentials.errors.js';
-import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
-import type { CredentialOwner } from '../../src/modules/credentials/credentials.types.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../src/modules/oauth/credentials.errors.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
+import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
 import { startApp, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,

@@ -1,7 +1,7 @@
 // Also run with the queue on Redis: messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ContractVersionDto } from '../../src/modules/releases/contract/contract-changes.dto.js';
-import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
 import { Rescanner } from '../../src/modules/releases/rescan/rescanner.js';
 import { startAuthorizationServer } from '../support/authorization-server.js';
 import { startApp, type TestAccount, type TestApp } from '../support/app.js';

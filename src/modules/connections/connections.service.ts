@@ -9,7 +9,7 @@ import { generateName } from '../../platform/http/generated-name.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { CredentialsService } from '../credentials/credentials.service.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ConnectionCheck } from './recheck/connection-check.js';
 import { ConnectionLinks } from './core/connection-links.js';

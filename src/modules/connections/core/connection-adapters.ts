@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { AuthAdaptersService } from '../../credentials/auth-adapters.service.js';
+import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
 import type { AuthAdapter } from '../../../mcp/oauth/auth-adapter.types.js';
 import { ServerRunsService } from '../../run/server-runs.service.js';
 import { ConnectionLinks } from './connection-links.js';

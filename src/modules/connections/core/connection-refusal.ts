@@ -1,5 +1,5 @@
 import { UpstreamAuthRequiredError } from '../../../mcp/mcp-errors.js';
-import { AuthorizationRequiredError } from '../../credentials/credentials.errors.js';
+import { AuthorizationRequiredError } from '../../oauth/credentials.errors.js';
 import { FrontRefusal } from '../../../mcp/front/front.errors.js';
 import { rpcCode } from '../../../mcp/protocol.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';

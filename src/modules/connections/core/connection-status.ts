@@ -1,5 +1,5 @@
 import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
-import { AuthorizationRequiredError, CredentialUnavailableError } from '../../credentials/credentials.errors.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import {
   CallerLeftError,
   InputNeededError,

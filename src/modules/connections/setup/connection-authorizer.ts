@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { Page } from '../../../platform/pages/page.js';
-import { OAuthClientNeededError, OAuthSetupError } from '../../credentials/credentials.errors.js';
-import type { BeginAuthorization, CredentialOwner, GivenClient } from '../../credentials/credentials.types.js';
-import { DirectSetupService } from '../../credentials/direct-setup.service.js';
+import { OAuthClientNeededError, OAuthSetupError } from '../../oauth/credentials.errors.js';
+import type { BeginAuthorization, CredentialOwner, GivenClient } from '../../oauth/credentials.types.js';
+import { DirectSetupService } from '../../oauth/direct-setup.service.js';
 import { formPage } from './connection-setup-page.js';
 import type { Connection } from '../core/connection.entity.js';
 import { clientFields, typedClient } from './setup-client.js';

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { LinkExpiredError, SignedLinks } from '../../../platform/http/signed-links.js';
 import { messagePage, type Page } from '../../../platform/pages/page.js';
-import { SetupPageError } from '../../credentials/credentials.errors.js';
+import { SetupPageError } from '../../oauth/credentials.errors.js';
 import { NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
 import { ServerRunsService } from '../../run/server-runs.service.js';
 import { ConnectionAuthorizer, type Authorizing, type SetupAnswer } from './connection-authorizer.js';

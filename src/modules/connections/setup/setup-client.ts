@@ -1,5 +1,5 @@
-import type { GivenClient } from '../../credentials/credentials.types.js';
-import type { ClientRequest } from '../../credentials/direct-setup.service.js';
+import type { GivenClient } from '../../oauth/credentials.types.js';
+import type { ClientRequest } from '../../oauth/direct-setup.service.js';
 
 /** The names under which the form sends a client. */
 export const clientFields = { issuer: 'client.issuer', id: 'client.id', secret: 'client.secret' } as const;

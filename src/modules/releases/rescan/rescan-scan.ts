@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
 import { Vault } from '../../../platform/vault/vault.js';
-import { AuthorizationRequiredError, CredentialUnavailableError } from '../../credentials/credentials.errors.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import { ExternalScan, isForbidden } from '../scan/external-scan.js';
 import { HostedScan } from '../scan/hosted-scan.js';
 import type { ScanHold } from '../scan/leased-scan.js';

@@ -11,9 +11,9 @@ import {
   AuthorizationRequiredError,
   CredentialUnavailableError,
   OAuthSetupError,
-} from '../../credentials/credentials.errors.js';
-import { CredentialsService } from '../../credentials/credentials.service.js';
-import type { CredentialOwner } from '../../credentials/credentials.types.js';
+} from '../../oauth/credentials.errors.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
+import type { CredentialOwner } from '../../oauth/credentials.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { Release } from '../release.entity.js';
