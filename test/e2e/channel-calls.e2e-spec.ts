@@ -2,10 +2,17 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { McpServer as McpServerV1 } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { CallToolRequestSchema, ElicitResultSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { ServerResponse } from 'node:http';
-import { Cancellation } from '../../src/mcp/cancellation.js';
-import type { CallerProfile, CallTiming, Channel, ClientAnswer, McpCall, McpReply } from '../../src/mcp/channel.js';
-import type { HttpTarget } from '../../src/mcp/channels/http-wire.js';
-import { completeOrRefuse } from '../../src/mcp/result-type.js';
+import { Cancellation } from '../../src/mcp/protocol/cancellation.js';
+import type {
+  CallerProfile,
+  CallTiming,
+  Channel,
+  ClientAnswer,
+  McpCall,
+  McpReply,
+} from '../../src/mcp/protocol/channel.js';
+import type { HttpTarget } from '../../src/mcp/client/http/http-wire.js';
+import { completeOrRefuse } from '../../src/mcp/protocol/result-type.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress } from '../../src/platform/egress/egress.js';
 import { times } from '../support/calls.js';

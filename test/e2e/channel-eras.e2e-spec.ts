@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
-import type { Channel } from '../../src/mcp/channel.js';
-import { HttpChannels } from '../../src/mcp/channels/http-channels.js';
-import type { HttpTarget } from '../../src/mcp/channels/http-wire.js';
+import type { Channel } from '../../src/mcp/protocol/channel.js';
+import { HttpChannels } from '../../src/mcp/client/http/http-channels.js';
+import type { HttpTarget } from '../../src/mcp/client/http/http-wire.js';
 import { EraMemory } from '../../src/mcp/eras/era-memory.js';
 import { EraStore } from '../../src/mcp/eras/era-store.js';
 import { Egress } from '../../src/platform/egress/egress.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
-import type { Channel, ListenFilter, Listening } from '../../src/mcp/channel.js';
-import { Link } from '../../src/mcp/link.js';
+import type { Channel, ListenFilter, Listening } from '../../src/mcp/protocol/channel.js';
+import { Link } from '../../src/mcp/client/link.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress } from '../../src/platform/egress/egress.js';
 import { times } from '../support/calls.js';

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { createServer, type Server } from 'node:net';
 import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import type { Channel } from '../../src/mcp/channel.js';
+import type { Channel } from '../../src/mcp/protocol/channel.js';
 import { AddressPolicy, addressKind, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress, type ResolveHost } from '../../src/platform/egress/egress.js';
 import { channelTo } from '../support/channels.js';

@@ -1,6 +1,6 @@
 import { describe, expect } from '@jest/globals';
-import type { McpCall } from '../../src/mcp/channel.js';
-import { UpstreamAuthRequiredError } from '../../src/mcp/mcp-errors.js';
+import type { McpCall } from '../../src/mcp/protocol/channel.js';
+import { UpstreamAuthRequiredError } from '../../src/mcp/protocol/mcp-errors.js';
 import type { Json } from '../support/calls.js';
 import { ask, askModern, initialize, messagesOf, modern, post } from '../support/front-calls.js';
 import { startFront } from '../support/front.js';

@@ -1,5 +1,5 @@
 import { describe, expect } from '@jest/globals';
-import type { ClientAnswer, McpCall } from '../../src/mcp/channel.js';
+import type { ClientAnswer, McpCall } from '../../src/mcp/protocol/channel.js';
 import { ask, askModern, modern, post } from '../support/front-calls.js';
 import { startFront } from '../support/front.js';
 import { ScriptedChannel, type ScriptedAnswer } from '../support/scripted-channel.js';

@@ -4,7 +4,7 @@ import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { NamespaceUnions } from '../../src/modules/connections/namespace/namespace-unions.js';
-import type { UnionChannel } from '../../src/mcp/union/union-channel.js';
+import type { UnionChannel } from '../../src/mcp/aggregate/union-channel.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { startAskingV2 } from '../support/asking-upstreams.js';
 import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../support/calls.js';

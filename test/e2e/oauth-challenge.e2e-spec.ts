@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { UpstreamAuthRequiredError, UpstreamError } from '../../src/mcp/mcp-errors.js';
+import { UpstreamAuthRequiredError, UpstreamError } from '../../src/mcp/protocol/mcp-errors.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress } from '../../src/platform/egress/egress.js';
 import { createServer, type Server } from 'node:http';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer, type RequestListener } from 'node:http';
-import { UpstreamAuthRequiredError, UpstreamError, UpstreamTimeoutError } from '../../src/mcp/mcp-errors.js';
-import { fetchServerCard } from '../../src/mcp/server-card.js';
-import { scanServer, type ServerScan } from '../../src/mcp/server-scan.js';
+import { UpstreamAuthRequiredError, UpstreamError, UpstreamTimeoutError } from '../../src/mcp/protocol/mcp-errors.js';
+import { fetchServerCard } from '../../src/mcp/client/server-card.js';
+import { scanServer, type ServerScan } from '../../src/mcp/client/server-scan.js';
 import { checkServer } from '../../src/modules/releases/scan/security-check.js';
 import { AddressPolicy, parseEgressAllow } from '../../src/platform/egress/address-policy.js';
 import { Egress } from '../../src/platform/egress/egress.js';

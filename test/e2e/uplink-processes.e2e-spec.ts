@@ -1,7 +1,7 @@
 // Also run with the queue on Redis: messages between processes.
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
-import { Cancellation } from '../../src/mcp/cancellation.js';
-import type { ListenFilter, McpCall, UpstreamListener } from '../../src/mcp/channel.js';
+import { Cancellation } from '../../src/mcp/protocol/cancellation.js';
+import type { ListenFilter, McpCall, UpstreamListener } from '../../src/mcp/protocol/channel.js';
 import { UplinkChannels } from '../../src/modules/connections/uplink/uplink-channels.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../src/platform/http/internal-signatures.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';

@@ -1,7 +1,7 @@
 import { describe, expect } from '@jest/globals';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import fc from 'fast-check';
-import { classify, shapeFault, type FrontHeaders } from '../../src/mcp/front/classify.js';
+import { classify, shapeFault, type FrontHeaders } from '../../src/mcp/server/classify.js';
 import { verifies } from '../support/verifies.js';
 
 const prefix = 'io.modelcontextprotocol/';

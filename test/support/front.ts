@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { Env } from '../../src/config/env.js';
-import type { Channel } from '../../src/mcp/channel.js';
-import { HttpFront } from '../../src/mcp/front/http-front.js';
-import { ParkedCalls } from '../../src/mcp/front/parked-calls.js';
+import type { Channel } from '../../src/mcp/protocol/channel.js';
+import { HttpFront } from '../../src/mcp/server/http-front.js';
+import { ParkedCalls } from '../../src/mcp/server/pending-input/parked-calls.js';
 import { InternalSignatures } from '../../src/platform/http/internal-signatures.js';
 import { errorAnswer } from '../../src/platform/errors/error-body.js';
 import { Vault } from '../../src/platform/vault/vault.js';

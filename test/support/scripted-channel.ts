@@ -6,10 +6,10 @@ import type {
   McpReply,
   RpcError,
   UpstreamListener,
-} from '../../src/mcp/channel.js';
-import { CallerLeftError } from '../../src/mcp/mcp-errors.js';
-import { replyTo } from '../../src/mcp/messages.js';
-import type { Era, ServerHello } from '../../src/mcp/protocol.js';
+} from '../../src/mcp/protocol/channel.js';
+import { CallerLeftError } from '../../src/mcp/protocol/mcp-errors.js';
+import { replyTo } from '../../src/mcp/protocol/messages.js';
+import type { Era, ServerHello } from '../../src/mcp/protocol/protocol.js';
 
 /** What a scripted upstream answers: a result as a value or as JSON text, or an error. */
 export type ScriptedAnswer = object | string | { error: RpcError };

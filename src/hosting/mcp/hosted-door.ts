@@ -1,12 +1,12 @@
 import type { Dispatcher } from 'undici';
-import type { HttpDoor } from '../../mcp/channels/http-door.js';
+import type { HttpDoor } from '../../mcp/client/http/http-door.js';
 import {
   NotHostedError,
   UpstreamBusyError,
   UpstreamError,
   UpstreamTimeoutError,
   type UpstreamFailure,
-} from '../../mcp/mcp-errors.js';
+} from '../../mcp/protocol/mcp-errors.js';
 import { HostedFailure, HostingUnavailableError, LimitExceededError, ProgramBusyError } from '../hosting.errors.js';
 import type { Hosting } from '../hosting.js';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../hosting.types.js';

@@ -1,5 +1,12 @@
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../mcp/channel.js';
-import type { ServerHello } from '../../mcp/protocol.js';
+import type {
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../mcp/protocol/channel.js';
+import type { ServerHello } from '../../mcp/protocol/protocol.js';
 import { underName } from './upstream-names.js';
 
 /** A channel whose failures name the server, not the address it is known by here. */

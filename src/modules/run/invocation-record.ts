@@ -1,8 +1,8 @@
-import type { McpReply } from '../../mcp/channel.js';
-import type { FrontWatch } from '../../mcp/front/asked.js';
-import { memberText } from '../../mcp/json-edit.js';
-import { slice } from '../../mcp/json-text.js';
-import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
+import type { McpReply } from '../../mcp/protocol/channel.js';
+import type { FrontWatch } from '../../mcp/server/asked.js';
+import { memberText } from '../../mcp/protocol/json-edit.js';
+import { slice } from '../../mcp/protocol/json-text.js';
+import { CallerLeftError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { redactedJson } from '../../platform/telemetry/redact-payload.js';

@@ -1,6 +1,6 @@
-import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
-import { Link } from '../../mcp/link.js';
-import { UpstreamAuthRequiredError } from '../../mcp/mcp-errors.js';
+import type { Channel, McpCall, McpReply } from '../../mcp/protocol/channel.js';
+import { Link } from '../../mcp/client/link.js';
+import { UpstreamAuthRequiredError } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterAuthRequiredError, AdapterConnectionNeededError, ServerAuthRequiredError } from './run.errors.js';
 import { underName } from '../../hosting/mcp/upstream-names.js';
 

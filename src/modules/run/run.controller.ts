@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, Head, HttpCode, Options, Patch, Post, Put, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
-import { rpcCode } from '../../mcp/protocol.js';
-import { ApiMcp, pageRefused } from '../../mcp/front/api-mcp.decorator.js';
+import { rpcCode } from '../../mcp/protocol/protocol.js';
+import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import { Direct } from '../auth/direct.decorator.js';

@@ -1,6 +1,6 @@
-import { FrontRefusal } from '../../mcp/front/front.errors.js';
-import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/mcp-errors.js';
-import { rpcCode } from '../../mcp/protocol.js';
+import { FrontRefusal } from '../../mcp/server/front.errors.js';
+import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
+import { rpcCode } from '../../mcp/protocol/protocol.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 
 /** The server's current release cannot be called over HTTP, or there is none; the message says which and what to do. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { Channel } from '../../mcp/channel.js';
-import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
-import { HttpFront } from '../../mcp/front/http-front.js';
-import { LinkPool } from '../../mcp/link-pool.js';
+import type { Channel } from '../../mcp/protocol/channel.js';
+import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/server/front.errors.js';
+import { HttpFront } from '../../mcp/server/http-front.js';
+import { LinkPool } from '../../mcp/client/link-pool.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { CallFiguresService } from '../logs/call-figures.service.js';

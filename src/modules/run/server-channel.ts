@@ -1,6 +1,13 @@
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../mcp/channel.js';
-import type { Link } from '../../mcp/link.js';
-import type { ServerHello } from '../../mcp/protocol.js';
+import type {
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../mcp/protocol/channel.js';
+import type { Link } from '../../mcp/client/link.js';
+import type { ServerHello } from '../../mcp/protocol/protocol.js';
 
 /** What a {@link ServerChannel} needs of those who know releases. */
 export interface ServerChannelSource<R extends { releaseId: string }> {

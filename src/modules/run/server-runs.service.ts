@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { Channel, McpCall, McpReply } from '../../mcp/channel.js';
-import { memberText } from '../../mcp/json-edit.js';
+import type { Channel, McpCall, McpReply } from '../../mcp/protocol/channel.js';
+import { memberText } from '../../mcp/protocol/json-edit.js';
 import { ServerLinksService } from '../servers/server-links.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/ingest/invocations.service.js';

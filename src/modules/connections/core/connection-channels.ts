@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import type { Channel } from '../../../mcp/channel.js';
-import { HttpChannels } from '../../../mcp/channels/http-channels.js';
-import { RefusingChannel } from '../../../mcp/channels/refusing-channel.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import { RefusingChannel } from '../../../mcp/client/refusing-channel.js';
 import { ServerGoneError } from '../../run/run.errors.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
 import { ServerRunsService } from '../../run/server-runs.service.js';

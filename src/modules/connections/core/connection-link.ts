@@ -1,7 +1,12 @@
 import { Logger } from '@nestjs/common';
-import type { Channel, McpCall, McpReply } from '../../../mcp/channel.js';
-import { Link } from '../../../mcp/link.js';
-import { CallerLeftError, UpstreamError, UpstreamFailure, UpstreamTimeoutError } from '../../../mcp/mcp-errors.js';
+import type { Channel, McpCall, McpReply } from '../../../mcp/protocol/channel.js';
+import { Link } from '../../../mcp/client/link.js';
+import {
+  CallerLeftError,
+  UpstreamError,
+  UpstreamFailure,
+  UpstreamTimeoutError,
+} from '../../../mcp/protocol/mcp-errors.js';
 import type { ConnectionTarget } from './connection.types.js';
 import { withSetupUrl } from './connection-refusal.js';
 import type { CallTap } from '../mock/call-recorder.js';

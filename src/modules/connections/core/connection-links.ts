@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { LinkPool } from '../../../mcp/link-pool.js';
+import { LinkPool } from '../../../mcp/client/link-pool.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { RelayService } from '../../../platform/queue/relay.service.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';

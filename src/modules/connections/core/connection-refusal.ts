@@ -1,7 +1,7 @@
-import { UpstreamAuthRequiredError } from '../../../mcp/mcp-errors.js';
+import { UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp-errors.js';
 import { AuthorizationRequiredError } from '../../oauth/credentials.errors.js';
-import { FrontRefusal } from '../../../mcp/front/front.errors.js';
-import { rpcCode } from '../../../mcp/protocol.js';
+import { FrontRefusal } from '../../../mcp/server/front.errors.js';
+import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { InputInvalidError, InputRequiredError } from '../../run/run.errors.js';
 

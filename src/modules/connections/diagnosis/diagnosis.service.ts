@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { deadlineIn } from '../../../mcp/deadline.js';
-import type { Channel } from '../../../mcp/channel.js';
+import { deadlineIn } from '../../../mcp/protocol/deadline.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { Slots } from '../../../platform/limits/slots.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';

@@ -1,11 +1,11 @@
-import type { Channel } from '../../../mcp/channel.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
 import {
   UpstreamAuthRequiredError,
   UpstreamError,
   UpstreamTimeoutError,
   type UpstreamFailure,
-} from '../../../mcp/mcp-errors.js';
-import { ToolCatalog } from '../../../mcp/tool-catalog.js';
+} from '../../../mcp/protocol/mcp-errors.js';
+import { ToolCatalog } from '../../../mcp/client/tool-catalog.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import { statusAfter } from '../core/connection-status.js';

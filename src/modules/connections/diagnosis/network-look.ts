@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
-import { withinDeadline } from '../../../mcp/deadline.js';
-import { fromSocketError, UpstreamError, type UpstreamFailure } from '../../../mcp/mcp-errors.js';
+import { withinDeadline } from '../../../mcp/protocol/deadline.js';
+import { fromSocketError, UpstreamError, type UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 import type { DiagnosisLog } from './diagnosis-log.js';
 

@@ -1,6 +1,6 @@
-import type { CallTiming, McpReply } from '../../../mcp/channel.js';
-import type { FrontWatch } from '../../../mcp/front/asked.js';
-import { CallerLeftError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
+import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
+import type { FrontWatch } from '../../../mcp/server/asked.js';
+import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { uuidV7 } from '../../../platform/database/uuid-v7.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';

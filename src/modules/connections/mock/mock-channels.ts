@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
-import type { Channel } from '../../../mcp/channel.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
 import { ReplaySimulator } from './simulator/replay-simulator.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type SimulatedServer } from './simulator/simulated-channel.js';

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
-import { ApiMcp, pageRefused } from '../../../mcp/front/api-mcp.decorator.js';
-import { HttpFront } from '../../../mcp/front/http-front.js';
-import { separators } from '../../../mcp/union/member-names.js';
+import { ApiMcp, pageRefused } from '../../../mcp/server/api-mcp.decorator.js';
+import { HttpFront } from '../../../mcp/server/http-front.js';
+import { separators } from '../../../mcp/aggregate/member-names.js';
 import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
 import { Access } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';

@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import type { UnionMembers } from '../../../mcp/union/union-source.js';
+import type { UnionMembers } from '../../../mcp/aggregate/union-source.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { RelayService } from '../../../platform/queue/relay.service.js';
 import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';

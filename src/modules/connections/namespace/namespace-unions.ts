@@ -1,10 +1,10 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import type { CallTiming, McpReply } from '../../../mcp/channel.js';
-import type { Link } from '../../../mcp/link.js';
-import { UnionChannel, type UnionForm } from '../../../mcp/union/union-channel.js';
-import { CallerLeftError } from '../../../mcp/mcp-errors.js';
-import type { MemberFault, UnionSource } from '../../../mcp/union/union-source.js';
+import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
+import type { Link } from '../../../mcp/client/link.js';
+import { UnionChannel, type UnionForm } from '../../../mcp/aggregate/union-channel.js';
+import { CallerLeftError } from '../../../mcp/protocol/mcp-errors.js';
+import type { MemberFault, UnionSource } from '../../../mcp/aggregate/union-source.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import type { ConnectionLink } from '../core/connection-link.js';

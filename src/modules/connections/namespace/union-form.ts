@@ -1,5 +1,5 @@
-import { separators } from '../../../mcp/union/member-names.js';
-import type { UnionForm } from '../../../mcp/union/union-channel.js';
+import { separators } from '../../../mcp/aggregate/member-names.js';
+import type { UnionForm } from '../../../mcp/aggregate/union-channel.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 
 /** How a namespace shows itself at this URL. @throws InvalidInputError */

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import type { McpReply } from '../../../mcp/channel.js';
-import { deadlineIn, withinDeadline } from '../../../mcp/deadline.js';
-import { listPages } from '../../../mcp/list-pages.js';
-import { UpstreamError } from '../../../mcp/mcp-errors.js';
-import { resultOf } from '../../../mcp/messages.js';
-import { rpcCode } from '../../../mcp/protocol.js';
+import type { McpReply } from '../../../mcp/protocol/channel.js';
+import { deadlineIn, withinDeadline } from '../../../mcp/protocol/deadline.js';
+import { listPages } from '../../../mcp/protocol/list-pages.js';
+import { UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
+import { resultOf } from '../../../mcp/protocol/messages.js';
+import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';

@@ -1,6 +1,6 @@
-import type { ListenFilter } from '../../../mcp/channel.js';
-import type { ServerHello } from '../../../mcp/protocol.js';
-import type { WiredFailure } from '../../../mcp/wired-failure.js';
+import type { ListenFilter } from '../../../mcp/protocol/channel.js';
+import type { ServerHello } from '../../../mcp/protocol/protocol.js';
+import type { WiredFailure } from '../../../mcp/protocol/wired-failure.js';
 
 /**
  * What one process asks of the one that holds a tunnel. What is text of somebody else, the params of a request or the

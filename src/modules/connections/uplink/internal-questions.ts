@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { ClientAnswer } from '../../../mcp/channel.js';
-import { rpcCode } from '../../../mcp/protocol.js';
+import type { ClientAnswer } from '../../../mcp/protocol/channel.js';
+import { rpcCode } from '../../../mcp/protocol/protocol.js';
 
 /** What local servers ask the callers of other processes, each until its answer comes back in a request of its own. */
 export class InternalQuestions {

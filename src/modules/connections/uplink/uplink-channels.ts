@@ -1,7 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../../mcp/channel.js';
-import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/mcp-errors.js';
-import type { ServerHello } from '../../../mcp/protocol.js';
+import type {
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../../mcp/protocol/channel.js';
+import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
+import type { ServerHello } from '../../../mcp/protocol/protocol.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
 import { InternalCalls } from '../../../platform/http/internal-calls.js';

@@ -8,8 +8,8 @@ import {
 import type { WebSocket } from 'ws';
 import { Env } from '../../../config/env.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
-import { UpstreamFailure } from '../../../mcp/mcp-errors.js';
-import type { UplinkChannel } from '../../../mcp/channels/uplink-channel.js';
+import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
 import { RelayService } from '../../../platform/queue/relay.service.js';
 import { AccessService } from '../../auth/access.service.js';
 import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';

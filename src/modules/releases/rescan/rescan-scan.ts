@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { UpstreamAuthRequiredError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
+import { UpstreamAuthRequiredError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import { ExternalScan, isForbidden } from '../scan/external-scan.js';

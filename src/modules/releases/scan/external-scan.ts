@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { HttpChannels } from '../../../mcp/channels/http-channels.js';
-import type { HttpTarget } from '../../../mcp/channels/http-wire.js';
-import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
-import { fetchServerCard } from '../../../mcp/server-card.js';
-import type { ServerScan } from '../../../mcp/server-scan.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import type { HttpTarget } from '../../../mcp/client/http/http-wire.js';
+import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { fetchServerCard } from '../../../mcp/client/server-card.js';
+import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import {
