@@ -19,7 +19,7 @@ import { HostingUnavailableError, LimitExceededError, ProgramStartError } from '
 import type { ProgramRef } from '../../src/hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../src/hosting/programs.js';
 import { Runtime } from '../../src/hosting/runtime/runtime.js';
-import { INTERNAL_HEADER, InternalSignatures } from '../../src/platform/http/internal-signatures.js';
+import { INTERNAL_HEADER, InternalSignatures } from '../../src/platform/internal-http/internal-signatures.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { openDoor, type DatabaseDoor } from '../support/database-door.js';
 import { PlacedPrograms } from '../support/placed-programs.mjs';

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals'
 import { Cancellation } from '../../src/mcp/protocol/cancellation.js';
 import type { ListenFilter, McpCall, UpstreamListener } from '../../src/mcp/protocol/channel.js';
 import { UplinkChannels } from '../../src/modules/connections/uplink/uplink-channels.js';
-import { INTERNAL_HEADER, InternalSignatures } from '../../src/platform/http/internal-signatures.js';
+import { INTERNAL_HEADER, InternalSignatures } from '../../src/platform/internal-http/internal-signatures.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../support/app.js';
 import { eventsOf, mcp, open, send, times, toolCall } from '../support/calls.js';
 import { createNamespace } from '../support/factories.js';

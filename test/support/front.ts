@@ -3,7 +3,7 @@ import type { Env } from '../../src/config/env.js';
 import type { Channel } from '../../src/mcp/protocol/channel.js';
 import { HttpFront } from '../../src/mcp/server/http-front.js';
 import { ParkedCalls } from '../../src/mcp/server/pending-input/parked-calls.js';
-import { InternalSignatures } from '../../src/platform/http/internal-signatures.js';
+import { InternalSignatures } from '../../src/platform/internal-http/internal-signatures.js';
 import { errorAnswer } from '../../src/platform/errors/error-body.js';
 import { Vault } from '../../src/platform/vault/vault.js';
 import type { RelayService } from '../../src/platform/queue/relay.service.js';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, HttpCode, Param, Post, Req, Res, type BeforeApplicationShutdown } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { RouteNotFoundError } from '../../platform/errors/http-errors.js';
-import { INTERNAL_HEADER, InternalSignatures } from '../../platform/http/internal-signatures.js';
+import { INTERNAL_HEADER, InternalSignatures } from '../../platform/internal-http/internal-signatures.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { HopAnswer } from './hop-answer.js';
 import { bodyOf, readHead } from './hop-body.js';

@@ -1,5 +1,5 @@
 import { Global, Module } from '@nestjs/common';
-import { InternalSignatures } from './internal-signatures.js';
+import { InternalSignatures } from '../internal-http/internal-signatures.js';
 import { SignedLinks } from './signed-links.js';
 
 /** What routes of several modules need of HTTP. */

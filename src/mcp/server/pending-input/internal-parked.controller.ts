@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { readInternal } from '../../../platform/http/internal-request.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
-import { beginLines } from '../../../platform/http/line-answer.js';
+import { readInternal } from '../../../platform/internal-http/internal-request.js';
+import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
+import { beginLines } from '../../../platform/internal-http/line-answer.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import { toWire } from '../../protocol/wired-failure.js';
 import { whileConnected } from '../client-gone.js';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
+import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
 import { Tally } from '../../../platform/limits/tally.js';
 import { Vault, VaultError } from '../../../platform/vault/vault.js';
 import type { Cancellation } from '../../protocol/cancellation.js';

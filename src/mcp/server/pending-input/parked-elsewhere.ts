@@ -1,6 +1,6 @@
 import { DomainError } from '../../../platform/errors/domain-error.js';
-import { InternalCalls, wasSent } from '../../../platform/http/internal-calls.js';
-import type { InternalSignatures } from '../../../platform/http/internal-signatures.js';
+import { InternalCalls, wasSent } from '../../../platform/internal-http/internal-calls.js';
+import type { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
 import type { Cancellation } from '../../protocol/cancellation.js';
 import { STREAM_MS_MAX } from '../../client/http/http-exchange.js';
 import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { Slots } from '../../../platform/limits/slots.js';
-import { EndedApartError, runApart } from '../../../platform/processes/run-apart.js';
+import { EndedApartError, runApart } from '../../../platform/child-process/run-apart.js';
 import type { StoredSource } from '../core/connection.types.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer } from './source-compile.process.js';

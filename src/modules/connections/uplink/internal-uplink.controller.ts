@@ -5,9 +5,9 @@ import type { Channel, ClientAnswer, McpCall } from '../../../mcp/protocol/chann
 import { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import { whileConnected } from '../../../mcp/server/client-gone.js';
 import { RouteNotFoundError } from '../../../platform/errors/http-errors.js';
-import { readInternal } from '../../../platform/http/internal-request.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
-import { beginLines } from '../../../platform/http/line-answer.js';
+import { readInternal } from '../../../platform/internal-http/internal-request.js';
+import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
+import { beginLines } from '../../../platform/internal-http/line-answer.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import { toWire } from '../../../mcp/protocol/wired-failure.js';
 import type { InternalAsk, InternalLine } from './internal-frames.js';

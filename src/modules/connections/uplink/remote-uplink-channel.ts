@@ -17,7 +17,7 @@ import {
 import { STREAM_MS_MAX } from '../../../mcp/client/http/http-exchange.js';
 import { parseMessage, replyTo } from '../../../mcp/protocol/messages.js';
 import { rpcCode, type ServerHello } from '../../../mcp/protocol/protocol.js';
-import { wasSent, type InternalAnswer, type InternalCalls } from '../../../platform/http/internal-calls.js';
+import { wasSent, type InternalAnswer, type InternalCalls } from '../../../platform/internal-http/internal-calls.js';
 import { fromWire } from '../../../mcp/protocol/wired-failure.js';
 import type { InternalAsk, InternalLine } from './internal-frames.js';
 import type { TunnelName } from './uplink-leases.js';

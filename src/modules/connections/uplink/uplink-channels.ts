@@ -10,8 +10,8 @@ import type {
 import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
 import type { ServerHello } from '../../../mcp/protocol/protocol.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
-import { InternalCalls } from '../../../platform/http/internal-calls.js';
+import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
+import { InternalCalls } from '../../../platform/internal-http/internal-calls.js';
 import { RemoteUplinkChannel, TunnelMovedError } from './remote-uplink-channel.js';
 import { UplinkLeases, type TunnelOwner } from './uplink-leases.js';
 import { UplinkTunnels } from './uplink-tunnels.js';

@@ -2,7 +2,7 @@ import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Env } from '../../config/env.js';
-import { isSameSignature, keysFor } from './secrets.js';
+import { isSameSignature, keysFor } from '../http/secrets.js';
 
 /** The header that a request between processes carries. */
 export const INTERNAL_HEADER = 'x-slipway-internal';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { RouteNotFoundError } from '../errors/http-errors.js';
 import { INTERNAL_HEADER, type InternalSignatures } from './internal-signatures.js';
-import { readBody } from './request-body.js';
+import { readBody } from '../http/request-body.js';
 
 /** One MCP message (16 MB) and a line about it. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
