@@ -1,7 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { ConfigModule } from './config/config.module.js';
 import type { Env } from './config/env.js';
-import { FrontModule } from './mcp/server/front.module.js';
+import { McpServerModule } from './mcp/server/mcp-server.module.js';
 import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
@@ -40,7 +40,7 @@ const platform = [
 
 /** What `api` processes serve. A process without that role still answers health checks. */
 const api = [
-  FrontModule,
+  McpServerModule,
   AuthModule,
   NamespacesModule,
   ServersModule,

@@ -7,7 +7,7 @@ import { Public } from '../../platform/http/public.decorator.js';
 import { HopAnswer } from './hop-answer.js';
 import { bodyOf, readHead } from './hop-body.js';
 import type { HopHead } from './hop-frames.js';
-import { PlacedHosting } from './placed-hosting.js';
+import { HostingRouter } from './hosting-router.js';
 
 /** Requests to programs here, from other processes. Whoever does not hold the secret finds nothing here. */
 @Controller('internal/hosting/:host')
@@ -17,7 +17,7 @@ export class InternalHostingController implements BeforeApplicationShutdown {
   private readonly streams = new Set<HopAnswer>();
 
   constructor(
-    private readonly hosting: PlacedHosting,
+    private readonly hosting: HostingRouter,
     private readonly signatures: InternalSignatures,
   ) {}
 

@@ -1,4 +1,4 @@
-import type { HttpDoor } from '../../mcp/client/http/http-door.js';
+import type { HttpDispatcher } from '../../mcp/client/http/http-dispatcher.js';
 import { exchange } from '../../mcp/client/http/http-exchange.js';
 import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
@@ -24,7 +24,7 @@ export class HostedAuthAdapter implements AuthAdapter {
    * @param name of the server, with its quotes
    */
   constructor(
-    private readonly door: HttpDoor,
+    private readonly door: HttpDispatcher,
     private readonly url: URL,
     private readonly name: string,
   ) {}

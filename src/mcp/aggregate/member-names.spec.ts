@@ -1,10 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { MemberNames, qualifyUri, readUri, separators } from './member-names.js';
-import type { UnionMember } from './union-source.js';
+import type { AggregateMember } from './aggregate-source.js';
 
 function names(separator: '.' | '__', ...ids: string[]): MemberNames {
-  const members = ids.map((connectionId): UnionMember => ({ connectionId, seq: '1', state: 'connected', fault: null }));
+  const members = ids.map((connectionId): AggregateMember => ({
+    connectionId,
+    seq: '1',
+    state: 'connected',
+    fault: null,
+  }));
   return new MemberNames(members, separator);
 }
 

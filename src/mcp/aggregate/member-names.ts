@@ -1,4 +1,4 @@
-import type { UnionMember } from './union-source.js';
+import type { AggregateMember } from './aggregate-source.js';
 
 /** How names are put together: `connectionId.tool`, or `connectionId__tool` for model APIs that refuse dots. */
 export const separators = ['.', '__'] as const;
@@ -24,7 +24,7 @@ export class MemberNames {
   private readonly known = new WeakMap<readonly string[], Map<string, string>>();
 
   constructor(
-    members: UnionMember[],
+    members: AggregateMember[],
     private readonly separator: Separator,
   ) {
     const isExact = (id: string) => this.written(id) === id;

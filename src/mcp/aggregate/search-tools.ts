@@ -6,9 +6,9 @@ import { mcpLists } from '../protocol/list-pages.js';
 import type { ToolText } from '../client/tool-catalog.js';
 import { resultReply, toolFailure, toolReply } from './own-reply.js';
 import { rankTools, readTools } from './tool-ranking.js';
-import type { UnionGathering } from './union-gathering.js';
-import { leftOut, withMember, type UnionLists } from './union-lists.js';
-import type { MemberFault, UnionSource } from './union-source.js';
+import type { MemberRequests } from './member-requests.js';
+import { leftOut, withMember, type AggregateLists } from './aggregate-lists.js';
+import type { MemberFault, AggregateSource } from './aggregate-source.js';
 
 /** Tools that are looked through for one question. */
 const SEARCHED_MAX = 10_000;
@@ -77,9 +77,9 @@ interface FoundTool {
 /** Many tools behind three, so that they do not fill a model's context. */
 export class SearchTools {
   constructor(
-    private readonly source: UnionSource,
-    private readonly gathering: UnionGathering,
-    private readonly lists: UnionLists,
+    private readonly source: AggregateSource,
+    private readonly gathering: MemberRequests,
+    private readonly lists: AggregateLists,
   ) {}
 
   /** The three. */

@@ -1,13 +1,13 @@
 import { expect, it } from '@jest/globals';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { parseMessage, replyTo } from '../protocol/messages.js';
-import type { ServerHello } from '../protocol/protocol.js';
+import type { UpstreamIdentity } from '../protocol/protocol.js';
 import { LegacyTasks } from './legacy-tasks.js';
 
 const hello = {
   era: 'legacy',
   capabilities: { tasks: { requests: { tools: { call: {} } } } },
-} as unknown as ServerHello;
+} as unknown as UpstreamIdentity;
 
 function replyOf(result: object): McpReply {
   const text = JSON.stringify({ jsonrpc: '2.0', id: 1, result });

@@ -6,7 +6,7 @@ import { memberText, withMember, withoutMembers } from '../protocol/json-edit.js
 import { elements, members, slice, splice } from '../protocol/json-text.js';
 import { listPages, mcpLists } from '../protocol/list-pages.js';
 import { resultOf } from '../protocol/messages.js';
-import type { ServerHello } from '../protocol/protocol.js';
+import type { UpstreamIdentity } from '../protocol/protocol.js';
 
 /** How long a task's result is to be kept: as long as any call may run. */
 const TASK_TTL_MS = 15 * 60_000;
@@ -24,7 +24,7 @@ const CANCEL_MS = 2_000;
 type Send = (call: McpCall, timeoutMs: number) => Promise<McpReply>;
 
 /** Whether a server runs tool calls as tasks. */
-function offersTasks({ capabilities: { tasks } }: ServerHello): boolean {
+function offersTasks({ capabilities: { tasks } }: UpstreamIdentity): boolean {
   if (tasks === undefined) return false;
   const requests = isObject(tasks) ? tasks.requests : undefined;
   return isObject(requests) && isObject(requests.tools) && isObject(requests.tools.call);
@@ -41,7 +41,7 @@ export class LegacyTasks {
   private reading: Promise<void> | null = null;
 
   /** Sends a request to the server that introduced itself so. @throws UpstreamFailure */
-  async request(hello: ServerHello, call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
+  async request(hello: UpstreamIdentity, call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
     if (!offersTasks(hello)) return send(call, timeoutMs);
     if (call.method === 'tools/list') return this.learn(await send(call, timeoutMs));
     return call.method === 'tools/call' ? this.call(call, timeoutMs, send) : send(call, timeoutMs);

@@ -5,7 +5,7 @@ import type { Channel } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { listPages, mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
-import type { ServerHello } from '../protocol/protocol.js';
+import type { UpstreamIdentity } from '../protocol/protocol.js';
 
 /** A server that offers more is refused, not cut: what was not scanned would still be served to clients. */
 const ITEMS_MAX = 1_000;
@@ -17,7 +17,7 @@ const PAGES_MAX = 1_000;
 const TOLD_MAX = 20;
 
 /** What a server tells of itself. Each list is null when the server does not declare to have it. */
-export interface ServerScan extends ServerHello {
+export interface ServerScan extends UpstreamIdentity {
   /** Items as the server wrote them, unknown members included; each has a name, resources and templates their URI too. */
   tools: Record<string, unknown>[] | null;
   resources: Record<string, unknown>[] | null;

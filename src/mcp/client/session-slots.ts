@@ -1,7 +1,7 @@
 import type { CallerProfile } from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
-import type { LegacySession, OpenedSession, OpenSession, SessionEars } from './legacy-session.js';
-import { Shared } from './shared.js';
+import type { LegacySession, OpenedSession, OpenSession, SessionEars } from './legacy-session.types.js';
+import { SingleFlight } from './single-flight.js';
 
 /** Callers of one upstream with a session of their own; beyond that the idlest one's is ended. */
 const PROFILES_MAX = 100;
@@ -11,7 +11,7 @@ const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
 /** Where a session is, or will be when somebody needs it. */
-export class SessionSlot extends Shared<LegacySession> {
+export class SessionSlot extends SingleFlight<LegacySession> {
   lastUsedAt = Date.now();
   running = 0;
 

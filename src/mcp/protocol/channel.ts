@@ -1,6 +1,6 @@
 import type { Cancellation } from './cancellation.js';
 import type { Span } from './json-text.js';
-import type { Era, ServerHello } from './protocol.js';
+import type { Era, UpstreamIdentity } from './protocol.js';
 
 /** A JSON-RPC error as the upstream sent it. */
 export interface RpcError {
@@ -118,7 +118,7 @@ export interface Listening {
  */
 export interface Channel {
   /** Opens the session if there is none. */
-  open(timeoutMs: number): Promise<ServerHello>;
+  open(timeoutMs: number): Promise<UpstreamIdentity>;
   request(call: McpCall): Promise<McpReply>;
   /**
    * Hears the upstream's notifications outside of calls: list changes, and changes of the resources named. Upstreams that

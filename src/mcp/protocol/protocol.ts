@@ -61,7 +61,7 @@ export interface ServerInfo {
 export type Era = 'legacy' | 'modern';
 
 /** What a handshake told us. */
-export interface ServerHello {
+export interface UpstreamIdentity {
   era: Era;
   protocolVersion: string;
   capabilities: Record<string, unknown>;

@@ -1,6 +1,6 @@
 import { isObject } from '../../platform/text/json-object.js';
 import { UpstreamError } from './mcp-errors.js';
-import { CLIENT_INFO, LEGACY_VERSIONS, MODERN_VERSION, type ServerHello, type ServerInfo } from './protocol.js';
+import { CLIENT_INFO, LEGACY_VERSIONS, MODERN_VERSION, type UpstreamIdentity, type ServerInfo } from './protocol.js';
 
 /**
  * What we send to open a session.
@@ -33,7 +33,7 @@ function serverInfo(value: unknown): ServerInfo {
  * @param host who answered, for sentences: a URL will do
  * @throws UpstreamError when it is none, or names a protocol version we do not speak
  */
-export function helloOfInitialize(result: unknown, { host }: { host: string }): ServerHello {
+export function helloOfInitialize(result: unknown, { host }: { host: string }): UpstreamIdentity {
   const { protocolVersion, capabilities, instructions, serverInfo: info } = record(result);
   if (typeof protocolVersion !== 'string') {
     const message = `${host} answered "initialize" without a protocol version: it is no MCP server.`;
@@ -68,7 +68,7 @@ export function versionsOfDiscover(result: unknown): unknown[] | null {
  *
  * @throws UpstreamError when the server speaks no version of ours
  */
-export function helloOfDiscover(result: unknown, url: URL): ServerHello {
+export function helloOfDiscover(result: unknown, url: URL): UpstreamIdentity {
   if (!isObject(result)) throw new UpstreamError(`${url.host} answered "server/discover" with what is no MCP.`);
   const { capabilities, instructions, _meta } = result;
   const versions = versionsOfDiscover(result);

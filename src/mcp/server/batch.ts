@@ -1,8 +1,8 @@
 import { isObject } from '../../platform/text/json-object.js';
 import { elements, slice } from '../protocol/json-text.js';
 import { envelope, rpcCode } from '../protocol/protocol.js';
-import { errorText } from './answers.js';
-import type { FrontRequest, FrontSink } from './asked.js';
+import { errorText } from './mcp-responses.js';
+import type { McpRequestContext, McpResponseSink } from './mcp-request.js';
 import { invalid, type Fault } from './classify.js';
 
 /** The only revision with batches. */
@@ -18,7 +18,7 @@ const ANSWERS_CHARS_MAX = 32 * 1024 * 1024;
 const AT_ONCE_MAX = 8;
 
 /** Why a batch is not taken; null when it is. */
-export function batchFault(batch: readonly unknown[], { session, headers }: FrontRequest): Fault | null {
+export function batchFault(batch: readonly unknown[], { session, headers }: McpRequestContext): Fault | null {
   if ((session?.version ?? headers.version) !== BATCH_VERSION) {
     return invalid('Send one message per request: batches are not taken');
   }
@@ -36,9 +36,9 @@ function hasEnvelope(message: unknown): boolean {
 
 /** Serves the messages of a batch independently, and answers with the list of their answers in the order they came. */
 export async function serveBatch(
-  request: FrontRequest,
-  sink: FrontSink,
-  serve: (request: FrontRequest, sink: FrontSink) => Promise<void>,
+  request: McpRequestContext,
+  sink: McpResponseSink,
+  serve: (request: McpRequestContext, sink: McpResponseSink) => Promise<void>,
 ): Promise<void> {
   const texts = elements(request.text).map((span) => slice(request.text, span));
   const answers = new Array<string | null>(texts.length).fill(null);
@@ -60,7 +60,7 @@ export async function serveBatch(
 }
 
 /** Keeps one answer. */
-class BatchSink implements FrontSink {
+class BatchSink implements McpResponseSink {
   text: string | null = null;
 
   reply(_status: number, text: string | null): void {

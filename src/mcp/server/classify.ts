@@ -9,7 +9,7 @@ export const SERVED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VER
 export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
 /** The headers in which a client repeats what its message is about. */
-export interface FrontHeaders {
+export interface McpRequestHeaders {
   /** `MCP-Protocol-Version` */
   version?: string;
   /** `Mcp-Method` */
@@ -44,7 +44,7 @@ const legacy: Classified = { era: 'legacy' };
  *
  * @param message of JSON-RPC shape ({@link shapeFault})
  */
-export function classify(message: RpcHead, headers: FrontHeaders): Classified {
+export function classify(message: RpcHead, headers: McpRequestHeaders): Classified {
   const { method } = message;
   if (typeof method !== 'string') return legacy;
   const meta = metaOf(message.params);
@@ -105,7 +105,7 @@ export function headerMismatch(what: string): Fault {
   return { status: 400, code: rpcCode.headerMismatch, message };
 }
 
-function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers: FrontHeaders): Classified {
+function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers: McpRequestHeaders): Classified {
   const method = message.method as string;
   const problem = envelopeProblem(meta);
   if (problem) return refused(rpcCode.invalidParams, `params._meta is no envelope of ${MODERN_VERSION}: ${problem}`);
@@ -128,7 +128,7 @@ function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers:
 }
 
 /** Notifications of this revision have no rules of their own, so only what they claim is checked. */
-function modernNotification(message: RpcHead, meta: Record<string, unknown>, headers: FrontHeaders): Classified {
+function modernNotification(message: RpcHead, meta: Record<string, unknown>, headers: McpRequestHeaders): Classified {
   const claimed = meta[envelope.version];
   if (typeof claimed !== 'string') {
     return refused(rpcCode.invalidParams, `params._meta["${envelope.version}"] must be a string`);
@@ -139,17 +139,17 @@ function modernNotification(message: RpcHead, meta: Record<string, unknown>, hea
   return (isModern ? methodMismatch(headers, message.method as string) : null) ?? { era: 'modern', envelope: null };
 }
 
-function versionMismatch({ version }: FrontHeaders, claimed: string): Classified | null {
+function versionMismatch({ version }: McpRequestHeaders, claimed: string): Classified | null {
   if (version === undefined || version.trim() === claimed) return null;
   return mismatch(`MCP-Protocol-Version is not ${claimed.slice(0, 40)}`);
 }
 
-function methodMismatch({ method: header }: FrontHeaders, method: string): Classified | null {
+function methodMismatch({ method: header }: McpRequestHeaders, method: string): Classified | null {
   if (header === undefined || header.trim() === method) return null;
   return mismatch(`Mcp-Method is not ${method.slice(0, 100)}`);
 }
 
-function nameMismatch({ name }: FrontHeaders, method: string, params: Record<string, unknown>): Classified | null {
+function nameMismatch({ name }: McpRequestHeaders, method: string, params: Record<string, unknown>): Classified | null {
   const member = namedBy.get(method);
   if (member === undefined) return null;
   const given = params[member];

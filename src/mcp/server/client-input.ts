@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { CallerProfile, ClientAnswer } from '../protocol/channel.js';
 import { rpcCode } from '../protocol/protocol.js';
-import type { Asked } from './asked.js';
+import type { McpRequest } from './mcp-request.js';
 import { askedFor, type InputRequest, type InputRequired } from './bridge/input.js';
 import { withElicitationId } from './bridge/url-elicitation.js';
 import { canAnswer, capabilitiesOf, isPage } from './client-capabilities.js';
 import type { LiveSessions } from './sessions/live-sessions.js';
-import type { Questions } from './questions.js';
+import type { PendingClientRequests } from './pending-client-requests.js';
 
 /** How often a modern upstream may ask for input during one call, and for how much at once. */
 const ROUNDS_MAX = 8;
@@ -19,12 +19,12 @@ export const INPUT_MS_MAX = 10 * 60_000;
 export class ClientInput {
   constructor(
     private readonly sessions: LiveSessions,
-    private readonly questions: Questions,
+    private readonly questions: PendingClientRequests,
   ) {}
 
   /** How the client is asked back, if it can be: it has a session, declared something, and takes a stream. */
   asking(
-    { channel, request, sink }: Asked,
+    { channel, request, sink }: McpRequest,
     left: () => number,
   ): {
     profile: CallerProfile;
@@ -45,7 +45,7 @@ export class ClientInput {
   }
 
   /** Why what the upstream asks for cannot be had of this client, in words; null when it can. */
-  unanswerable({ request }: Asked, { requests }: InputRequired, round: number): string | null {
+  unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
     if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
@@ -56,7 +56,7 @@ export class ClientInput {
 
   /** Asks the client everything at once; its answers, by the upstream's keys. */
   async collect(
-    { request, sink }: Asked,
+    { request, sink }: McpRequest,
     { requests }: InputRequired,
     left: () => number,
   ): Promise<Map<string, ClientAnswer>> {

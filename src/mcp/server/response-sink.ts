@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { FrontSink } from './asked.js';
+import type { McpResponseSink } from './mcp-request.js';
 
 /** Comment lines keep proxies from closing a stream whose tool takes its time. */
 const KEEP_ALIVE_MS = 15_000;
@@ -11,7 +11,7 @@ const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 
 /** Writes an MCP answer: JSON, or an event stream once something precedes the answer. */
-export class ResponseSink implements FrontSink {
+export class ResponseSink implements McpResponseSink {
   private keepAlive: NodeJS.Timeout | null = null;
   /** Writing on would be an error that nobody hears, and end the process. */
   private isOver = false;

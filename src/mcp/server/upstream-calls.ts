@@ -2,14 +2,14 @@ import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
 import { memberText } from '../protocol/json-edit.js';
 import { progressTokenIn } from '../protocol/messages.js';
 import { members, slice, splice } from '../protocol/json-text.js';
-import type { Asked, FrontRequest } from './asked.js';
+import type { McpRequest, McpRequestContext } from './mcp-request.js';
 import { isLoud } from './classify.js';
 import { VIA_HEADER } from '../protocol/via.js';
-import { InFlight } from './in-flight.js';
-import type { Ears } from './pending-input/parked-call.js';
+import { InFlight } from './in-flight-calls.js';
+import type { ResponseTarget } from './pending-input/pending-input-call.js';
 
 /** How a request goes on to the upstream. */
-export interface Onward {
+export interface UpstreamRequestOptions {
   /** JSON text. */
   params: string | undefined;
   profile?: CallerProfile;
@@ -17,7 +17,7 @@ export interface Onward {
   /** Which notifications ahead of the answer its client hears, besides its own progress. */
   hears: (method: string, text: string) => boolean;
   /** Where what precedes the answer goes, if that is not the stream of this request. */
-  ears?: Ears;
+  ears?: ResponseTarget;
 }
 
 /** Passes requests to channels, each with a progress token of ours in the place of the client's. */
@@ -29,8 +29,8 @@ export class UpstreamCalls {
 
   /** @throws UpstreamFailure */
   async ask(
-    { channel, method, id, request, sink }: Asked,
-    { params, hears, ears: other, ...rest }: Onward,
+    { channel, method, id, request, sink }: McpRequest,
+    { params, hears, ears: other, ...rest }: UpstreamRequestOptions,
   ): Promise<McpReply> {
     const { acceptsStream, cancellation } = request;
     const token = params && acceptsStream ? progressTokenIn(params) : null;
@@ -62,7 +62,7 @@ export class UpstreamCalls {
   }
 
   /** Cancels the client's own call with this id, JSON text. */
-  cancel(request: FrontRequest, id: string): void {
+  cancel(request: McpRequestContext, id: string): void {
     this.inFlight.cancel(inFlightKey(request), id);
   }
 }
@@ -75,12 +75,12 @@ export function isLoudMessage(text: string, least: string): boolean {
 }
 
 /** Clients number their requests as they like, so one's calls are told apart by session, or the id it made up for one. */
-function inFlightKey(request: FrontRequest): string {
+function inFlightKey(request: McpRequestContext): string {
   return `${request.caller} ${request.session?.key ?? request.header('mcp-session-id') ?? ''}`;
 }
 
 /** Passes progress on under the client's own token; progress of anybody else is dropped. */
-function relayProgress(text: string, ours: string, { token: theirs, sink }: Ears): void {
+function relayProgress(text: string, ours: string, { token: theirs, sink }: ResponseTarget): void {
   const params = members(text).get('params');
   const token = params && text[params[0]] === '{' ? members(text, params[0]).get('progressToken') : undefined;
   if (theirs !== null && token && slice(text, token) === ours) sink.event(splice(text, token, theirs));

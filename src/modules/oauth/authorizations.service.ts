@@ -10,8 +10,13 @@ import { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-e
 import { Egress } from '../../platform/egress/egress.js';
 import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
-import type { AuthorizationSetup, BeginAuthorization, CredentialOwner, GivenClient } from './credentials.types.js';
-import { GivenClients } from './given-clients.js';
+import type {
+  AuthorizationSetup,
+  BeginAuthorization,
+  CredentialOwner,
+  PreregisteredClient,
+} from './credentials.types.js';
+import { PreregisteredClients } from './preregistered-clients.js';
 import { OAuthClients } from './oauth-clients.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 import { hashSecret, newSecret } from '../../platform/http/secrets.js';
@@ -55,7 +60,7 @@ export class AuthorizationsService {
   constructor(
     private readonly dataSource: DataSource,
     private readonly clients: OAuthClients,
-    private readonly given: GivenClients,
+    private readonly given: PreregisteredClients,
     private readonly adapters: AuthAdaptersService,
     private readonly egress: Egress,
     private readonly env: Env,
@@ -76,7 +81,7 @@ export class AuthorizationsService {
   async open(
     owner: CredentialOwner,
     request: BeginAuthorization,
-    client: GivenClient | null = null,
+    client: PreregisteredClient | null = null,
   ): Promise<OpenedAuthorization> {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const { target, scopes } = await this.discover(fetch, owner, request);
@@ -144,7 +149,11 @@ export class AuthorizationsService {
   }
 
   /** A server that names another issuer meanwhile gets no secret that was typed for the first. */
-  private async give(owner: CredentialOwner, { server }: AuthorizationTarget, client: GivenClient): Promise<void> {
+  private async give(
+    owner: CredentialOwner,
+    { server }: AuthorizationTarget,
+    client: PreregisteredClient,
+  ): Promise<void> {
     if (client.issuer !== server.issuer) {
       throw new OAuthClientNeededError(server.issuer, `The authorization server is ${server.issuer} now.`);
     }

@@ -4,8 +4,8 @@ import { AuthAdaptersService } from './auth-adapters.service.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { CredentialsService } from './credentials.service.js';
 import { CredentialsMetrics } from './credentials.metrics.js';
-import { GivenClients } from './given-clients.js';
-import { OAuthClientRow } from './oauth-client.entity.js';
+import { PreregisteredClients } from './preregistered-clients.js';
+import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 import { TokenRefresher } from './token-refresher.js';
@@ -13,16 +13,16 @@ import { UpstreamCredential } from './upstream-credential.entity.js';
 
 /** Tokens and setup links for the modules that call upstreams, in the API and in jobs. Serves nothing. */
 @Module({
-  imports: [TypeOrmModule.forFeature([OAuthClientRow, UpstreamCredential, PendingAuthorization])],
+  imports: [TypeOrmModule.forFeature([OAuthClient, UpstreamCredential, PendingAuthorization])],
   providers: [
     AuthAdaptersService,
-    GivenClients,
+    PreregisteredClients,
     OAuthClients,
     TokenRefresher,
     AuthorizationsService,
     CredentialsService,
     CredentialsMetrics,
   ],
-  exports: [AuthAdaptersService, CredentialsService, AuthorizationsService, GivenClients, OAuthClients],
+  exports: [AuthAdaptersService, CredentialsService, AuthorizationsService, PreregisteredClients, OAuthClients],
 })
 export class CredentialsCoreModule {}

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { ClientDocumentController } from './client-document.controller.js';
 import { CredentialsCoreModule } from './credentials-core.module.js';
-import { DirectSetupService } from './direct-setup.service.js';
+import { SetupPageService } from './setup-page.service.js';
 import { SetupController } from './setup.controller.js';
 import { SetupService } from './setup.service.js';
 
@@ -9,7 +9,7 @@ import { SetupService } from './setup.service.js';
 @Module({
   imports: [CredentialsCoreModule],
   controllers: [SetupController, ClientDocumentController],
-  providers: [SetupService, DirectSetupService],
-  exports: [CredentialsCoreModule, DirectSetupService],
+  providers: [SetupService, SetupPageService],
+  exports: [CredentialsCoreModule, SetupPageService],
 })
 export class CredentialsModule {}

@@ -4,12 +4,12 @@ import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { revokeToken } from '../../mcp/oauth/tokens.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { Egress } from '../../platform/egress/egress.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
 import type { AuthorizationSetup, BeginAuthorization, CredentialOwner } from './credentials.types.js';
-import { OAuthClientRow } from './oauth-client.entity.js';
+import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { issuerOf, type RefreshOutcome } from './refresh-outcome.js';
 import { openTokens } from './stored-tokens.js';
@@ -54,7 +54,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     private readonly clients: OAuthClients,
     private readonly vault: Vault,
     private readonly egress: Egress,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {
     this.authorizations.onStored((owner) => this.changed(keyOf(owner)));
   }
@@ -117,7 +117,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       if (!found) return null;
       await tx.delete(UpstreamCredential, { id: found.id });
       // Read now: one that was given goes with its owner.
-      const client = found.clientRowId === null ? null : await tx.findOneBy(OAuthClientRow, { id: found.clientRowId });
+      const client = found.clientRowId === null ? null : await tx.findOneBy(OAuthClient, { id: found.clientRowId });
       return { ...found, client };
     });
     this.changed(keyOf(owner));

@@ -20,7 +20,7 @@ export interface BeginAuthorization {
 }
 
 /** A client that somebody got by hand. */
-export interface GivenClient {
+export interface PreregisteredClient {
   /** The authorization server it was given for, as its metadata spells it. */
   issuer: string;
   clientId: string;

@@ -17,7 +17,7 @@ import { ownerKinds, type CredentialOwner } from './credentials.types.js';
   'oauth_clients_given',
   `("owner_kind" IS NOT NULL) = ("kind" = 'given') AND ("owner_id" IS NOT NULL) = ("kind" = 'given')`,
 )
-export class OAuthClientRow {
+export class OAuthClient {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 

@@ -4,12 +4,12 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, In, IsNull, MoreThan, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { OAuthClientNeededError } from '../../mcp/oauth/oauth-errors.js';
-import { clientMetadata, registerAt, type OAuthClient } from '../../mcp/oauth/client.js';
+import { clientMetadata, registerAt, type OAuthClientIdentity } from '../../mcp/oauth/client.js';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { Vault } from '../../platform/vault/vault.js';
 import type { CredentialOwner } from './credentials.types.js';
-import { GivenClients } from './given-clients.js';
-import { OAuthClientRow } from './oauth-client.entity.js';
+import { PreregisteredClients } from './preregistered-clients.js';
+import { OAuthClient } from './oauth-client.entity.js';
 
 /** A client whose secret ends this soon is not used for a new authorization. */
 const SECRET_LEFT_MS_MIN = 60 * 60_000;
@@ -23,7 +23,7 @@ export class OAuthClients {
   constructor(
     private readonly dataSource: DataSource,
     private readonly vault: Vault,
-    private readonly given: GivenClients,
+    private readonly given: PreregisteredClients,
     private readonly env: Env,
   ) {}
 
@@ -52,7 +52,7 @@ export class OAuthClients {
       { ...known, ownerId: IsNull() },
       { ...known, ownerKind: kind, ownerId: id },
     ];
-    const rows = await this.dataSource.manager.find(OAuthClientRow, { where, select: { issuer: true } });
+    const rows = await this.dataSource.manager.find(OAuthClient, { where, select: { issuer: true } });
     return new Set(rows.map(({ issuer }) => issuer));
   }
 
@@ -62,7 +62,7 @@ export class OAuthClients {
    *
    * @throws OAuthClientNeededError when somebody must give one, OAuthSetupError when we cannot be registered now
    */
-  async obtain(fetch: FetchLike, server: AuthorizationServer, owner: CredentialOwner): Promise<OAuthClientRow> {
+  async obtain(fetch: FetchLike, server: AuthorizationServer, owner: CredentialOwner): Promise<OAuthClient> {
     const given = await this.given.find(owner, server.issuer, this.redirectUri);
     if (given?.refusedAt) {
       throw new OAuthClientNeededError(server.issuer, `${server.issuer} does not accept the client that was given.`);
@@ -85,7 +85,7 @@ export class OAuthClients {
   }
 
   /** The client with its secret. */
-  toClient(row: OAuthClientRow): OAuthClient {
+  toClient(row: OAuthClient): OAuthClientIdentity {
     const { id, clientId, sealedSecret, authMethod, secretExpiresAt } = row;
     const clientSecret = sealedSecret === null ? null : this.vault.open(sealedSecret, id);
     return { clientId, clientSecret, authMethod, secretExpiresAt };
@@ -96,14 +96,14 @@ export class OAuthClients {
    * was given is kept and marked, since only a person can give another.
    */
   async refused(id: string): Promise<void> {
-    await this.dataSource.getRepository(OAuthClientRow).delete({ id, kind: 'registered' });
+    await this.dataSource.getRepository(OAuthClient).delete({ id, kind: 'registered' });
     await this.given.refused(id);
   }
 
-  private find(issuer: string, tx: EntityManager = this.dataSource.manager): Promise<OAuthClientRow | null> {
+  private find(issuer: string, tx: EntityManager = this.dataSource.manager): Promise<OAuthClient | null> {
     const where = { issuer, redirectUri: this.redirectUri, ownerId: IsNull() };
     const from = new Date(Date.now() + SECRET_LEFT_MS_MIN);
-    return tx.findOne(OAuthClientRow, {
+    return tx.findOne(OAuthClient, {
       where: [
         { ...where, secretExpiresAt: IsNull() },
         { ...where, secretExpiresAt: MoreThan(from) },
@@ -111,7 +111,11 @@ export class OAuthClients {
     });
   }
 
-  private async store(issuer: string, kind: 'document' | 'registered', client: OAuthClient): Promise<OAuthClientRow> {
+  private async store(
+    issuer: string,
+    kind: 'document' | 'registered',
+    client: OAuthClientIdentity,
+  ): Promise<OAuthClient> {
     const id = randomUUID();
     return this.dataSource.transaction(async (tx) => {
       await tx.query(
@@ -122,7 +126,7 @@ export class OAuthClients {
       await tx
         .createQueryBuilder()
         .insert()
-        .into(OAuthClientRow)
+        .into(OAuthClient)
         .values({
           id,
           issuer,
@@ -135,7 +139,7 @@ export class OAuthClients {
         })
         .orIgnore()
         .execute();
-      return tx.findOneOrFail(OAuthClientRow, { where: { issuer, redirectUri: this.redirectUri, ownerId: IsNull() } });
+      return tx.findOneOrFail(OAuthClient, { where: { issuer, redirectUri: this.redirectUri, ownerId: IsNull() } });
     });
   }
 }

@@ -2,7 +2,7 @@ import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, 
 import type { Relation } from 'typeorm';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { ownerKinds, type CredentialOwner } from './credentials.types.js';
-import { OAuthClientRow } from './oauth-client.entity.js';
+import { OAuthClient } from './oauth-client.entity.js';
 
 /**
  * A setup page that was handed out, and how far its person has come: opened by the token of its link, begun by the button
@@ -39,9 +39,9 @@ export class PendingAuthorization {
   clientRowId: string | null;
 
   /** CASCADE: an answer for a client that is gone cannot be redeemed. */
-  @ManyToOne(() => OAuthClientRow, { nullable: true, onDelete: 'CASCADE' })
+  @ManyToOne(() => OAuthClient, { nullable: true, onDelete: 'CASCADE' })
   @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'pending_authorizations_client_fk' })
-  client: Relation<OAuthClientRow> | null;
+  client: Relation<OAuthClient> | null;
 
   @Column('text')
   resource: string;

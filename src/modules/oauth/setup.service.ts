@@ -12,11 +12,11 @@ import { AuthorizationsService } from './authorizations.service.js';
 import { SetupPageError } from './credentials.errors.js';
 import type { CredentialOwner } from './credentials.types.js';
 import type { CallbackQueryDto } from './callback.dto.js';
-import { OAuthClientRow } from './oauth-client.entity.js';
+import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
 import { hashSecret, isSecret, newSecret } from '../../platform/http/secrets.js';
-import { refusedThere } from './refused-there.js';
+import { authorizationErrorPage } from './authorization-error-page.js';
 import { placesOf } from './setup-page.js';
 import { storedTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
@@ -107,7 +107,7 @@ export class SetupService {
     const { server } = pending;
     // What an adapter stands in front of may name itself as it likes: state and PKCE bind the answer.
     if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
-    if (query.error !== undefined || query.code === undefined) throw refusedThere(pending, query);
+    if (query.error !== undefined || query.code === undefined) throw authorizationErrorPage(pending, query);
     const client = await this.clientOf(pending);
     const tokens = await this.exchange(pending, client, query.code, query.iss);
     const owner = ownerOf(pending);
@@ -156,14 +156,14 @@ export class SetupService {
   }
 
   /** Null for an adapter, which needs none. */
-  private async clientOf({ clientRowId: id, server }: PendingAuthorization): Promise<OAuthClientRow | null> {
+  private async clientOf({ clientRowId: id, server }: PendingAuthorization): Promise<OAuthClient | null> {
     if (server.adapter !== undefined || id === null) return null;
-    return this.dataSource.manager.findOneByOrFail(OAuthClientRow, { id });
+    return this.dataSource.manager.findOneByOrFail(OAuthClient, { id });
   }
 
   private async exchange(
     pending: PendingAuthorization,
-    client: OAuthClientRow | null,
+    client: OAuthClient | null,
     code: string,
     iss: string | undefined,
   ): Promise<TokenSet> {

@@ -6,11 +6,11 @@ import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
 import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
-import { NoSlotError, Slots } from '../../platform/limits/slots.js';
+import { NoSlotError, FairSemaphore } from '../../platform/limits/fair-semaphore.js';
 import { Counts } from '../../platform/telemetry/figures.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
-import { OAuthClientRow } from './oauth-client.entity.js';
+import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClients } from './oauth-clients.js';
 import { away, isPast, issuerOf, settledBefore } from './refresh-outcome.js';
 import type { RefreshOutcome, RefreshRequest } from './refresh-outcome.js';
@@ -50,7 +50,7 @@ export class TokenRefresher implements BeforeApplicationShutdown {
   /** How refreshes ended in this process; who waits for one of another caller is not counted. */
   readonly results = new Counts<RefreshOutcome['kind']>('result', ['token', 'required', 'away', 'gone']);
   /** Each refresh holds a database connection while somebody else's server thinks: they get a quarter of the pool. */
-  private readonly slots: Slots;
+  private readonly slots: FairSemaphore;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -60,7 +60,7 @@ export class TokenRefresher implements BeforeApplicationShutdown {
     private readonly egress: Egress,
     env: Env,
   ) {
-    this.slots = new Slots(Math.max(1, Math.floor(env.databasePoolMax / 4)), SLOT_WAIT_MS);
+    this.slots = new FairSemaphore(Math.max(1, Math.floor(env.databasePoolMax / 4)), SLOT_WAIT_MS);
   }
 
   /** Lets what runs store its tokens before the database closes. */
@@ -121,8 +121,7 @@ export class TokenRefresher implements BeforeApplicationShutdown {
     onRotated: (row: UpstreamCredential) => void,
   ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
     const held = openTokens(row, this.vault) as HeldTokens;
-    const client =
-      row.clientRowId === null ? null : await tx.findOne(OAuthClientRow, { where: { id: row.clientRowId } });
+    const client = row.clientRowId === null ? null : await tx.findOne(OAuthClient, { where: { id: row.clientRowId } });
     const isUnknown = client === null && row.server.adapter === undefined;
     if (isUnknown || held.refreshToken === null) {
       const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
@@ -157,7 +156,7 @@ export class TokenRefresher implements BeforeApplicationShutdown {
   }
 
   /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointAwayError */
-  private async renew(row: UpstreamCredential, client: OAuthClientRow | null, refreshToken: string): Promise<TokenSet> {
+  private async renew(row: UpstreamCredential, client: OAuthClient | null, refreshToken: string): Promise<TokenSet> {
     const { server, resource, ownerKind: kind, ownerId: id } = row;
     if (client === null) return (await this.adapters.of({ kind, id })).refreshToken(refreshToken);
     const context = { server, client: this.clients.toClient(client), resource };
@@ -167,7 +166,7 @@ export class TokenRefresher implements BeforeApplicationShutdown {
   private async refused(
     tx: EntityManager,
     row: UpstreamCredential,
-    client: OAuthClientRow | null,
+    client: OAuthClient | null,
     error: TokenRefusedError,
   ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
     const { code, host } = error;

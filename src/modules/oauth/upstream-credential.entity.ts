@@ -2,7 +2,7 @@ import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, 
 import type { Relation } from 'typeorm';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { ownerKinds, type CredentialOwner } from './credentials.types.js';
-import { OAuthClientRow } from './oauth-client.entity.js';
+import { OAuthClient } from './oauth-client.entity.js';
 
 /** `required`: the tokens are no longer good, and are gone. */
 export const credentialStates = ['active', 'required'] as const;
@@ -39,9 +39,9 @@ export class UpstreamCredential {
   clientRowId: string | null;
 
   /** SET NULL: a client that its server forgot takes the way to new tokens along, not the tokens that still work. */
-  @ManyToOne(() => OAuthClientRow, { nullable: true, onDelete: 'SET NULL' })
+  @ManyToOne(() => OAuthClient, { nullable: true, onDelete: 'SET NULL' })
   @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'upstream_credentials_client_fk' })
-  client: Relation<OAuthClientRow> | null;
+  client: Relation<OAuthClient> | null;
 
   /** The `resource` of every token request, byte for byte. */
   @Column('text')

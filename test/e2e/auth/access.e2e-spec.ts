@@ -8,7 +8,7 @@ import type { AccessRule } from '../../../src/modules/auth/access.types.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../../src/modules/auth/api-key.js';
 import { ServersController } from '../../../src/modules/servers/servers.controller.js';
 import { ToolOutputsService } from '../../../src/modules/tool-schemas/tool-outputs.service.js';
-import { RESERVED_NAMESPACES } from '../../../src/platform/http/names.js';
+import { RESERVED_NAMESPACES } from '../../../src/platform/http/resource-names.js';
 import { ACCESS } from '../../../src/platform/http/public.decorator.js';
 import { routeTable, type Route } from '../../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
-import { TUNNELS_EACH_MAX, TunnelPlaces } from '../../../src/modules/connections/uplink/tunnel-places.js';
+import { TUNNELS_EACH_MAX, TunnelLimits } from '../../../src/modules/connections/uplink/tunnel-limits.js';
 import { STREAMS_EACH_MAX } from '../../../src/modules/releases/stream/release-streams.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { times } from '../../support/calls.js';
@@ -27,7 +27,7 @@ afterAll(() => app.close());
 
 describe('an account that takes all it may leaves room', () => {
   verifies('limits:account-share', 'for tunnels of others', async () => {
-    const places = app.get(TunnelPlaces);
+    const places = app.get(TunnelLimits);
     const taken = times(TUNNELS_EACH_MAX, () => places.enter(busy.id));
     const { path } = await createConnection(app, busy, { transport: 'uplink' });
     const refused = (await openTunnel(app, busy, path).catch((error: unknown) => error)) as PairingRefused;

@@ -3,8 +3,8 @@ import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { NamespaceUnions } from '../../../src/modules/connections/namespace/namespace-unions.js';
-import type { UnionChannel } from '../../../src/mcp/aggregate/union-channel.js';
+import { NamespaceServers } from '../../../src/modules/connections/namespace/namespace-servers.js';
+import type { AggregateChannel } from '../../../src/mcp/aggregate/aggregate-channel.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { startAskingV2 } from '../../support/asking-upstreams.js';
 import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../../support/calls.js';
@@ -314,8 +314,8 @@ describe('changes', () => {
   verifies('union:list-changed', 'a connection that comes or goes is told', async () => {
     const namespace = await namespaceWith({ one: (await start()).url });
     const [row] = await app.database.query<{ id: string }[]>('SELECT id FROM namespaces WHERE name = $1', [namespace]);
-    const union: UnionChannel = app
-      .get(NamespaceUnions)
+    const union: AggregateChannel = app
+      .get(NamespaceServers)
       .find({ id: row.id, name: namespace }, { separator: '.', isSearched: false });
     const heard: string[] = [];
     const listening = await union.listen(

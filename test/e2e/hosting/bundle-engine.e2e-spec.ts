@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { fetch as fetchBy } from 'undici';
 import { loadEnv } from '../../../src/config/env.js';
 import { BundleEngine } from '../../../src/hosting/bundle/bundle-engine.js';
-import type { OpenWayOut } from '../../../src/hosting/bundle/bundle-ground.js';
+import type { OpenEgressProxy } from '../../../src/hosting/bundle/bundle-workspace.js';
 import { openProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS } from '../../../src/hosting/egress/proxy-limits.js';
 import type { Instance } from '../../../src/hosting/engine.js';
@@ -108,7 +108,7 @@ async function start(
     files?: Record<string, string>;
   },
   settings: NodeJS.ProcessEnv = {},
-  openWayOut?: OpenWayOut,
+  openWayOut?: OpenEgressProxy,
 ): Promise<Instance> {
   const env = loadEnv({ DATA_DIR: folder, RUNTIME_BUNDLES: 'isolated', ...settings });
   const file = join(folder, 'bundle.mcpb');
@@ -289,7 +289,7 @@ describe('a bundle that is run here', () => {
     async () => {
       const local: Server = createServer((request, response) => response.end(`hello ${request.headers.host}`));
       const port = await listen(local);
-      const lenient: OpenWayOut = (place, options) =>
+      const lenient: OpenEgressProxy = (place, options) =>
         openProgramProxy(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
       try {
         const allowed = `localhost:${port}`;

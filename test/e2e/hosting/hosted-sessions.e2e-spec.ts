@@ -5,7 +5,7 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Engine, Instance } from '../../../src/hosting/engine.js';
 import { Hosting } from '../../../src/hosting/hosting.js';
 import { ENGINES } from '../../../src/hosting/runtime/runtime.js';
-import { ConnectionLinks } from '../../../src/modules/connections/core/connection-links.js';
+import { ConnectionHandles } from '../../../src/modules/connections/core/connection-handles.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { ask, modern } from '../../support/front-calls.js';
@@ -162,7 +162,7 @@ describe('a caller of a stateful hosted server', () => {
     expect(await countBy(other, one)).toMatchObject({ stored: 3, inMemory: 3, greeted: 1 });
     // As it happens to what nobody called for a while.
     const [{ id }] = await app.database.query('SELECT id FROM connections WHERE connection_id = $1', [connectionId]);
-    await app.get(ConnectionLinks).end(id as string);
+    await app.get(ConnectionHandles).end(id as string);
     expect(await countBy(app, one)).toMatchObject({ stored: 4, inMemory: 4, greeted: 1 });
     expect(await countBy(other, two)).toMatchObject({ stored: 1, inMemory: 1 });
     expect(await count(app, `${one}/mcp`)).toMatchObject({ stored: 1 });

@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals'
 import { HostDirectory } from '../../../src/hosting/cluster/host-directory.js';
 import { HostLease } from '../../../src/hosting/cluster/host-lease.js';
 import type { HopHead } from '../../../src/hosting/cluster/hop-frames.js';
-import { PlacedHosting } from '../../../src/hosting/cluster/placed-hosting.js';
+import { HostingRouter } from '../../../src/hosting/cluster/hosting-router.js';
 import { Placements } from '../../../src/hosting/cluster/placements.js';
 import { Hosting } from '../../../src/hosting/hosting.js';
 import { HostingUnavailableError, LimitExceededError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
@@ -57,8 +57,8 @@ beforeAll(async () => {
   const { dataDir } = app.env;
   programs = await new PlacedPrograms({ name: 'one', dataDir }).start();
   otherPrograms = await new PlacedPrograms({ name: 'two', dataDir }).start();
-  await app.get(PlacedHosting).runWith(programs);
-  await other.get(PlacedHosting).runWith(otherPrograms);
+  await app.get(HostingRouter).runWith(programs);
+  await other.get(HostingRouter).runWith(otherPrograms);
   await seen(app, other);
 });
 afterEach(async () => {
@@ -435,7 +435,7 @@ describe('a host that stops in order', () => {
   verifies('hosting:hosts:stop', 'gives its programs with state to another one, which goes on with it', async () => {
     const leaving = await app.sibling({ RUNTIME_LEASE_MS: '600000' });
     const own = await new PlacedPrograms({ name: 'leaving', dataDir: app.env.dataDir }).start();
-    await leaving.get(PlacedHosting).runWith(own);
+    await leaving.get(HostingRouter).runWith(own);
     const { id } = leaving.get(HostLease);
     await seen(app, other, leaving);
     const ref = await placedOn(id ?? '');
@@ -535,7 +535,7 @@ describe('a host that does not say where it is reached', () => {
   verifies('hosting:hosts:unreachable', 'runs programs for itself only', async () => {
     const hidden = await app.sibling({ HOST: '0.0.0.0' });
     const own = await new PlacedPrograms({ name: 'hidden', dataDir: app.env.dataDir }).start();
-    await hidden.get(PlacedHosting).runWith(own);
+    await hidden.get(HostingRouter).runWith(own);
     await seen(app, other, hidden);
     for (let i = 0; i < 10; i += 1) expect((await whoRuns(front, programRef())).name).not.toBe('hidden');
     const ref = await programOf(hidden, { isStateful: true });

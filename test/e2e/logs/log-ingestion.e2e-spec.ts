@@ -10,13 +10,13 @@ import { InvocationStore } from '../../../src/modules/logs/store/invocation-stor
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import { buildIndexes } from '../../../src/modules/logs/store/log-indexes.js';
-import { LogGarbage } from '../../../src/modules/logs/store/log-garbage.js';
-import { LogKeeper } from '../../../src/modules/logs/store/log-keeper.js';
+import { DeletedServerLogCleaner } from '../../../src/modules/logs/store/deleted-server-log-cleaner.js';
+import { PartitionMaintenance } from '../../../src/modules/logs/store/partition-maintenance.js';
 import { LogPartitions } from '../../../src/modules/logs/store/log-partitions.js';
 import { LOGS_INGESTED_TOPIC, type LogsIngested } from '../../../src/modules/logs/logs.types.js';
 import { SearchIndexes } from '../../../src/modules/logs/store/search-indexes.js';
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
-import { RelayService } from '../../../src/platform/queue/relay.service.js';
+import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { openDoor } from '../../support/database-door.js';
 import { createServer } from '../../support/factories.js';
@@ -54,8 +54,8 @@ beforeAll(async () => {
   name = await createServer(app, owner);
   serverId = await serverIdOf(app, name);
   // No look after the partitions by the clock comes between those that a test asks for.
-  clearInterval((app.get(LogKeeper) as unknown as { timer: NodeJS.Timeout }).timer);
-  await app.get(LogKeeper).keep();
+  clearInterval((app.get(PartitionMaintenance) as unknown as { timer: NodeJS.Timeout }).timer);
+  await app.get(PartitionMaintenance).keep();
 }, SLOW_MS);
 afterAll(async () => {
   await app.close();
@@ -168,7 +168,7 @@ describe('an invocation', () => {
   it('is told to whoever follows the logs of its server', async () => {
     const heard = new Set<string>();
     await app
-      .get(RelayService)
+      .get(PubSub)
       .subscribe<LogsIngested>(LOGS_INGESTED_TOPIC, ({ serverIds }) => serverIds.forEach((id) => heard.add(id)));
     const followed = await serverIdOf(app, await createServer(app, owner));
     app.get(InvocationsService).record(invocation({ serverId: followed }));
@@ -211,7 +211,7 @@ describe('partitions', () => {
 
   it('are there ahead, and made by a row that finds none', async () => {
     const today = dayOf(Date.now());
-    await app.get(LogKeeper).keep();
+    await app.get(PartitionMaintenance).keep();
     const ahead = [0, 1, 2].map((days) => dayOf(Date.parse(today) + days * DAY_MS));
     expect(await partitions()).toEqual(expect.arrayContaining(ahead));
     const late = row({ id: uuidV7(Date.parse(today) - 5 * DAY_MS) });
@@ -227,13 +227,13 @@ describe('partitions', () => {
       const day = dayOf(start);
       const whole = [{ from: start, to: start + DAY_MS, isValid: true }];
       await app.get(InvocationStore).keep([row({ id: uuidV7(start) })], 111);
-      await app.get(LogKeeper).keep(start + DAY_MS + HOUR_MS / 2);
+      await app.get(PartitionMaintenance).keep(start + DAY_MS + HOUR_MS / 2);
       expect(await indexes(day)).toEqual([]);
       const writer = app.database.createQueryRunner();
       await writer.startTransaction();
       // A build waits for whoever writes, and has made its index by then.
       await writer.query(`DELETE FROM ${partitionOf(day)} WHERE false`);
-      const keeping = app.get(LogKeeper).keep();
+      const keeping = app.get(PartitionMaintenance).keep();
       await until(async () => (await indexes(day)).length > 0, 'the build has begun');
       const [{ pid }] = await app.database.query<{ pid: number }[]>(
         `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%'`,
@@ -243,7 +243,7 @@ describe('partitions', () => {
       await writer.commitTransaction();
       await writer.release();
       expect(await indexes(day)).toMatchObject([{ isValid: false }]);
-      await app.get(LogKeeper).keep();
+      await app.get(PartitionMaintenance).keep();
       expect(await indexes(day)).toMatchObject(whole);
     },
   );
@@ -256,13 +256,13 @@ describe('partitions', () => {
       const day = dayOf(start);
       await app.get(LogPartitions).make(day);
       await fill(start, 50_000, day);
-      await app.get(LogKeeper).keep(start + HOUR_MS);
+      await app.get(PartitionMaintenance).keep(start + HOUR_MS);
       const first = { from: start, to: start + HOUR_MS - 60_000, isValid: true };
       expect(await indexes(day)).toMatchObject([first]);
       await fill(start + HOUR_MS, 1_000, day);
-      await app.get(LogKeeper).keep(start + 2 * HOUR_MS);
+      await app.get(PartitionMaintenance).keep(start + 2 * HOUR_MS);
       expect(await indexes(day)).toHaveLength(1);
-      await app.get(LogKeeper).keep();
+      await app.get(PartitionMaintenance).keep();
       expect(await indexes(day)).toMatchObject([{ from: start, to: start + DAY_MS, isValid: true }]);
     },
   );
@@ -314,7 +314,7 @@ describe('partitions', () => {
     await reader.startTransaction();
     try {
       await reader.query(`SELECT FROM invocations WHERE day = '${dayOf(Date.now())}'`);
-      const keeping = app.get(LogKeeper).keep();
+      const keeping = app.get(PartitionMaintenance).keep();
       const one = row();
       await app.get(InvocationStore).keep([one], 121);
       expect(await kept([one.id])).toHaveLength(1);
@@ -323,7 +323,7 @@ describe('partitions', () => {
     } finally {
       await reader.release();
     }
-    await app.get(LogKeeper).keep();
+    await app.get(PartitionMaintenance).keep();
     expect(await partitions()).not.toEqual(expect.arrayContaining([old]));
     const yesterday = row({ id: uuidV7(Date.now() - DAY_MS) });
     await app.get(InvocationStore).keep([yesterday], 122);
@@ -341,7 +341,7 @@ describe('a deleted server', () => {
     const ids = [...days, other].map(({ id }) => id);
     expect(await kept(ids)).toHaveLength(3);
     expect((await app.as(owner).delete(pathOf(gone))).status).toBe(200);
-    await app.get(LogGarbage).sweep();
+    await app.get(DeletedServerLogCleaner).sweep();
     expect((await kept(ids)).map(({ id }) => id)).toEqual([other.id]);
     await app.get(InvocationStore).keep([{ ...days[0], lines: [{ at: 1, level: 'log', message: 'late' }] }], 132);
     expect(await kept(ids)).toHaveLength(1);
@@ -352,7 +352,7 @@ describe('a deleted server', () => {
       `UPDATE invocation_garbage SET due_at = now(), deleted_at = now() - interval '5 minutes' WHERE server_id = $1`,
       [goneId],
     );
-    await app.get(LogGarbage).sweep();
+    await app.get(DeletedServerLogCleaner).sweep();
     expect(await noted()).toHaveLength(0);
   });
 });

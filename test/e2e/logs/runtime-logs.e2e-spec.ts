@@ -4,7 +4,7 @@ import { InvocationStore } from '../../../src/modules/logs/store/invocation-stor
 import { DAY_MS, dayOf, HOUR_MS, leastIdAt, partitionOf } from '../../../src/modules/logs/store/invocation-days.js';
 import type { InvocationQuery } from '../../../src/modules/logs/search/invocation-query.js';
 import { InvocationSearch } from '../../../src/modules/logs/search/invocation-search.js';
-import { KeptDays } from '../../../src/modules/logs/store/kept-days.js';
+import { LogRetention } from '../../../src/modules/logs/store/log-retention.js';
 import { searchIndexName, SearchIndexes } from '../../../src/modules/logs/store/search-indexes.js';
 import { LogPartitions } from '../../../src/modules/logs/store/log-partitions.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
@@ -355,7 +355,7 @@ describe('the log of a server', () => {
     for (const to of [start, start + 7 * HOUR_MS, start + DAY_MS]) {
       if (to > start) await makeIndex(start, to);
       const other = new SearchIndexes(app.database);
-      const log = await new InvocationSearch(app.database, app.get(KeptDays), other, app.env).find(
+      const log = await new InvocationSearch(app.database, app.get(LogRetention), other, app.env).find(
         id,
         { search: 'RAIN' },
         10,
@@ -384,7 +384,12 @@ describe('the log of a server', () => {
       );
       // Two parts of what is older: one with an index, one without.
       await makeIndex(start, start + HOUR_MS + 800 * 4_000);
-      const search = new InvocationSearch(app.database, app.get(KeptDays), new SearchIndexes(app.database), app.env);
+      const search = new InvocationSearch(
+        app.database,
+        app.get(LogRetention),
+        new SearchIndexes(app.database),
+        app.env,
+      );
       const find = async (query: InvocationQuery, limit: number) => {
         const { invocations, ...totals } = await search.find(id, query, limit);
         return { ...totals, messages: invocations.map(({ lines }) => lines[0].message), last: invocations.at(-1)?.id };

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
 import type { Channel, ListenFilter, Listening } from '../../../src/mcp/protocol/channel.js';
-import { Link } from '../../../src/mcp/client/link.js';
+import { UpstreamHandle } from '../../../src/mcp/client/upstream-handle.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { times } from '../../support/calls.js';
@@ -28,7 +28,7 @@ beforeAll(() => {
 });
 afterAll(() => egress.close());
 
-class PlainLink extends Link {}
+class PlainLink extends UpstreamHandle {}
 
 function channelTo(url: string): Channel {
   return closing(new PlainLink(channelIn(egress, url)));

@@ -1,6 +1,6 @@
 // Also run with the queue on Redis: jobs, and messages between processes.
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { isNamespaceName, RESERVED_NAMESPACES } from '../../../src/platform/http/names.js';
+import { isNamespaceName, RESERVED_NAMESPACES } from '../../../src/platform/http/resource-names.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
 import { startUpstream } from '../../support/upstream.js';

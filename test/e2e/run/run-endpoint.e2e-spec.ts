@@ -8,7 +8,7 @@ import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
-import { RelayService } from '../../../src/platform/queue/relay.service.js';
+import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   eventsOf,
@@ -421,7 +421,7 @@ describe('a change of the server', () => {
       const slug = uniqueName('renamed');
       await app.database.query('UPDATE servers SET slug = $2 WHERE id = $1', [server.serverId, slug]);
       const from = performance.now();
-      app.get(RelayService).publish('servers.changed', { id: server.serverId, slug });
+      app.get(PubSub).publish('servers.changed', { id: server.serverId, slug });
       await until(async () => (await run(owner, known, echo('x'))).status === 404, 'the old slug is unknown');
       known = slug;
       return performance.now() - from < BELIEVED_MS - 2_000;
@@ -453,7 +453,7 @@ describe('a change of the server', () => {
     for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(200);
     expect(upstream.sessions.size).toBe(2);
     await app.database.query('DELETE FROM servers WHERE id = $1', [server.serverId]);
-    app.get(RelayService).publish('servers.deleted', { id: server.serverId });
+    app.get(PubSub).publish('servers.deleted', { id: server.serverId });
     await upstream.waitFor(({ sessions }) => sessions.size === 0);
     for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(404);
   });

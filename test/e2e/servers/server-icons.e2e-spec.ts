@@ -5,7 +5,7 @@ import { Egress } from '../../../src/platform/egress/egress.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { fetchIcon } from '../../../src/modules/servers/icons/icon-fetch.js';
 import { ServerIconsService } from '../../../src/modules/servers/icons/server-icons.service.js';
-import { SignedLinks } from '../../../src/platform/http/signed-links.js';
+import { SignedUrls } from '../../../src/platform/http/signed-urls.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/icons.js';
@@ -203,7 +203,7 @@ describe('a signed link', () => {
     const { expires = '', signature = '' } = Object.fromEntries(url.searchParams);
     const query = (values: Record<string, string>) => `?${new URLSearchParams(values).toString()}`;
     const expired = String(Math.floor(Date.now() / 1000) - 10);
-    const links = new SignedLinks(app.env);
+    const links = new SignedUrls(app.env);
     const past = new URL(links.sign(pathOf(name, '/icon'), -200_000)).search;
     const opened = [
       pathOf(secret, '/icon') + url.search,

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { SecretValuesService } from '../../../src/modules/servers/settings/secret-values.service.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../../../src/modules/servers/server.types.js';
 import { ServersService } from '../../../src/modules/servers/servers.service.js';
-import { RelayService } from '../../../src/platform/queue/relay.service.js';
+import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/icons.js';
@@ -419,7 +419,7 @@ describe('a change of a server', () => {
   it('is told to every process, and so is its end', async () => {
     const sibling = await app.sibling();
     const told: unknown[] = [];
-    const relay = sibling.get(RelayService);
+    const relay = sibling.get(PubSub);
     await relay.subscribe<object>(SERVER_CHANGED_TOPIC, (data) => told.push(['changed', data]));
     await relay.subscribe<object>(SERVER_DELETED_TOPIC, (data) => told.push(['deleted', data]));
     const heard: unknown[] = [];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { SERVER_SUBRESOURCES } from '../../../src/platform/http/names.js';
+import { SERVER_SUBRESOURCES } from '../../../src/platform/http/resource-names.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/icons.js';

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { HttpDoor } from './http-door.js';
+import type { HttpDispatcher } from './http-dispatcher.js';
 import { fromSocketError, unreadable, UpstreamError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import { ANSWER_BYTES_MAX, EVENT_CHARS_MAX } from './http-exchange.js';
 import { SseParser } from './sse-parser.js';
@@ -38,7 +38,7 @@ export interface StreamAnswer {
  *
  * @throws UpstreamFailure for everything that goes wrong until then; a status is not a failure here
  */
-export function openStream(door: HttpDoor, request: StreamRequest): Promise<StreamAnswer> {
+export function openStream(door: HttpDispatcher, request: StreamRequest): Promise<StreamAnswer> {
   return new Promise((resolve, reject) => {
     new Stream(door, request, resolve, reject).start();
   });
@@ -56,7 +56,7 @@ class Stream implements Dispatcher.DispatchHandler {
   private isOver = false;
 
   constructor(
-    private readonly door: HttpDoor,
+    private readonly door: HttpDispatcher,
     private readonly request: StreamRequest,
     private readonly resolve: (answer: StreamAnswer) => void,
     private readonly reject: (error: Error) => void,

@@ -3,15 +3,15 @@ import { deadlineIn } from '../../protocol/deadline.js';
 import type { EraMemory } from '../../eras/era-memory.js';
 import { isDoubtful, type EraVerdict } from '../../eras/era-verdict.js';
 import { tooSlow, UpstreamError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
-import type { ServerHello } from '../../protocol/protocol.js';
-import { EraContradictedError, type Dialect } from '../dialect.js';
+import type { UpstreamIdentity } from '../../protocol/protocol.js';
+import { EraContradictedError, type ProtocolAdapter } from '../protocol-adapter.js';
 import { findEra, type Found } from '../era-probe.js';
-import type { HttpDoor } from './http-door.js';
+import type { HttpDispatcher } from './http-dispatcher.js';
 import { HttpWire, type HttpTarget } from './http-wire.js';
-import { LegacyDialect } from '../legacy-dialect.js';
-import { ModernDialect } from '../modern-dialect.js';
+import { LegacyAdapter } from '../legacy-adapter.js';
+import { ModernAdapter } from '../modern-adapter.js';
 import type { ResultCache } from '../result-cache.js';
-import { Shared } from '../shared.js';
+import { SingleFlight } from '../single-flight.js';
 import { openSse } from './sse-session.js';
 import { openStreamable } from './streamable-session.js';
 
@@ -23,7 +23,7 @@ const TIMER_MS_EARLY = 50;
 
 /** A dialect, and the verdict it was chosen by. */
 interface Choice {
-  dialect: Dialect;
+  dialect: ProtocolAdapter;
   verdict: EraVerdict;
 }
 
@@ -34,20 +34,20 @@ interface Choice {
  */
 export class HttpChannel implements Channel {
   private readonly wire: HttpWire;
-  private readonly choice: Shared<Choice>;
+  private readonly choice: SingleFlight<Choice>;
   private isConfirmed = false;
 
   constructor(
-    door: HttpDoor,
+    door: HttpDispatcher,
     private readonly target: HttpTarget,
     private readonly eras: EraMemory,
     private readonly cache: ResultCache,
   ) {
     this.wire = new HttpWire(door, target);
-    this.choice = new Shared(() => this.choose(), target.url);
+    this.choice = new SingleFlight(() => this.choose(), target.url);
   }
 
-  async open(timeoutMs: number): Promise<ServerHello> {
+  async open(timeoutMs: number): Promise<UpstreamIdentity> {
     const from = performance.now();
     try {
       return await this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.open(ms));
@@ -93,7 +93,7 @@ export class HttpChannel implements Channel {
   private async withDialect<T>(
     timeoutMs: number,
     call: McpCall | undefined,
-    work: (dialect: Dialect, timeoutMs: number) => Promise<T>,
+    work: (dialect: ProtocolAdapter, timeoutMs: number) => Promise<T>,
     settleFor: (error: EraContradictedError) => T = notMet,
   ): Promise<T> {
     const left = deadlineIn(timeoutMs);
@@ -132,7 +132,7 @@ export class HttpChannel implements Channel {
     return { verdict, dialect: this.dialectOf(verdict, found) };
   }
 
-  private dialectOf(verdict: EraVerdict, found: Found | undefined): Dialect {
+  private dialectOf(verdict: EraVerdict, found: Found | undefined): ProtocolAdapter {
     const { wire } = this;
     const isFresh = () => found !== undefined && Date.now() - verdict.learnedAt < FRESH_MS;
     if (verdict.kind === 'modern') {
@@ -141,10 +141,10 @@ export class HttpChannel implements Channel {
         this.isConfirmed = true;
         void this.doubt(this.choice.value);
       };
-      return new ModernDialect(wire, this.cache, { discovered: found?.discovered, isFresh, onDoubt });
+      return new ModernAdapter(wire, this.cache, { discovered: found?.discovered, isFresh, onDoubt });
     }
     const open = verdict.kind === 'sse' ? openSse : openStreamable;
-    return new LegacyDialect((profile, ears) => open(wire, profile, ears), {
+    return new LegacyAdapter((profile, ears) => open(wire, profile, ears), {
       url: this.target.url,
       opened: found?.opened,
       isFresh,

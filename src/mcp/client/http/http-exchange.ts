@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { HttpDoor } from './http-door.js';
+import type { HttpDispatcher } from './http-dispatcher.js';
 import type { Cancellation } from '../../protocol/cancellation.js';
 import type { CallTiming } from '../../protocol/channel.js';
 import {
@@ -69,7 +69,7 @@ export interface ResumePoint {
  *
  * @throws UpstreamFailure for everything that goes wrong on the way; a status is not a failure here
  */
-export function exchange(door: HttpDoor, request: ExchangeRequest): Promise<ExchangeAnswer> {
+export function exchange(door: HttpDispatcher, request: ExchangeRequest): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
     new Exchange(door, request, resolve, reject).start();
   });
@@ -93,7 +93,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private sentAt = 0;
 
   constructor(
-    private readonly door: HttpDoor,
+    private readonly door: HttpDispatcher,
     private readonly request: ExchangeRequest,
     private readonly resolve: (answer: ExchangeAnswer) => void,
     private readonly reject: (error: Error) => void,

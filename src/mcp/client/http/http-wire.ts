@@ -16,9 +16,9 @@ import { parseMessage, replyTo, requestText, type RpcHead } from '../../protocol
 import { rpcCode, type Era } from '../../protocol/protocol.js';
 import { VIA_HEADER } from '../../protocol/via.js';
 import { openStream, type StreamAnswer, type StreamRequest } from './event-stream.js';
-import type { HttpDoor } from './http-door.js';
+import type { HttpDispatcher } from './http-dispatcher.js';
 import { exchange, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
-import { Questions } from '../questions.js';
+import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText } from '../refusal.js';
 import { resumed } from './resume.js';
 
@@ -65,7 +65,7 @@ export interface HttpTarget {
   /** The mark of this service, so that a request that leads back to it is known. */
   via?: string;
   /** Takes requests there in place of the guarded way out, for what this service runs itself. */
-  door?: HttpDoor;
+  door?: HttpDispatcher;
   /** Callers that may have upstream sessions of their own at once; 100 when missing. */
   sessionsMax?: number;
   /** The header that tells the target which invocation a call belongs to; never for anybody outside. */
@@ -87,7 +87,7 @@ export interface WireManner {
   /** A stream that breaks is taken up again where it broke. */
   isResumable?: boolean;
   /** What the upstream asks during the call; without it, it hears that nobody answers. */
-  questions?: Questions;
+  questions?: UpstreamRequestResponder;
 }
 
 /** The request of a {@link McpCall}, less its own time. */
@@ -114,7 +114,7 @@ export class HttpWire {
   private asides = 0;
 
   constructor(
-    private readonly door: HttpDoor,
+    private readonly door: HttpDispatcher,
     readonly target: HttpTarget,
   ) {
     this.headers = { ...target.headers, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
@@ -253,7 +253,7 @@ export class HttpWire {
         }
         if (head.id === undefined) onNotification?.(data, head.method);
         else {
-          questions ??= new Questions(this.answers(headers), this.target.url.host);
+          questions ??= new UpstreamRequestResponder(this.answers(headers), this.target.url.host);
           questions.take(data, head.method);
         }
         return false;

@@ -13,15 +13,15 @@ import {
 } from '../../protocol/mcp-errors.js';
 import { slice } from '../../protocol/json-text.js';
 import { parseMessage, progressTokenIn, replyTo, requestText, resultOf } from '../../protocol/messages.js';
-import type { ServerHello } from '../../protocol/protocol.js';
+import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
-import { HandshakeRefusedError } from '../dialect.js';
+import { HandshakeRefusedError } from '../protocol-adapter.js';
 import type { StreamAnswer } from './event-stream.js';
 import { STREAM_MS_MAX } from './http-exchange.js';
 import { SessionLostError, type HttpWire } from './http-wire.js';
-import type { LegacySession, SessionEars } from '../legacy-session.js';
+import type { LegacySession, SessionEars } from '../legacy-session.types.js';
 import { refusalText } from '../refusal.js';
-import { Questions } from '../questions.js';
+import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 
 /** Notifications that are of no call. */
 const GENERAL = /\/(?:list_changed|resources\/updated)$/;
@@ -34,7 +34,7 @@ interface Pending {
   /** Gives it time anew. */
   refresh(): void;
   /** What the server asks during this call, of a caller who can be asked. */
-  questions?: Questions;
+  questions?: UpstreamRequestResponder;
   /** The call's own progress token as JSON text: all calls share the downlink. */
   progressToken?: string;
 }
@@ -62,7 +62,7 @@ export async function openSse(
 }
 
 class SseSession implements LegacySession {
-  hello: ServerHello;
+  hello: UpstreamIdentity;
   private readonly headers: Record<string, string>;
   private readonly pending = new Map<number, Pending>();
   private stream: StreamAnswer | null = null;
@@ -237,8 +237,8 @@ class SseSession implements LegacySession {
     (last?.questions ?? this.questions()).take(data, method);
   }
 
-  private questions(call?: McpCall): Questions {
-    return new Questions(
+  private questions(call?: McpCall): UpstreamRequestResponder {
+    return new UpstreamRequestResponder(
       this.wire.answers(this.headers, this.endpoint as URL),
       this.wire.target.url.host,
       call?.onRequest,

@@ -2,13 +2,13 @@ import { Logger } from '@nestjs/common';
 import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js';
 import { CallerLeftError, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
-import { rpcCode, type ServerHello } from '../../protocol/protocol.js';
+import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
-import { HandshakeRefusedError } from '../dialect.js';
+import { HandshakeRefusedError } from '../protocol-adapter.js';
 import type { StreamAnswer } from './event-stream.js';
 import type { HttpWire } from './http-wire.js';
-import type { LegacySession, SessionEars } from '../legacy-session.js';
-import { Questions } from '../questions.js';
+import type { LegacySession, SessionEars } from '../legacy-session.types.js';
+import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText } from '../refusal.js';
 
 /** Refusals of `initialize` behind which a modern server may stand. */
@@ -70,7 +70,7 @@ class StreamableSession implements LegacySession {
   private readonly headers: Record<string, string>;
   private readonly streamHeaders: Record<string, string>;
   /** The questions of the calls that run, newest last: what the server asks by its own stream is for the last of them. */
-  private readonly inFlight: Questions[] = [];
+  private readonly inFlight: UpstreamRequestResponder[] = [];
   private stream: StreamAnswer | null = null;
   private retry: NodeJS.Timeout | undefined;
   private isEnded = false;
@@ -78,7 +78,7 @@ class StreamableSession implements LegacySession {
 
   constructor(
     private readonly wire: HttpWire,
-    readonly hello: ServerHello,
+    readonly hello: UpstreamIdentity,
     private readonly ref: SessionRef,
     base: Record<string, string>,
     private readonly ears: SessionEars,
@@ -158,8 +158,12 @@ class StreamableSession implements LegacySession {
     if (this.ref.id !== null && (forGood || !this.ref.isKept)) await this.wire.endSession(this.headers);
   }
 
-  private begun({ onRequest }: McpCall): Questions {
-    const questions = new Questions(this.wire.answers(this.headers), this.wire.target.url.host, onRequest);
+  private begun({ onRequest }: McpCall): UpstreamRequestResponder {
+    const questions = new UpstreamRequestResponder(
+      this.wire.answers(this.headers),
+      this.wire.target.url.host,
+      onRequest,
+    );
     this.inFlight.push(questions);
     return questions;
   }
@@ -174,7 +178,8 @@ class StreamableSession implements LegacySession {
     const head = parseMessage(data);
     if (typeof head?.method !== 'string') return;
     if (head.id === undefined) return this.ears.onNotification(data, head.method);
-    const questions = this.inFlight.at(-1) ?? new Questions(this.wire.answers(this.headers), this.wire.target.url.host);
+    const questions =
+      this.inFlight.at(-1) ?? new UpstreamRequestResponder(this.wire.answers(this.headers), this.wire.target.url.host);
     questions.take(data, head.method);
   }
 

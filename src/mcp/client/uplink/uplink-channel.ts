@@ -12,7 +12,7 @@ import { deadlineIn, withinDeadline } from '../../protocol/deadline.js';
 import { members, slice } from '../../protocol/json-text.js';
 import { UplinkDisconnectedError, UpstreamError, UpstreamFailure } from '../../protocol/mcp-errors.js';
 import { answerText, parseMessage, requestText, resultOf, type RpcHead } from '../../protocol/messages.js';
-import { rpcCode, type ServerHello } from '../../protocol/protocol.js';
+import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
 import type { FramePort } from './frame-port.js';
 import { LegacyTasks } from '../legacy-tasks.js';
@@ -34,8 +34,8 @@ export class UplinkChannel implements Channel {
   private readonly calls: UplinkCalls;
   private readonly listeners: UplinkListeners;
   private readonly tasks = new LegacyTasks();
-  private hello: ServerHello | null = null;
-  private opening: Promise<ServerHello> | null = null;
+  private hello: UpstreamIdentity | null = null;
+  private opening: Promise<UpstreamIdentity> | null = null;
   private isEnded = false;
   private questions = 0;
 
@@ -48,7 +48,7 @@ export class UplinkChannel implements Channel {
     this.listeners = new UplinkListeners((method, uri) => this.subscribe(method, uri));
   }
 
-  async open(timeoutMs: number): Promise<ServerHello> {
+  async open(timeoutMs: number): Promise<UpstreamIdentity> {
     return this.hello ?? (await this.waitForHello(timeoutMs));
   }
 
@@ -135,7 +135,10 @@ export class UplinkChannel implements Channel {
     this.port.send(answerText(id, answer));
   }
 
-  private waitForHello(timeoutMs: number, { cancellation }: Pick<McpCall, 'cancellation'> = {}): Promise<ServerHello> {
+  private waitForHello(
+    timeoutMs: number,
+    { cancellation }: Pick<McpCall, 'cancellation'> = {},
+  ): Promise<UpstreamIdentity> {
     this.opening ??= this.initialize().catch((error: unknown) => {
       this.opening = null;
       throw error;
@@ -144,7 +147,7 @@ export class UplinkChannel implements Channel {
   }
 
   /** Introduces us, once for each pipe: its other end answers from what it learned when it started the server. */
-  private async initialize(): Promise<ServerHello> {
+  private async initialize(): Promise<UpstreamIdentity> {
     await this.port.ready;
     const timeoutMs = this.connectTimeoutMs;
     const reply = await this.ask({ method: 'initialize', params: initializeParams(), timeoutMs });

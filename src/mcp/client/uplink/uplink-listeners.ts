@@ -2,7 +2,7 @@ import type { Listening, ListenFilter, UpstreamListener } from '../../protocol/c
 import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-changes.js';
 import { UplinkBusyError } from '../../protocol/mcp-errors.js';
 import type { RpcHead } from '../../protocol/messages.js';
-import type { ServerHello } from '../../protocol/protocol.js';
+import type { UpstreamIdentity } from '../../protocol/protocol.js';
 
 /** Listeners of one tunnel, and resources they follow: what a local server is asked to keep in mind for us. */
 const LISTENERS_MAX = 1_000;
@@ -25,7 +25,7 @@ export class UplinkListeners {
   constructor(private readonly subscribe: Subscribe) {}
 
   /** @throws UplinkBusyError when there are too many */
-  async add(filter: ListenFilter, listener: UpstreamListener, { capabilities }: ServerHello): Promise<Listening> {
+  async add(filter: ListenFilter, listener: UpstreamListener, { capabilities }: UpstreamIdentity): Promise<Listening> {
     const uris = [...new Set(canSubscribe(capabilities) ? (filter.resourceSubscriptions ?? []) : [])];
     const added = uris.filter((uri) => !this.subscriptions.has(uri)).length;
     if (this.places.size >= LISTENERS_MAX || this.subscriptions.size + added > SUBSCRIPTIONS_MAX) {

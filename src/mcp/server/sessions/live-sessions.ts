@@ -1,4 +1,4 @@
-import type { RelayService } from '../../../platform/queue/relay.service.js';
+import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { Channel } from '../../protocol/channel.js';
 import type { ClientSession } from './session-ids.js';
 
@@ -61,7 +61,7 @@ export class LiveSessions {
 
   /** @param own names this process */
   constructor(
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
     private readonly own: string,
   ) {}
 

@@ -1,5 +1,5 @@
 import type { Channel, Listening, ListenFilter } from '../../protocol/channel.js';
-import type { FrontSink } from '../asked.js';
+import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
 import { isWanted, LISTEN_TIMEOUT_MS } from './subscription.js';
 
@@ -25,7 +25,7 @@ export class SessionStream implements SessionListener {
    */
   constructor(
     private readonly open: () => Promise<Channel>,
-    private readonly sink: FrontSink,
+    private readonly sink: McpResponseSink,
     private readonly uris: () => string[],
   ) {}
 

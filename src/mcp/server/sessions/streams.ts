@@ -1,4 +1,4 @@
-import { Tally } from '../../../platform/limits/tally.js';
+import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 
 /** Streams one account may hold open in a process, and all together. */
 const STREAMS_EACH_MAX = 128;
@@ -10,7 +10,7 @@ const STREAM_MS_MAX = 60 * 60_000;
 /** The streams that stay open for what may happen: counted, limited in time, and ended when the process ends. */
 export class Streams {
   private readonly open = new Set<() => void>();
-  private readonly tally = new Tally(STREAMS_EACH_MAX, STREAMS_MAX);
+  private readonly tally = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);
   private isClosed = false;
 
   /** Streams that are open. */

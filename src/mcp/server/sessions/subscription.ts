@@ -3,8 +3,8 @@ import type { Listening, ListenFilter } from '../../protocol/channel.js';
 import { memberText } from '../../protocol/json-edit.js';
 import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-changes.js';
 import { rpcCode } from '../../protocol/protocol.js';
-import { errorText, resultText } from '../answers.js';
-import type { Asked } from '../asked.js';
+import { errorText, resultText } from '../mcp-responses.js';
+import type { McpRequest } from '../mcp-request.js';
 import { marked, subscriptionMeta } from '../bridge/hop.js';
 import { SUBSCRIPTIONS_MAX, URI_CHARS_MAX } from './live-sessions.js';
 
@@ -52,7 +52,7 @@ export class Subscription {
   private earlyChars = 0;
   private finish: () => void = () => undefined;
 
-  constructor(private readonly asked: Asked) {}
+  constructor(private readonly asked: McpRequest) {}
 
   /** Resolves when it is over. @throws UpstreamFailure when the upstream cannot be listened to */
   async run(filter: ListenFilter): Promise<void> {

@@ -1,6 +1,6 @@
 import { rpcCode } from '../../protocol/protocol.js';
-import { errorText } from '../answers.js';
-import type { Asked } from '../asked.js';
+import { errorText } from '../mcp-responses.js';
+import type { McpRequest } from '../mcp-request.js';
 import { filterOf, Subscription } from './subscription.js';
 import type { Streams } from './streams.js';
 
@@ -9,7 +9,7 @@ export class Subscriptions {
   constructor(private readonly streams: Streams) {}
 
   /** Serves one until it is over. @throws UpstreamFailure when the upstream cannot be listened to */
-  async serve(asked: Asked): Promise<void> {
+  async serve(asked: McpRequest): Promise<void> {
     const { params, id, sink, request } = asked;
     const filter = filterOf(params);
     if (!filter) {

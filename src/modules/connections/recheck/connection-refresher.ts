@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { isDatabaseAway } from '../../../platform/database/database-away.js';
+import { isDatabaseAway } from '../../../platform/database/database-outage.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import { ConnectionCheck, type Looked } from './connection-check.js';

@@ -5,8 +5,8 @@ import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
 import { readBody } from '../../../platform/http/request-body.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { Direct } from '../../auth/direct.decorator.js';
-import type { DirectRequest } from '../../auth/direct.decorator.js';
+import { FastPath } from '../../auth/fast-path.decorator.js';
+import type { DirectRequest } from '../../auth/fast-path.decorator.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
@@ -94,7 +94,7 @@ export class ConnectionToolsController {
    */
   @Post(':connectionId/.tools/*toolPath')
   @HttpCode(200)
-  @Direct()
+  @FastPath()
   @ApiParam(connectionIdParam)
   @ApiParam(toolPathParam)
   @ApiBody({ schema: { type: 'object', additionalProperties: true, example: { message: 'Hello' } } })

@@ -11,14 +11,14 @@ import { beginLines } from '../../../platform/internal-http/line-answer.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import { toWire } from '../../../mcp/protocol/wired-failure.js';
 import type { InternalAsk, InternalLine } from './internal-frames.js';
-import { InternalQuestions } from './internal-questions.js';
+import { RemoteClientRequests } from './remote-client-requests.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 
 /** Calls from other processes through tunnels that this one holds. Whoever does not hold the secret finds nothing here. */
 @Controller('internal/uplink/:connection/:tunnel')
 @ApiExcludeController()
 export class InternalUplinkController {
-  private readonly questions = new InternalQuestions();
+  private readonly questions = new RemoteClientRequests();
 
   constructor(
     private readonly tunnels: UplinkTunnels,
@@ -62,7 +62,7 @@ export class InternalUplinkController {
 
 interface Served {
   channel: Channel;
-  questions: InternalQuestions;
+  questions: RemoteClientRequests;
   cancellation: Cancellation;
   tell: (line: InternalLine) => void;
 }

@@ -8,7 +8,7 @@ import type {
   UpstreamListener,
 } from '../../../mcp/protocol/channel.js';
 import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
-import type { ServerHello } from '../../../mcp/protocol/protocol.js';
+import type { UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
 import { InternalCalls } from '../../../platform/internal-http/internal-calls.js';
@@ -81,7 +81,7 @@ export class UplinkChannels {
 class RoutedUplinkChannel implements Channel {
   constructor(private readonly through: <T>(work: (channel: Channel) => Promise<T>) => Promise<T>) {}
 
-  open(timeoutMs: number): Promise<ServerHello> {
+  open(timeoutMs: number): Promise<UpstreamIdentity> {
     return this.through((channel) => channel.open(timeoutMs));
   }
 

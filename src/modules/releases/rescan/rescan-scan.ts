@@ -9,7 +9,7 @@ import { HostedScan } from '../scan/hosted-scan.js';
 import type { ScanHold } from '../scan/leased-scan.js';
 import { LeaseLostError } from '../release-lease.js';
 import { Release } from '../release.entity.js';
-import { conceal, credentialTarget } from '../scan/scan-credentials.js';
+import { redactCredentials, credentialTarget } from '../scan/scan-credentials.js';
 import type { FactsSource, ServerFacts } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan-claims.js';
 
@@ -70,7 +70,7 @@ export class RescanScan {
       }
       if (error instanceof AuthorizationRequiredError) return refused;
       if (error instanceof CredentialUnavailableError || error instanceof UpstreamFailure) {
-        return { trouble: 'unreachable', message: conceal(error.message, target) };
+        return { trouble: 'unreachable', message: redactCredentials(error.message, target) };
       }
       throw error;
     }

@@ -17,7 +17,7 @@ import type { CredentialOwner } from '../../oauth/credentials.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { Release } from '../release.entity.js';
-import { conceal, credentialTarget, type ScanTarget } from './scan-credentials.js';
+import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from '../stage-outcome.js';
 
@@ -100,7 +100,7 @@ export class ExternalScan {
     const channel = this.channels.channelTo({ ...target, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
     return scanUnderLease(channel, lease, {
       timeoutMs: this.env.releaseScanTimeoutMs,
-      inWords: (message) => conceal(message, target),
+      inWords: (message) => redactCredentials(message, target),
     });
   }
 
@@ -144,7 +144,7 @@ export class ExternalScan {
   private async unreachable(target: ScanTarget, failure: UpstreamFailure): Promise<StageOutcome> {
     const isWrongPath = failure instanceof UpstreamError && failure.hint === 'wrong path';
     const hint = isWrongPath ? await this.triedUsualPath(target) : '';
-    return failed('FAILURE', 'scan', `${conceal(failure.message, target)}${hint}`);
+    return failed('FAILURE', 'scan', `${redactCredentials(failure.message, target)}${hint}`);
   }
 
   /** Whether an MCP server answers where most of them do; a sentence for the publisher. */
