@@ -36,7 +36,8 @@ checks all settings at start, reports every wrong one and ends.
 `;
 
 function groupOf(name) {
-  const isMember = (member) => (member.endsWith('_') || member === 'RUNTIME_BUNDLE' ? name.startsWith(member) : name === member);
+  const isMember = (member) =>
+    member.endsWith('_') || member === 'RUNTIME_BUNDLE' ? name.startsWith(member) : name === member;
   const group = groups.find(([, members]) => members.some(isMember));
   if (!group) throw new Error(`${name} belongs to no group of scripts/settings-page.mjs`);
   return group[0];

@@ -34,7 +34,9 @@ export function blocksOf(page: string, text: string): DocBlock[] {
     const [, indent, info] = opening;
     const end = lines.findIndex((line, at) => at > index && line === `${indent}\`\`\``);
     if (end < 0) throw new Error(`${page}:${index + 1}: the block has no closing fence`);
-    const body = lines.slice(index + 1, end).map((line) => (line.startsWith(indent) ? line.slice(indent.length) : line));
+    const body = lines
+      .slice(index + 1, end)
+      .map((line) => (line.startsWith(indent) ? line.slice(indent.length) : line));
     blocks.push({ page, line: index + 1, info: info.trim(), text: body.join('\n') });
     index = end;
   }
