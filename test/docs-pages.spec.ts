@@ -16,10 +16,10 @@ describe('the documentation', () => {
     expect(await readPage('docs/settings.md')).toBe(settingsPage(settingDocs()));
   });
 
-  it('marks every shell block as `sh test`, `sh test background`, or `sh manual` with a reason', () => {
+  it('marks every shell block as `sh test`, `sh test background`, `sh test fails`, or `sh manual` with a reason', () => {
     const unmarked = blocks
       .filter(({ info }) => shells.includes(info.split(' ')[0]))
-      .filter(({ info }) => !/^sh (test|test background|manual \S.+)$/.test(info));
+      .filter(({ info }) => !/^sh (test|test background|test fails|manual \S.+)$/.test(info));
     expect(unmarked.map(place)).toEqual([]);
   });
 

@@ -111,14 +111,15 @@ function expectedOf(block: DocBlock, localize: (text: string) => string): string
 }
 
 /**
- * One script for all blocks, so that variables and folders persist as in a terminal. `curl` fails on an error status;
- * a failing command ends the script.
+ * One script for all blocks, so that variables and folders persist as in a terminal. A failing command ends the script.
+ * An HTTP error status fails `curl`, except in `sh test fails` blocks, which demonstrate errors.
  */
 function scriptOf(blocks: DocBlock[], localize: (text: string) => string): string {
   const head = ['exec 2>&1', 'set -eo pipefail', 'curl() { command curl -sS --fail-with-body "$@"; }'];
   const parts = blocks.map((block, index) => {
     const text = localize(block.text);
     const marker = `echo; echo "@@ block ${index}"`;
+    if (block.info === 'sh test fails') return `${marker}\n(\ncurl() { command curl -sS "$@"; }\n${text}\n)`;
     if (isForeground(block)) return `${marker}\n${text}`;
     const log = `"$LOGS/${index}"`;
     const ready = expectedOf(block, localize).map(
