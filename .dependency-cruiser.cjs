@@ -18,8 +18,8 @@ const uses = {
   connections: ['releases', 'logs', 'tool-schemas', 'credentials', 'servers', 'namespaces', 'auth'],
   skills: ['namespaces', 'auth'],
 };
-/** A new module may do what `skills` does; if it needs more, it gets a line above. */
-const newModuleUses = ['namespaces', 'auth'];
+/** A module without a line above may use all of these and is used by none, so it needs no edit here. */
+const newModuleUses = Object.keys(uses);
 
 const known = Object.keys(uses).join('|');
 /** The files that put everything together: src/main.ts, src/app.module.ts, src/app.setup.ts, … */

@@ -12,6 +12,7 @@ import { UplinkDoor } from './modules/connections/uplink/uplink-door.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
 import { SlipwayAdapter } from './platform/http/adapter.js';
 import { InputPipe, markUnreadBody } from './platform/http/input.pipe.js';
+import { reservePath } from './platform/http/names.js';
 import { createOpenApi } from './platform/http/openapi.js';
 import { routeTable } from './platform/http/route-table.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
@@ -33,6 +34,7 @@ export async function createApp(
   });
   const routes = routeTable(app);
   checkRoutes(routes);
+  routes.forEach(({ path }) => reservePath(path));
   app.disable('x-powered-by');
   app.set('etag', false);
   app.use(express.json({ limit: BODY_BYTES_MAX }));

@@ -14,11 +14,18 @@ export const ANONYMOUS: Caller = {
   isOperator: false,
 };
 
-/** What a route lets people do, as `resource:operation`. */
-export type Scope =
-  | `${'accounts' | 'namespaces' | 'servers' | 'skills'}:${'read' | 'write'}`
-  | `connections:${'read' | 'write' | 'execute'}`
-  | 'servers:execute';
+/**
+ * Resources and the operations on them. Each module adds its own, so that a misspelt scope does not compile:
+ * `declare module '../auth/access.types.js' { interface ScopeOperations { stars: 'read' | 'write' } }`.
+ */
+export interface ScopeOperations {
+  accounts: 'read' | 'write';
+}
+
+/** A permission that a route requires, as `resource:operation`. */
+export type Scope = {
+  [Resource in keyof ScopeOperations]: `${Resource}:${ScopeOperations[Resource]}`;
+}[keyof ScopeOperations];
 
 /** A namespace the caller was found to own. */
 export interface OwnedNamespace {

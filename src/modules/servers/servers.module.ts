@@ -16,6 +16,12 @@ import { ServersCoreModule } from './servers-core.module.js';
 import { ServersController } from './servers.controller.js';
 import { ServersService } from './servers.service.js';
 
+declare module '../auth/access.types.js' {
+  interface ScopeOperations {
+    servers: 'read' | 'write' | 'execute';
+  }
+}
+
 /** The registry. */
 @Module({
   imports: [ServersCoreModule, AuthModule, NamespacesModule],
