@@ -53,7 +53,7 @@ const seconds = (since) => (performance.now() - since) / 1000;
 async function open() {
   await ensureBuilt();
   const { startEmbeddedPostgres } = await built('platform/embedded/embedded-postgres');
-  const { migrate } = await built('platform/database/migrate');
+  const { migrate } = await built('platform/database/migrations');
   const { migrateQueue } = await built('platform/queue/queue-backend');
   const { dataSourceOptions } = await built('platform/database/data-source-options');
   embedded = await startEmbeddedPostgres({ dataDir: tempFolder(), log: () => {}, throwaway: false });
@@ -323,7 +323,7 @@ async function benchSearch() {
   const { LogPartitions } = await built('modules/logs/store/log-partitions');
   const { SearchIndexes } = await built('modules/logs/store/search-indexes');
   const { InvocationSearch } = await built('modules/logs/search/invocation-search');
-  const { KeptDays } = await built('modules/logs/store/kept-days');
+  const { LogRetention } = await built('modules/logs/store/log-retention');
   const start = Date.parse(dayOf(Date.now() - 2 * 24 * hour));
   const day = dayOf(start);
   const started = performance.now();
@@ -333,7 +333,7 @@ async function benchSearch() {
   );
   const partition = async () => (await new LogPartitions(database).list()).find((one) => one.day === day);
   const searching = () =>
-    new InvocationSearch(database, new KeptDays(database), new SearchIndexes(database), { databasePoolMax: 4 });
+    new InvocationSearch(database, new LogRetention(database), new SearchIndexes(database), { databasePoolMax: 4 });
   /** Does what is due at a moment of that day, as the worker would. */
   const build = async (now) => {
     const begun = performance.now();

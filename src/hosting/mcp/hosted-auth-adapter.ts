@@ -1,6 +1,6 @@
-import type { HttpDoor } from '../../mcp/channels/http-door.js';
-import { exchange } from '../../mcp/channels/http-exchange.js';
-import { UpstreamFailure } from '../../mcp/mcp-errors.js';
+import type { HttpDispatcher } from '../../mcp/client/http/http-dispatcher.js';
+import { exchange } from '../../mcp/client/http/http-exchange.js';
+import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { tokenSetOf, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { parseUrl } from '../../config/parse-url.js';
@@ -24,7 +24,7 @@ export class HostedAuthAdapter implements AuthAdapter {
    * @param name of the server, with its quotes
    */
   constructor(
-    private readonly door: HttpDoor,
+    private readonly door: HttpDispatcher,
     private readonly url: URL,
     private readonly name: string,
   ) {}

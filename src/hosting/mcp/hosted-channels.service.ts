@@ -3,11 +3,11 @@ import { Env } from '../../config/env.js';
 import { Hosting } from '../hosting.js';
 import { AUTH_ADAPTER_PATH, INVOCATION_HEADER, SESSION_HEADER, type ProgramRef } from '../hosting.types.js';
 import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
-import type { Channel } from '../../mcp/channel.js';
-import { HttpChannels } from '../../mcp/channels/http-channels.js';
-import type { HttpTarget } from '../../mcp/channels/http-wire.js';
+import type { Channel } from '../../mcp/protocol/channel.js';
+import { HttpChannels } from '../../mcp/client/http/http-channels.js';
+import type { HttpTarget } from '../../mcp/client/http/http-wire.js';
 import { HostedAuthAdapter } from './hosted-auth-adapter.js';
-import { HostedDoor } from './hosted-door.js';
+import { HostedDispatcher } from './hosted-dispatcher.js';
 import { NamedChannel } from './named-channel.js';
 import { SessionNames } from './session-names.js';
 
@@ -51,7 +51,7 @@ export class HostedChannelsService {
   adapterOf(ref: ProgramRef, { name, query = [] }: Pick<HostedCall, 'name' | 'query'>): AuthAdapter {
     const url = hostedAddress(ref, AUTH_ADAPTER_PATH);
     for (const [key, value] of query) url.searchParams.append(key, value);
-    return new HostedAuthAdapter(new HostedDoor(this.hosting, ref, this.host), url, name);
+    return new HostedAuthAdapter(new HostedDispatcher(this.hosting, ref, this.host), url, name);
   }
 
   /** A channel of its own to a program, which is started by the first call. */
@@ -66,7 +66,7 @@ export class HostedChannelsService {
       headers: withoutOurs(headers),
       bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
-      door: new HostedDoor(this.hosting, ref, this.host),
+      door: new HostedDispatcher(this.hosting, ref, this.host),
       invocationHeader: INVOCATION_HEADER,
       sessionsMax: SESSIONS_MAX,
       ...(nameOf && { sessions: { header: SESSION_HEADER, nameOf } }),

@@ -1,5 +1,12 @@
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../mcp/channel.js';
-import type { ServerHello } from '../../mcp/protocol.js';
+import type {
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../mcp/protocol/channel.js';
+import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 import { underName } from './upstream-names.js';
 
 /** A channel whose failures name the server, not the address it is known by here. */
@@ -17,7 +24,7 @@ export class NamedChannel implements Channel {
     private readonly shared?: string,
   ) {}
 
-  open(timeoutMs: number): Promise<ServerHello> {
+  open(timeoutMs: number): Promise<UpstreamIdentity> {
     return this.named(this.channel.open(timeoutMs));
   }
 

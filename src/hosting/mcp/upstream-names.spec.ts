@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { fromHttpStatus, fromSocketError, notMcp } from '../../mcp/mcp-errors.js';
+import { fromHttpStatus, fromSocketError, notMcp } from '../../mcp/protocol/mcp-errors.js';
 import { withoutAddress } from './upstream-names.js';
 
 describe('withoutAddress', () => {

@@ -6,7 +6,7 @@ import {
   UpstreamError,
   UpstreamFailure,
   UpstreamTimeoutError,
-} from '../../mcp/mcp-errors.js';
+} from '../../mcp/protocol/mcp-errors.js';
 
 /** The same failure in words that name the server and no address. What is no failure of an upstream stays as it is. */
 export function underName(error: Error, upstream: URL, name: string): Error {

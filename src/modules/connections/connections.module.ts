@@ -2,9 +2,9 @@ import { Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
-import { CredentialsService } from '../credentials/credentials.service.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
-import { CredentialsModule } from '../credentials/credentials.module.js';
+import { CredentialsModule } from '../oauth/credentials.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
 import { RunModule } from '../run/run.module.js';
 import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
@@ -24,7 +24,7 @@ import { ConnectionReader } from './core/connection-reader.js';
 import { ConnectionUrls } from './core/connection-urls.js';
 import { ConnectionValues } from './core/connection-values.js';
 import { TargetResolver } from './core/target-resolver.js';
-import { ConnectionLinks } from './core/connection-links.js';
+import { ConnectionHandles } from './core/connection-handles.js';
 import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
 import { ConnectionToolsController } from './tools/connection-tools.controller.js';
@@ -47,11 +47,11 @@ import { RecordedCallRow } from './mock/recorded-call.entity.js';
 import { RecordingController } from './mock/recording.controller.js';
 import { RecordingsService } from './mock/recordings.service.js';
 import { MockModel } from './mock/mock-model.js';
-import { SimulatorDay } from './mock/simulator-day.entity.js';
+import { SimulatorUsage } from './mock/simulator-usage.entity.js';
 import { MockCreation } from './mock/mock-creation.js';
 import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js';
 import { NamespaceMembers } from './namespace/namespace-members.js';
-import { NamespaceUnions } from './namespace/namespace-unions.js';
+import { NamespaceServers } from './namespace/namespace-servers.js';
 import { OlderSubscriptionsController } from './triggers/older-subscriptions.controller.js';
 import { TriggersController } from './triggers/triggers.controller.js';
 import { TriggersService } from './triggers/triggers.service.js';
@@ -59,11 +59,11 @@ import { SourceCompilerModule } from './source/source-compiler.module.js';
 import { StatusRecorder } from './core/status-recorder.js';
 import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
-import { UplinkDoor } from './uplink/uplink-door.js';
+import { UplinkGateway } from './uplink/uplink.gateway.js';
 import { UplinkLeases } from './uplink/uplink-leases.js';
 import { UplinkProcess } from './uplink/uplink-process.entity.js';
 import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
-import { TunnelPlaces } from './uplink/tunnel-places.js';
+import { TunnelLimits } from './uplink/tunnel-limits.js';
 import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 import { UplinkController } from './uplink/uplink.controller.js';
 import { UplinksService } from './uplink/uplinks.service.js';
@@ -82,7 +82,7 @@ declare module '../auth/access.types.js' {
       MockCall,
       MockReply,
       RecordedCallRow,
-      SimulatorDay,
+      SimulatorUsage,
       UplinkProcess,
       UplinkTunnel,
     ]),
@@ -116,7 +116,7 @@ declare module '../auth/access.types.js' {
     ConnectionToolsService,
     ConnectionReader,
     ConnectionCheck,
-    ConnectionLinks,
+    ConnectionHandles,
     ConnectionChannels,
     ConnectionValues,
     ConnectionUrls,
@@ -132,14 +132,14 @@ declare module '../auth/access.types.js' {
     ConnectionSweeper,
     ConnectionLogService,
     NamespaceMembers,
-    NamespaceUnions,
+    NamespaceServers,
     DiagnosisService,
     TriggersService,
     UplinkChannels,
-    UplinkDoor,
+    UplinkGateway,
     UplinkLeases,
     UplinkTunnels,
-    TunnelPlaces,
+    TunnelLimits,
     UplinksService,
     MockChannels,
     MockCreation,

@@ -9,10 +9,10 @@ import { generateName } from '../../platform/http/generated-name.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { CredentialsService } from '../credentials/credentials.service.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ConnectionCheck } from './recheck/connection-check.js';
-import { ConnectionLinks } from './core/connection-links.js';
+import { ConnectionHandles } from './core/connection-handles.js';
 import { ConnectionReader } from './core/connection-reader.js';
 import type { ConnectionDto, MockDto, SetConnectionDto } from './core/connection.dto.js';
 import { Connection } from './core/connection.entity.js';
@@ -39,7 +39,7 @@ export class ConnectionsService {
     private readonly targets: TargetResolver,
     private readonly reader: ConnectionReader,
     private readonly checks: ConnectionCheck,
-    private readonly links: ConnectionLinks,
+    private readonly links: ConnectionHandles,
     private readonly values: ConnectionValues,
     private readonly servers: ServersService,
     private readonly credentials: CredentialsService,

@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { InvocationSearch } from './search/invocation-search.js';
-import { KeptDays } from './store/kept-days.js';
+import { LogRetention } from './store/log-retention.js';
 import { LogStreams } from './stream/log-streams.js';
 import { LogStreamsMetrics } from './stream/log-streams.metrics.js';
 import { LogStreamsController } from './stream/log-streams.controller.js';
@@ -16,6 +16,6 @@ import { SearchIndexes } from './store/search-indexes.js';
 @Module({
   imports: [LogsCoreModule, ServersModule, AuthModule],
   controllers: [LogStreamsController, RuntimeLogsController, OtlpController],
-  providers: [InvocationSearch, KeptDays, SearchIndexes, RuntimeLogsService, LogStreams, LogStreamsMetrics],
+  providers: [InvocationSearch, LogRetention, SearchIndexes, RuntimeLogsService, LogStreams, LogStreamsMetrics],
 })
 export class LogsModule {}

@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
-import { IngestedHints } from './stream/ingested-hints.js';
+import { IngestNotifier } from './stream/ingest-notifier.js';
 import { InvocationStore } from './store/invocation-store.js';
-import { LogGarbage } from './store/log-garbage.js';
-import { LogKeeper } from './store/log-keeper.js';
+import { DeletedServerLogCleaner } from './store/deleted-server-log-cleaner.js';
+import { PartitionMaintenance } from './store/partition-maintenance.js';
 import { LogPartitions } from './store/log-partitions.js';
 import { LogStoreMetrics } from './store/log-store.metrics.js';
 import { LogsCoreModule } from './logs-core.module.js';
@@ -15,10 +15,10 @@ import { SearchIndexes } from './store/search-indexes.js';
   providers: [
     InvocationStore,
     LogStoreMetrics,
-    IngestedHints,
+    IngestNotifier,
     LogPartitions,
-    LogKeeper,
-    LogGarbage,
+    PartitionMaintenance,
+    DeletedServerLogCleaner,
     SearchIndexes,
     LogsProcessor,
   ],

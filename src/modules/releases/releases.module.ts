@@ -1,7 +1,7 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
-import { CredentialsModule } from '../credentials/credentials.module.js';
-import { CredentialsService } from '../credentials/credentials.service.js';
+import { CredentialsModule } from '../oauth/credentials.module.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { CredentialsCoreModule } from '../credentials/credentials-core.module.js';
+import { CredentialsCoreModule } from '../oauth/credentials-core.module.js';
 import { BlobSweeper } from './blob-sweeper.js';
 import { DeployStage } from './pipeline/deploy-stage.js';
 import { ExternalScan } from './scan/external-scan.js';

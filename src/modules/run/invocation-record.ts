@@ -1,8 +1,8 @@
-import type { McpReply } from '../../mcp/channel.js';
-import type { FrontWatch } from '../../mcp/front/asked.js';
-import { memberText } from '../../mcp/json-edit.js';
-import { slice } from '../../mcp/json-text.js';
-import { CallerLeftError, UpstreamFailure } from '../../mcp/mcp-errors.js';
+import type { McpReply } from '../../mcp/protocol/channel.js';
+import type { CallObserver } from '../../mcp/server/mcp-request.js';
+import { memberText } from '../../mcp/protocol/json-edit.js';
+import { slice } from '../../mcp/protocol/json-text.js';
+import { CallerLeftError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { redactedJson } from '../../platform/telemetry/redact-payload.js';
@@ -27,7 +27,7 @@ const RESULT_CHARS_MAX = 64 * 1024;
 const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
 
 /** Gathers what there is to say of one request. Nothing of what was asked and answered is kept unless `keepsPayload`. */
-export class InvocationRecord implements FrontWatch {
+export class InvocationRecord implements CallObserver {
   readonly invocationId = uuidV7();
   private readonly at = new Date();
   private readonly startedAt = performance.now();

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, Head, HttpCode, Options, Patch, Post, Put, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
-import { rpcCode } from '../../mcp/protocol.js';
-import { ApiMcp, pageRefused } from '../../mcp/front/api-mcp.decorator.js';
+import { rpcCode } from '../../mcp/protocol/protocol.js';
+import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
-import { Direct } from '../auth/direct.decorator.js';
-import type { DirectRequest } from '../auth/direct.decorator.js';
+import { FastPath } from '../auth/fast-path.decorator.js';
+import type { DirectRequest } from '../auth/fast-path.decorator.js';
 import { RunService } from './run.service.js';
 
 @ApiTags('MCP')
@@ -26,7 +26,7 @@ export class RunController {
    * into the headers and the query that its configSchema names.
    */
   @Post()
-  @Direct()
+  @FastPath()
   @Access('servers:execute')
   @HttpCode(200)
   @ApiMcp()
@@ -56,7 +56,7 @@ export class RunController {
   /** The same at `/mcp` below it; other paths belong to the server. */
   @Post('*path')
   @HttpCode(200)
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
   serveBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
@@ -65,7 +65,7 @@ export class RunController {
 
   /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
   @Get(['', '*path'])
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
   stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
@@ -74,7 +74,7 @@ export class RunController {
 
   /** Ends a client's session. Without one there is nothing to end. */
   @Delete(['', '*path'])
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
   end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
@@ -83,7 +83,7 @@ export class RunController {
 
   /** Other paths than MCP's belong to hosted code, with any method. */
   @Put('*path')
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
   putBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
@@ -92,7 +92,7 @@ export class RunController {
 
   /** As PUT. */
   @Patch('*path')
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
   patchBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
@@ -101,7 +101,7 @@ export class RunController {
 
   /** As PUT. */
   @Head('*path')
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
   headBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
@@ -110,7 +110,7 @@ export class RunController {
 
   /** As PUT. */
   @Options('*path')
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
   optionsBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {

@@ -1,17 +1,17 @@
-import { FrontRefusal } from '../../mcp/front/front.errors.js';
-import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/mcp-errors.js';
-import { rpcCode } from '../../mcp/protocol.js';
+import { McpRefusal } from '../../mcp/server/mcp-server.errors.js';
+import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
+import { rpcCode } from '../../mcp/protocol/protocol.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 
 /** The server's current release cannot be called over HTTP, or there is none; the message says which and what to do. */
-export class NotRunnableError extends FrontRefusal {
+export class NotRunnableError extends McpRefusal {
   readonly kind = 'conflict';
   readonly code = 'not_runnable';
   readonly rpcCode = rpcCode.notRunnable;
 }
 
 /** Values the server wants from each caller were not sent. The text is the one published clients know. */
-export class InputRequiredError extends FrontRefusal {
+export class InputRequiredError extends McpRefusal {
   readonly kind = 'conflict';
   readonly code = 'input_required';
   readonly rpcCode = rpcCode.inputRequired;
@@ -23,7 +23,7 @@ export class InputRequiredError extends FrontRefusal {
 }
 
 /** Values were sent that are not of the kind the server wants. */
-export class InputInvalidError extends FrontRefusal {
+export class InputInvalidError extends McpRefusal {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
   readonly rpcCode = rpcCode.invalidParams;

@@ -4,19 +4,19 @@ import { LogsCoreModule } from '../logs/logs-core.module.js';
 import { ReleasesCoreModule } from '../releases/releases-core.module.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
-import { RawRuns } from './raw-runs.js';
+import { HostedHttpProxy } from './hosted-http-proxy.js';
 import { RunController } from './run.controller.js';
-import { RunLinks } from './run-links.js';
+import { ReleaseHandles } from './release-handles.js';
 import { RunMetrics } from './run.metrics.js';
 import { RunService } from './run.service.js';
-import { Runnables } from './runnables.js';
-import { ServerRunsService } from './server-runs.service.js';
+import { ServerResolver } from './server-resolver.js';
+import { ServerChannelsService } from './server-channels.service.js';
 
 /** The run endpoint, and calls of connections to registry servers. */
 @Module({
   imports: [ReleasesCoreModule, LogsCoreModule, ToolSchemasCoreModule, ServersModule, AuthModule],
   controllers: [RunController],
-  providers: [RunService, RawRuns, ServerRunsService, Runnables, RunLinks, RunMetrics],
-  exports: [ServerRunsService, ReleasesCoreModule],
+  providers: [RunService, HostedHttpProxy, ServerChannelsService, ServerResolver, ReleaseHandles, RunMetrics],
+  exports: [ServerChannelsService, ReleasesCoreModule],
 })
 export class RunModule {}

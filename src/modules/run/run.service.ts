@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { Channel } from '../../mcp/channel.js';
-import { FrontRefusal, McpMethodNotAllowedError } from '../../mcp/front/front.errors.js';
-import { HttpFront } from '../../mcp/front/http-front.js';
-import { LinkPool } from '../../mcp/link-pool.js';
-import { ServerLinksService } from '../servers/server-links.service.js';
+import type { Channel } from '../../mcp/protocol/channel.js';
+import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
+import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
+import { HandlePool } from '../../mcp/client/handle-pool.js';
+import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
-import { CallFiguresService } from '../logs/call-figures.service.js';
+import { CallMetricsService } from '../logs/call-metrics.service.js';
 import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
-import { RawRuns } from './raw-runs.js';
+import { HostedHttpProxy } from './hosted-http-proxy.js';
 import { isReserved } from './reserved-paths.js';
-import { valuesOf, type RunValues } from './run-input.js';
-import type { RunLink } from './run-link.js';
-import { RunLinks } from './run-links.js';
+import { valuesOf, type RunValues } from './run-config-values.js';
+import type { ReleaseHandle } from './release-handle.js';
+import { ReleaseHandles } from './release-handles.js';
 import { NotRunnableError, RunPathNotFoundError, RunPathReservedError } from './run.errors.js';
-import type { Runnable } from './runnable.js';
-import { Runnables } from './runnables.js';
+import type { ResolvedServer } from './resolved-server.js';
+import { ServerResolver } from './server-resolver.js';
 
 /** Open upstream sessions at most: one for each release, account, and set of values its callers send. */
 const LINKS_MAX = 5_000;
@@ -34,17 +34,17 @@ export interface RunCaller {
 /** Runs the current releases of servers: one live channel for each account and set of values, shared by its callers. */
 @Injectable()
 export class RunService implements OnModuleInit, OnApplicationShutdown {
-  private readonly held = new LinkPool<RunLink>('run', LINKS_MAX);
+  private readonly held = new HandlePool<ReleaseHandle>('run', LINKS_MAX);
 
   constructor(
     private readonly registry: ServersService,
-    private readonly addresses: ServerLinksService,
+    private readonly addresses: ServerUrlsService,
     private readonly invocations: InvocationsService,
-    private readonly figures: CallFiguresService,
-    private readonly runnables: Runnables,
-    private readonly links: RunLinks,
-    private readonly front: HttpFront,
-    private readonly raw: RawRuns,
+    private readonly figures: CallMetricsService,
+    private readonly runnables: ServerResolver,
+    private readonly links: ReleaseHandles,
+    private readonly front: McpHttpServer,
+    private readonly raw: HostedHttpProxy,
     private readonly outputs: ToolOutputsService,
   ) {}
 
@@ -62,7 +62,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** The server behind a slug. No query while it was read in the last 5 s. @throws ServerNotFoundError */
-  find(slug: string): Promise<Runnable> {
+  find(slug: string): Promise<ResolvedServer> {
     return this.runnables.bySlug(slug);
   }
 
@@ -74,7 +74,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * @throws RunPathNotFoundError, RunPathReservedError, NotRunnableError, what `find` and the front throw, and for other paths UpstreamFailure
    */
   async forward(
-    find: () => Promise<Runnable>,
+    find: () => Promise<ResolvedServer>,
     { keyId, accountId, path }: RunCaller,
     request: IncomingMessage,
     response: ServerResponse,
@@ -86,7 +86,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);
-      if (isPost && !(channel instanceof FrontRefusal)) this.registry.countUse(runnable.serverId);
+      if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(runnable.serverId);
       return { channel, account: accountId, principal: keyId, target: runnable.serverId };
     };
     try {
@@ -117,7 +117,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    *
    * @throws NotRunnableError, InputRequiredError, InputInvalidError
    */
-  channelTo(runnable: Runnable, accountId: string, request: Pick<IncomingMessage, 'headers' | 'url'>): Channel {
+  channelTo(runnable: ResolvedServer, accountId: string, request: Pick<IncomingMessage, 'headers' | 'url'>): Channel {
     const { release } = runnable;
     if ('reason' in release) throw new NotRunnableError(release.reason);
     const { id, config } = release;
@@ -140,7 +140,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * @throws RunPathNotFoundError, RunPathReservedError, McpMethodNotAllowedError, NotRunnableError
    */
   private async below(
-    { serverId, name, slug, release }: Runnable,
+    { serverId, name, slug, release }: ResolvedServer,
     accountId: string,
     request: IncomingMessage,
     response: ServerResponse,
@@ -157,11 +157,15 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     await this.raw.forward(release.program, { slug, accountId }, request, response, record);
   }
 
-  private channelOrRefusal(runnable: Runnable, accountId: string, request: IncomingMessage): Channel | FrontRefusal {
+  private channelOrRefusal(
+    runnable: ResolvedServer,
+    accountId: string,
+    request: IncomingMessage,
+  ): Channel | McpRefusal {
     try {
       return this.channelTo(runnable, accountId, request);
     } catch (error) {
-      if (error instanceof FrontRefusal) return error;
+      if (error instanceof McpRefusal) return error;
       throw error;
     }
   }

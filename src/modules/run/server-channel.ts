@@ -1,13 +1,20 @@
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../mcp/channel.js';
-import type { Link } from '../../mcp/link.js';
-import type { ServerHello } from '../../mcp/protocol.js';
+import type {
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../mcp/protocol/channel.js';
+import type { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
+import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 
 /** What a {@link ServerChannel} needs of those who know releases. */
 export interface ServerChannelSource<R extends { releaseId: string }> {
   /** The release to use now; rejects when there is none. */
   current(): Promise<R>;
   /** The live end of a release. */
-  connect(release: R): Link;
+  connect(release: R): UpstreamHandle;
   /** Stands around every call, for its record, whose id `work` is given. */
   watch(call: McpCall, work: (invocationId: string) => Promise<McpReply>): Promise<McpReply>;
 }
@@ -17,12 +24,12 @@ export interface ServerChannelSource<R extends { releaseId: string }> {
  * calls that run on the old one end as they began.
  */
 export class ServerChannel<R extends { releaseId: string }> implements Channel {
-  private held: { releaseId: string; link: Link } | null = null;
+  private held: { releaseId: string; link: UpstreamHandle } | null = null;
   private isClosed = false;
 
   constructor(private readonly source: ServerChannelSource<R>) {}
 
-  async open(timeoutMs: number): Promise<ServerHello> {
+  async open(timeoutMs: number): Promise<UpstreamIdentity> {
     return (await this.link()).open(timeoutMs);
   }
 
@@ -51,13 +58,13 @@ export class ServerChannel<R extends { releaseId: string }> implements Channel {
   }
 
   /** The link, if there is one; one is made where sessions may be kept that this process knows nothing of. */
-  private async heldOr(isMade: boolean): Promise<Link | undefined> {
+  private async heldOr(isMade: boolean): Promise<UpstreamHandle | undefined> {
     if (this.held || !isMade) return this.held?.link;
     // What cannot be called has nothing to end.
     return this.link().catch(() => undefined);
   }
 
-  private async link(): Promise<Link> {
+  private async link(): Promise<UpstreamHandle> {
     const release = await this.source.current();
     if (this.held?.releaseId === release.releaseId) return this.held.link;
     void this.held?.link.retire();

@@ -11,7 +11,7 @@ import { ServerSearchService } from './search/server-search.service.js';
 import { ServerSecretsController } from './settings/server-secrets.controller.js';
 import { ServerSecretsService } from './settings/server-secrets.service.js';
 import { ServerSettingsService } from './settings/server-settings.service.js';
-import { ServerUses } from './server-uses.js';
+import { UsageCounter } from './usage-counter.js';
 import { ServersCoreModule } from './servers-core.module.js';
 import { ServersController } from './servers.controller.js';
 import { ServersService } from './servers.service.js';
@@ -40,7 +40,7 @@ declare module '../auth/access.types.js' {
     ServerSettingsService,
     ServerSecretsService,
     ServerRuntimeService,
-    ServerUses,
+    UsageCounter,
   ],
   exports: [ServersCoreModule, ServersService, ServerSecretsService, ServerRuntimeService],
 })

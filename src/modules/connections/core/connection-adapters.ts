@@ -1,16 +1,16 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { AuthAdaptersService } from '../../credentials/auth-adapters.service.js';
+import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
 import type { AuthAdapter } from '../../../mcp/oauth/auth-adapter.types.js';
-import { ServerRunsService } from '../../run/server-runs.service.js';
-import { ConnectionLinks } from './connection-links.js';
+import { ServerChannelsService } from '../../run/server-channels.service.js';
+import { ConnectionHandles } from './connection-handles.js';
 
 /** Finds, for those who keep tokens, the code that authorizes the users of a connection's server. */
 @Injectable()
 export class ConnectionAdapters implements OnModuleInit {
   constructor(
     private readonly adapters: AuthAdaptersService,
-    private readonly links: ConnectionLinks,
-    private readonly runs: ServerRunsService,
+    private readonly links: ConnectionHandles,
+    private readonly runs: ServerChannelsService,
   ) {}
 
   onModuleInit(): void {

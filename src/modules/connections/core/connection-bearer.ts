@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { CredentialsService } from '../../credentials/credentials.service.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
 
 /** That a connection has no token is believed this long; an authorization makes a new channel, which asks at once. */
 const NONE_KNOWN_MS = 5_000;

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import type { Channel } from '../../../mcp/channel.js';
-import { HttpChannels } from '../../../mcp/channels/http-channels.js';
-import { RefusingChannel } from '../../../mcp/channels/refusing-channel.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import { RefusingChannel } from '../../../mcp/client/refusing-channel.js';
 import { ServerGoneError } from '../../run/run.errors.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
-import { ServerRunsService } from '../../run/server-runs.service.js';
+import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { ConnectionBearer } from './connection-bearer.js';
 import type { ConnectionTarget } from './connection.types.js';
 
@@ -17,7 +17,7 @@ import { UplinkChannels } from '../uplink/uplink-channels.js';
 @Injectable()
 export class ConnectionChannels {
   constructor(
-    private readonly runs: ServerRunsService,
+    private readonly runs: ServerChannelsService,
     private readonly bearer: ConnectionBearer,
     private readonly https: HttpChannels,
     private readonly hosted: HostedChannelsService,

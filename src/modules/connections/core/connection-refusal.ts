@@ -1,7 +1,7 @@
-import { UpstreamAuthRequiredError } from '../../../mcp/mcp-errors.js';
-import { AuthorizationRequiredError } from '../../credentials/credentials.errors.js';
-import { FrontRefusal } from '../../../mcp/front/front.errors.js';
-import { rpcCode } from '../../../mcp/protocol.js';
+import { UpstreamAuthRequiredError } from '../../../mcp/protocol/mcp-errors.js';
+import { AuthorizationRequiredError } from '../../oauth/credentials.errors.js';
+import { McpRefusal } from '../../../mcp/server/mcp-server.errors.js';
+import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { InputInvalidError, InputRequiredError } from '../../run/run.errors.js';
 
@@ -18,7 +18,7 @@ export class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
 }
 
 /** Values lack or are wrong. The text of the first is the one that published clients know. */
-export class ConnectionInputError extends FrontRefusal {
+export class ConnectionInputError extends McpRefusal {
   readonly kind = 'conflict';
   readonly code = 'input_required';
   readonly rpcCode = rpcCode.inputRequired;

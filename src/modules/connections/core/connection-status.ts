@@ -1,5 +1,5 @@
 import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
-import { AuthorizationRequiredError, CredentialUnavailableError } from '../../credentials/credentials.errors.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import {
   CallerLeftError,
   InputNeededError,
@@ -10,7 +10,7 @@ import {
   UpstreamError,
   UpstreamFailure,
   UpstreamTimeoutError,
-} from '../../../mcp/mcp-errors.js';
+} from '../../../mcp/protocol/mcp-errors.js';
 import { bearerChallenge } from '../../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { visible } from '../../../platform/text/quoted.js';

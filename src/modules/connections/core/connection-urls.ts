@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { SignedLinks } from '../../../platform/http/signed-links.js';
-import { ServerLinksService } from '../../servers/server-links.service.js';
+import { SignedUrls } from '../../../platform/http/signed-urls.js';
+import { ServerUrlsService } from '../../servers/server-urls.service.js';
 
 /** The path of a connection's setup page: it opens while the epoch is the row's. */
 export function setupPath(id: string, epoch: number): string {
@@ -12,8 +12,8 @@ export function setupPath(id: string, epoch: number): string {
 @Injectable()
 export class ConnectionUrls {
   constructor(
-    private readonly servers: ServerLinksService,
-    private readonly links: SignedLinks,
+    private readonly servers: ServerUrlsService,
+    private readonly links: SignedUrls,
     private readonly env: Env,
   ) {}
 

@@ -1,6 +1,6 @@
 import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
-import type { ServerInfo } from '../../../mcp/protocol.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { Namespace } from '../../namespaces/namespace.entity.js';
 import { Server } from '../../servers/server.entity.js';
 import { connectionStates, type ConnectionState, type StatusReason } from './connection-status.js';

@@ -1,4 +1,4 @@
-import type { ServerInfo } from '../../../mcp/protocol.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import type { ConnectionDto, ConnectionStatusDto, ServerInfoDto } from './connection.dto.js';
 import { statusReasons } from './connection-status.js';
 import type { ConnectionUrls } from './connection-urls.js';

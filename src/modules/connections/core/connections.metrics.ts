@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
-import { ConnectionLinks } from './connection-links.js';
+import { ConnectionHandles } from './connection-handles.js';
 import { ConnectionRechecker } from '../recheck/connection-rechecker.js';
-import { TunnelPlaces } from '../uplink/tunnel-places.js';
+import { TunnelLimits } from '../uplink/tunnel-limits.js';
 import { UplinkTunnels } from '../uplink/uplink-tunnels.js';
 
 /** What connections, and the tunnels of some, show. */
@@ -10,10 +10,10 @@ import { UplinkTunnels } from '../uplink/uplink-tunnels.js';
 export class ConnectionsMetrics {
   constructor(
     metrics: Metrics,
-    links: ConnectionLinks,
+    links: ConnectionHandles,
     rechecker: ConnectionRechecker,
     tunnels: UplinkTunnels,
-    places: TunnelPlaces,
+    places: TunnelLimits,
   ) {
     metrics.gauge('slipway_connection_links', 'Open ways to MCP servers, of connections.', () => links.size);
     metrics.counter('slipway_connection_rechecks_total', 'Looks at connections whose time had come, by result.', () =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import type { ServerInfo } from '../../../mcp/protocol.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { toStoredServerInfo } from './server-info.js';
 import { storableFault, toStorableText } from '../../../platform/database/storable.js';
 

@@ -1,4 +1,4 @@
-import type { ServerInfo } from '../../../mcp/protocol.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { isObject } from '../../../platform/text/json-object.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 

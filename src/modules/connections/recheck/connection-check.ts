@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import type { Channel } from '../../../mcp/channel.js';
-import type { ServerInfo } from '../../../mcp/protocol.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { ConnectionChannels } from '../core/connection-channels.js';
 import { Connection } from '../core/connection.entity.js';
 import { connected, statusAfter, type ConnectionStatus } from '../core/connection-status.js';
-import { ConnectionLinks } from '../core/connection-links.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { toStoredServerInfo } from '../core/server-info.js';
 import { StatusWriter, type Seen } from '../core/status-writer.js';
@@ -20,7 +20,7 @@ export type Looked = Pick<Seen, 'id' | 'revision'>;
 export class ConnectionCheck {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly links: ConnectionLinks,
+    private readonly links: ConnectionHandles,
     private readonly channels: ConnectionChannels,
     private readonly writer: StatusWriter,
     private readonly env: Env,

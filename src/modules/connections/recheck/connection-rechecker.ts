@@ -3,9 +3,9 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { isDatabaseAway } from '../../../platform/database/database-away.js';
-import { NoSlotError, Slots } from '../../../platform/limits/slots.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Counts } from '../../../platform/telemetry/figures.js';
 import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../../releases/releases.types.js';
 import { ConnectionCheck, type Looked } from './connection-check.js';
@@ -42,7 +42,7 @@ interface Claimed extends Looked {
 @Injectable()
 export class ConnectionRechecker implements OnModuleInit {
   private readonly logger = new Logger('connections');
-  private readonly slots: Slots;
+  private readonly slots: FairSemaphore;
   /** Looks of this process, each of them for all connections it was for; `late` found no slot in time. */
   readonly looks = new Counts('result', ['done', 'late', 'failed']);
 
@@ -50,10 +50,10 @@ export class ConnectionRechecker implements OnModuleInit {
     @InjectDataSource() private readonly database: DataSource,
     private readonly checks: ConnectionCheck,
     private readonly writer: StatusWriter,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
     private readonly env: Env,
   ) {
-    this.slots = new Slots(LOOKS_MAX, env.upstreamConnectTimeoutMs);
+    this.slots = new FairSemaphore(LOOKS_MAX, env.upstreamConnectTimeoutMs);
   }
 
   async onModuleInit(): Promise<void> {

@@ -1,9 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { isDatabaseAway } from '../../../platform/database/database-away.js';
-import { AuthorizationRequiredError, CredentialUnavailableError } from '../../credentials/credentials.errors.js';
-import { CredentialsService } from '../../credentials/credentials.service.js';
+import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
 import { ConnectionCheck, type Looked } from './connection-check.js';
 import { Connection } from '../core/connection.entity.js';
 import { statusAfter } from '../core/connection-status.js';

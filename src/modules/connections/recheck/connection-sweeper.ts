@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { isDatabaseAway } from '../../../platform/database/database-away.js';
+import { isDatabaseAway } from '../../../platform/database/database-outage.js';
 import { ConnectionRechecker, RECHECK_BATCH } from './connection-rechecker.js';
 import { ConnectionRefresher, type Due } from './connection-refresher.js';
 

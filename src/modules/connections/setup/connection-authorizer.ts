@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { Page } from '../../../platform/pages/page.js';
-import { OAuthClientNeededError, OAuthSetupError } from '../../credentials/credentials.errors.js';
-import type { BeginAuthorization, CredentialOwner, GivenClient } from '../../credentials/credentials.types.js';
-import { DirectSetupService } from '../../credentials/direct-setup.service.js';
+import { OAuthClientNeededError, OAuthSetupError } from '../../oauth/credentials.errors.js';
+import type { BeginAuthorization, CredentialOwner, PreregisteredClient } from '../../oauth/credentials.types.js';
+import { SetupPageService } from '../../oauth/setup-page.service.js';
 import { formPage } from './connection-setup-page.js';
 import type { Connection } from '../core/connection.entity.js';
 import { clientFields, typedClient } from './setup-client.js';
@@ -21,7 +21,7 @@ export interface Authorizing {
 /** The part of the setup page that leads to an authorization server, as us or as a client the person gives. */
 @Injectable()
 export class ConnectionAuthorizer {
-  constructor(private readonly direct: DirectSetupService) {}
+  constructor(private readonly direct: SetupPageService) {}
 
   /** What is to be authorized and where, or a form for what must be given first. */
   async page(authorizing: Authorizing): Promise<Page> {
@@ -48,7 +48,7 @@ export class ConnectionAuthorizer {
     const request = requestFor(authorizing);
     if (!request) return { page: this.noWay(authorizing), status: 200 };
     try {
-      let client: GivenClient | null = null;
+      let client: PreregisteredClient | null = null;
       if (body.has(clientFields.id)) {
         const asked = await this.direct.clientRequest(ownerOf(row), request);
         const typed = typedClient(body, asked);

@@ -1,5 +1,5 @@
 import { authorizationField, fieldName, type SetupForm, type SetupSubject } from './setup-form.js';
-import type { ClientRequest } from '../../credentials/direct-setup.service.js';
+import type { ClientRequest } from '../../oauth/setup-page.service.js';
 import { clientFields } from './setup-client.js';
 import { escaped, page, type Page } from '../../../platform/pages/page.js';
 import type { RunFormField } from '../../releases/releases.types.js';

@@ -10,7 +10,7 @@ import { bindBrowser, readCookie, sendCookie } from '../../../platform/pages/bro
 import { requireOwnPage } from '../../../platform/pages/own-page.js';
 import { PageFilter } from '../../../platform/pages/page.filter.js';
 import { sendPage } from '../../../platform/pages/page.js';
-import { SetupPageError } from '../../credentials/credentials.errors.js';
+import { SetupPageError } from '../../oauth/credentials.errors.js';
 import { ConnectionSetupService, type SetupLink } from './connection-setup.service.js';
 
 /** More than all values a connection may hold. */

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import { LinkExpiredError, SignedLinks } from '../../../platform/http/signed-links.js';
+import { LinkExpiredError, SignedUrls } from '../../../platform/http/signed-urls.js';
 import { messagePage, type Page } from '../../../platform/pages/page.js';
-import { SetupPageError } from '../../credentials/credentials.errors.js';
+import { SetupPageError } from '../../oauth/credentials.errors.js';
 import { NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
-import { ServerRunsService } from '../../run/server-runs.service.js';
+import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { ConnectionAuthorizer, type Authorizing, type SetupAnswer } from './connection-authorizer.js';
 import { ConnectionCheck } from '../recheck/connection-check.js';
 import { connectedPage, formPage } from './connection-setup-page.js';
@@ -44,9 +44,9 @@ export class ConnectionSetupService {
     private readonly checks: ConnectionCheck,
     private readonly values: ConnectionValues,
     private readonly urls: ConnectionUrls,
-    private readonly runs: ServerRunsService,
+    private readonly runs: ServerChannelsService,
     private readonly authorizer: ConnectionAuthorizer,
-    private readonly signed: SignedLinks,
+    private readonly signed: SignedUrls,
   ) {}
 
   /** What the link shows now; looking at it changes nothing. @throws SetupPageError */

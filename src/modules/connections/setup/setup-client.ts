@@ -1,5 +1,5 @@
-import type { GivenClient } from '../../credentials/credentials.types.js';
-import type { ClientRequest } from '../../credentials/direct-setup.service.js';
+import type { PreregisteredClient } from '../../oauth/credentials.types.js';
+import type { ClientRequest } from '../../oauth/setup-page.service.js';
 
 /** The names under which the form sends a client. */
 export const clientFields = { issuer: 'client.issuer', id: 'client.id', secret: 'client.secret' } as const;
@@ -11,7 +11,7 @@ const SECRET_CHARS_MAX = 4_000;
 const VISIBLE = /^[\x20-\x7e]*$/;
 
 /** What a person typed: a client, null where they go on with the one that was given, or what is wrong with it. */
-export type TypedClient = { client: GivenClient | null } | { fault: string };
+export type TypedClient = { client: PreregisteredClient | null } | { fault: string };
 
 /** Reads the client of a form that asked for it. */
 export function typedClient(body: URLSearchParams, { state }: ClientRequest): TypedClient {

@@ -1,4 +1,4 @@
-import type { ClientRequest } from '../../credentials/direct-setup.service.js';
+import type { ClientRequest } from '../../oauth/setup-page.service.js';
 import type { RunFormField } from '../../releases/releases.types.js';
 import type { StoredValues } from '../core/connection-values.js';
 import { headersFault, queryFault } from '../core/connection.validators.js';

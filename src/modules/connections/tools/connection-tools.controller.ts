@@ -5,13 +5,13 @@ import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
 import { readBody } from '../../../platform/http/request-body.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { Direct } from '../../auth/direct.decorator.js';
-import type { DirectRequest } from '../../auth/direct.decorator.js';
+import { FastPath } from '../../auth/fast-path.decorator.js';
+import type { DirectRequest } from '../../auth/fast-path.decorator.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { LogRecorder } from '../log/log-recorder.js';
-import { whileConnected } from '../../../mcp/front/client-gone.js';
+import { whileConnected } from '../../../mcp/server/client-gone.js';
 
 /** The largest body of arguments. */
 const ARGUMENTS_BYTES_MAX = 16 * 1024 * 1024;
@@ -94,7 +94,7 @@ export class ConnectionToolsController {
    */
   @Post(':connectionId/.tools/*toolPath')
   @HttpCode(200)
-  @Direct()
+  @FastPath()
   @ApiParam(connectionIdParam)
   @ApiParam(toolPathParam)
   @ApiBody({ schema: { type: 'object', additionalProperties: true, example: { message: 'Hello' } } })

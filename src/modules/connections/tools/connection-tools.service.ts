@@ -2,17 +2,17 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import type { Cancellation } from '../../../mcp/cancellation.js';
-import type { McpReply } from '../../../mcp/channel.js';
-import { deadlineIn } from '../../../mcp/deadline.js';
-import { UpstreamFailure } from '../../../mcp/mcp-errors.js';
-import { slice } from '../../../mcp/json-text.js';
-import { completeOrRefuse } from '../../../mcp/result-type.js';
-import type { ToolText } from '../../../mcp/tool-catalog.js';
+import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
+import type { McpReply } from '../../../mcp/protocol/channel.js';
+import { deadlineIn } from '../../../mcp/protocol/deadline.js';
+import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { slice } from '../../../mcp/protocol/json-text.js';
+import { completeOrRefuse } from '../../../mcp/protocol/result-type.js';
+import type { ToolText } from '../../../mcp/client/tool-catalog.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionLink } from '../core/connection-link.js';
-import { ConnectionLinks } from '../core/connection-links.js';
+import type { ConnectionHandle } from '../core/connection-handle.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
 import { ConnectionInputError, ConnectionInputRequiredError } from '../core/connection-refusal.js';
 import { statusAfter } from '../core/connection-status.js';
 import { Connection } from '../core/connection.entity.js';
@@ -33,7 +33,7 @@ type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState'
 export class ConnectionToolsService {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly links: ConnectionLinks,
+    private readonly links: ConnectionHandles,
     private readonly env: Env,
   ) {}
 
@@ -144,14 +144,14 @@ async function inWords<T>(work: Promise<T>): Promise<T> {
 }
 
 /** The tool a path means. @throws ResourceNotFoundError when the upstream lists none, UpstreamFailure */
-async function nameOf(link: ConnectionLink, path: string, timeoutMs: number): Promise<string> {
+async function nameOf(link: ConnectionHandle, path: string, timeoutMs: number): Promise<string> {
   const match = await link.catalog.find(path, timeoutMs);
   if (!match || !('tool' in match)) throw new ResourceNotFoundError({ tool: path });
   return match.tool.name;
 }
 
 /** True when the upstream is known to have no such tool. A list that cannot be had leaves the failure as it was. */
-async function isUnknown(link: ConnectionLink, name: string, timeoutMs: number): Promise<boolean> {
+async function isUnknown(link: ConnectionHandle, name: string, timeoutMs: number): Promise<boolean> {
   try {
     const match = await link.catalog.find(name, timeoutMs);
     return !match || !('tool' in match);

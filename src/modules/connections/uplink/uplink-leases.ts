@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { QueryFailedError, Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import type { ServerInfo } from '../../../mcp/protocol.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
 import type { ConnectionStatus } from '../core/connection-status.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { UplinkDisconnectedError } from '../../../mcp/mcp-errors.js';
+import { UplinkDisconnectedError } from '../../../mcp/protocol/mcp-errors.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { isConnectionId } from '../core/connection-target.js';
 import { Connection } from '../core/connection.entity.js';

@@ -16,7 +16,7 @@ const BARE_ENTRY_CHARS = 40;
 const PIECES_MAX = 1_000;
 
 /** What came of one invocation since the last flush: its record, pieces, or both. */
-export interface Gathered {
+export interface PendingInvocation {
   id: string;
   serverId: string;
   record: Invocation | null;
@@ -26,7 +26,7 @@ export interface Gathered {
 
 /** Takes invocations as they come, in memory, and brings the pieces of each together. Bounded; counts what it drops. */
 export class InvocationBuffer {
-  private readonly waiting = new Map<string, Gathered>();
+  private readonly waiting = new Map<string, PendingInvocation>();
   private readonly waitingOf = new Map<string, { count: number; chars: number }>();
   private chars = 0;
   /** Records and pieces that found no room. */
@@ -61,8 +61,8 @@ export class InvocationBuffer {
   }
 
   /** Takes out the oldest, `countMax` and about `charsMax` characters at most, but one if there is one. */
-  take(countMax: number, charsMax: number): Gathered[] {
-    const taken: Gathered[] = [];
+  take(countMax: number, charsMax: number): PendingInvocation[] {
+    const taken: PendingInvocation[] = [];
     let chars = 0;
     for (const gathered of this.waiting.values()) {
       chars += gathered.chars;
@@ -74,7 +74,7 @@ export class InvocationBuffer {
   }
 
   /** Where one is gathered; null, and it is counted as dropped, when there is no room for it. */
-  private roomOf(one: Invocation | InvocationPiece): Gathered | null {
+  private roomOf(one: Invocation | InvocationPiece): PendingInvocation | null {
     const { id, serverId } = one;
     const known = this.waiting.get(id);
     const of = this.waitingOf.get(serverId) ?? { count: 0, chars: 0 };
@@ -104,7 +104,7 @@ export class InvocationBuffer {
     );
   }
 
-  private remove({ id, serverId, chars }: Gathered): void {
+  private remove({ id, serverId, chars }: PendingInvocation): void {
     this.waiting.delete(id);
     this.chars -= chars;
     const of = this.waitingOf.get(serverId);
@@ -116,7 +116,7 @@ export class InvocationBuffer {
 }
 
 /** Takes no more of this: it has many pieces already, or is another server's. */
-function isClosed({ pieces, serverId }: Gathered, one: Invocation | InvocationPiece): boolean {
+function isClosed({ pieces, serverId }: PendingInvocation, one: Invocation | InvocationPiece): boolean {
   return pieces.length >= PIECES_MAX || serverId !== one.serverId;
 }
 

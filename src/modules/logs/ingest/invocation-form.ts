@@ -1,7 +1,7 @@
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { redact } from '../../../platform/telemetry/redact.js';
-import type { Gathered } from './invocation-buffer.js';
+import type { PendingInvocation } from './invocation-buffer.js';
 import { LINES_MAX, type InvocationRow } from '../store/invocation-row.js';
 import type { Invocation, InvocationPiece } from '../invocation.types.js';
 
@@ -21,7 +21,7 @@ const CREDENTIAL_CHARS_MAX = 1_400;
 const TIME_MAX = 8.64e15;
 
 /** What is written of an invocation: its pieces merged, bounded, without credentials and in text that Postgres can hold. */
-export function rowOf({ id, serverId, record, pieces }: Gathered): InvocationRow {
+export function rowOf({ id, serverId, record, pieces }: PendingInvocation): InvocationRow {
   const madeAt = timeOfUuidV7(id).getTime();
   const parts = record ? [record, ...pieces] : pieces;
   const lines = bounded(

@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { setImmediate as breathe } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { atMost } from '../../../platform/limits/at-most.js';
-import { InvocationBuffer, type Gathered } from './invocation-buffer.js';
+import { withTimeout } from '../../../platform/limits/with-timeout.js';
+import { InvocationBuffer, type PendingInvocation } from './invocation-buffer.js';
 import { rowOf } from './invocation-form.js';
 import type { InvocationRow } from '../store/invocation-row.js';
 import type { Invocation, InvocationPiece } from '../invocation.types.js';
@@ -69,7 +69,7 @@ export class InvocationsService implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await atMost(LAST_FLUSH_MS_MAX, this.flush(), undefined);
+    await withTimeout(LAST_FLUSH_MS_MAX, this.flush(), undefined);
     this.cancelTimer();
     const { waiting } = this.stats();
     if (waiting > 0) this.logger.warn(`${waiting} invocations are lost: the queue did not take them before the end`);
@@ -136,7 +136,7 @@ export class InvocationsService implements OnApplicationShutdown {
     return rows;
   }
 
-  private tryRow(gathered: Gathered): InvocationRow | null {
+  private tryRow(gathered: PendingInvocation): InvocationRow | null {
     try {
       return rowOf(gathered);
     } catch (error) {

@@ -1,6 +1,6 @@
 import { Processor, WorkerHost } from '@nestjs/bullmq';
 import type { Job } from 'bullmq';
-import { IngestedHints } from '../stream/ingested-hints.js';
+import { IngestNotifier } from '../stream/ingest-notifier.js';
 import { InvocationStore } from '../store/invocation-store.js';
 import { LOGS_QUEUE, type KeepInvocationsJob } from './logs.queue.js';
 
@@ -25,7 +25,7 @@ const options = {
 export class LogsProcessor extends WorkerHost {
   constructor(
     private readonly store: InvocationStore,
-    private readonly hints: IngestedHints,
+    private readonly hints: IngestNotifier,
   ) {
     super();
   }

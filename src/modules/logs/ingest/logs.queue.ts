@@ -2,7 +2,7 @@ import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../../platform/queue/job-options.js';
-import { QueueFigures } from '../../../platform/queue/queue-figures.js';
+import { QueueMetrics } from '../../../platform/queue/queue-metrics.js';
 import type { InvocationRow } from '../store/invocation-row.js';
 
 export const LOGS_QUEUE = 'log-ingestion';
@@ -40,7 +40,7 @@ export class LogsQueue {
 
   constructor(
     @InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>,
-    figures: QueueFigures,
+    figures: QueueMetrics,
   ) {
     figures.watch(queue);
   }

@@ -2,7 +2,7 @@ import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { DAY_MS, dayOf, leastIdAt } from '../store/invocation-days.js';
 import { searchForm } from '../store/invocation-row.js';
 import type { InvocationOutcome } from '../invocation.types.js';
-import { ID_SLACK_MS } from '../ingest/sent-id.js';
+import { ID_SLACK_MS } from '../ingest/ingest-id.js';
 
 /** Which invocations of a server are meant. Everything given must match. */
 export interface InvocationQuery {

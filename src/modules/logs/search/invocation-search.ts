@@ -3,14 +3,14 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
-import { Slots } from '../../../platform/limits/slots.js';
+import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { DAY_MS, dayOfId } from '../store/invocation-days.js';
 import { condition, part, rangeOf, type Condition, type InvocationQuery } from './invocation-query.js';
-import { KeptDays } from '../store/kept-days.js';
+import { LogRetention } from '../store/log-retention.js';
 import type { InvocationRow } from '../store/invocation-row.js';
 import { SearchTooLongError } from '../logs.errors.js';
 import { SearchIndexes } from '../store/search-indexes.js';
-import { searchSlices, type IndexedRange } from '../store/search-slices.js';
+import { searchRanges, type IndexedRange } from '../store/search-ranges.js';
 
 /** `total` is counted up to here, and not exact beyond: ten times as much takes a common word hundreds of milliseconds. */
 export const TOTAL_MAX = 1_000;
@@ -45,21 +45,21 @@ interface Counted {
 /**
  * Finds invocations. Every statement is held to one server and to the days that are asked for. For a word the newest of
  * the server are read along `(server_id, id)` first: a common one is found there at once, whatever the planner takes it for.
- * What is older is read part by part (`searchSlices`), so that Postgres can use the index over the texts of each, and
+ * What is older is read part by part (`searchRanges`), so that Postgres can use the index over the texts of each, and
  * from the newest on, so that it is over as soon as enough are found.
  */
 @Injectable()
 export class InvocationSearch {
-  private readonly slots: Slots;
+  private readonly slots: FairSemaphore;
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly days: KeptDays,
+    private readonly days: LogRetention,
     private readonly indexes: SearchIndexes,
     @Inject(Env) env: Env,
   ) {
     // Half of the connections at most, and a quarter for one server.
-    this.slots = new Slots(Math.max(2, Math.floor(env.databasePoolMax / 2)), TURN_MS_MAX);
+    this.slots = new FairSemaphore(Math.max(2, Math.floor(env.databasePoolMax / 2)), TURN_MS_MAX);
   }
 
   /**
@@ -138,7 +138,7 @@ async function searched(
   if (near.last === null || near.total > TOTAL_MAX) return near;
   const rest = { ...query, before: near.last };
   const { from, to } = rangeOf(rest, oldest);
-  const slices = searchSlices(from, to, indexed).map(
+  const slices = searchRanges(from, to, indexed).map(
     ({ day, fromId, toId }) => `day = '${day}' AND id >= '${fromId}' AND id < '${toId}'`,
   );
   const far = await count(tx, slices, condition(serverId, rest), limit, TOTAL_MAX + 1 - near.total);

@@ -7,15 +7,15 @@ import { LogsBusyError } from '../logs.errors.js';
 import type { ExportAnswer } from '../otlp/otlp-messages.js';
 import { groupRecords } from '../otlp/otlp-invocations.js';
 import { recordsOf } from '../otlp/otlp-records.js';
-import { TraceBeginnings } from '../otlp/trace-beginnings.js';
+import { TraceStartCache } from '../otlp/trace-start-cache.js';
 import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto } from './runtime-log.dto.js';
 import { toInvocationDto } from './runtime-log.mapper.js';
-import { readSentInvocations } from '../ingest/sent-invocations.js';
+import { readIngestRequest } from '../ingest/ingest-request.js';
 
 /** The runtime logs of servers, for their owners, and for servers that run elsewhere. */
 @Injectable()
 export class RuntimeLogsService {
-  private readonly beginnings = new TraceBeginnings();
+  private readonly beginnings = new TraceStartCache();
 
   constructor(
     private readonly search: InvocationSearch,
@@ -34,7 +34,7 @@ export class RuntimeLogsService {
    * @throws InvalidInputError, LogsBusyError when there is no room for all of them: they may be sent again
    */
   take(server: ServerRef, body: unknown): AcceptedInvocationsDto {
-    const sent = readSentInvocations(server.id, body, new Date());
+    const sent = readIngestRequest(server.id, body, new Date());
     this.handIn(server, sent);
     return { accepted: sent.length, ids: sent.map(({ id }) => id) };
   }

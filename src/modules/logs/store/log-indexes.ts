@@ -2,7 +2,7 @@ import type { Client } from 'pg';
 import { DAY_MS, HOUR_MS, leastIdAt } from './invocation-days.js';
 import type { LogPartition } from './log-partitions.js';
 import { searchIndexName, type SearchIndex } from './search-indexes.js';
-import type { IndexedRange } from './search-slices.js';
+import type { IndexedRange } from './search-ranges.js';
 
 /** A day is closed so long after its end: what waited in a queue is in it by then. */
 export const DAY_GRACE_MS = HOUR_MS;

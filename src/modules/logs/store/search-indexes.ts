@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { partitionOf } from './invocation-days.js';
-import type { IndexedRange } from './search-slices.js';
+import type { IndexedRange } from './search-ranges.js';
 
 /** An old answer only makes a search slower. */
 const AGE_MAX_MS = 10_000;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import type { RelayService } from '../../../platform/queue/relay.service.js';
+import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import { until } from '../../../../test/support/until.js';
 import { verifies } from '../../../../test/support/verifies.js';
 import type { InvocationSearch } from '../search/invocation-search.js';
@@ -64,7 +64,7 @@ describe('a stream that fails', () => {
   };
 
   verifies('runtime-log:stream:bound', 'takes no place, whether it never began or broke off', async () => {
-    const streams = new LogStreams(empty, {} as RelayService);
+    const streams = new LogStreams(empty, {} as PubSub);
     const follow = (broken: Partial<LogStreamSink>) =>
       streams.follow({ ...followed, accountId: 'one' }, { ...reader(), ...broken });
     for (let times = 0; times < 20; times += 1) expect(() => follow({ open: fail })).toThrow('the headers are sent');

@@ -1,5 +1,5 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { SERVER_DELETED_TOPIC, type ServerChange } from '../../servers/server.types.js';
 import type { InvocationQuery } from '../search/invocation-query.js';
 import { InvocationSearch } from '../search/invocation-search.js';
@@ -32,7 +32,7 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
 
   constructor(
     private readonly search: InvocationSearch,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {

@@ -1,4 +1,4 @@
-import { parseServerCard, type ServerCard } from '../../../mcp/server-card.js';
+import { parseServerCard, type ServerCard } from '../../../mcp/client/server-card.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';

@@ -20,7 +20,7 @@ export class MetadataStage implements ReleaseStage {
     const message = names.length === 0 ? 'Nothing to fill in' : `Filled in from the server: ${names.join(', ')}`;
     return {
       lines: [{ stage: 'metadata', level: 'info', message }],
-      also: (tx) => this.servers.fillIn(serverId, filled, tx),
+      inTransaction: (tx) => this.servers.fillIn(serverId, filled, tx),
     };
   }
 }

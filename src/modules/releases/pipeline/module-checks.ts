@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { EndedApartError, runApart } from '../../../platform/processes/run-apart.js';
+import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
 import { InvalidModuleError, type ModuleFacts } from '../../../hosting/hosted-module.js';
 import type { ModuleCheckAnswer } from './module-check.process.js';
 

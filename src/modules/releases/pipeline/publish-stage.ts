@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
-import { ServerLinksService } from '../../servers/server-links.service.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { ReleaseType } from '../../servers/server.types.js';
 import { contractLines } from '../contract/contract-lines.js';
@@ -18,8 +18,8 @@ export class PublishStage implements ReleaseStage {
     private readonly servers: ServerReleasesService,
     private readonly contracts: ReleaseContracts,
     private readonly rescans: RescansService,
-    private readonly relay: RelayService,
-    private readonly links: ServerLinksService,
+    private readonly relay: PubSub,
+    private readonly links: ServerUrlsService,
     private readonly env: Env,
   ) {}
 
@@ -35,12 +35,12 @@ export class PublishStage implements ReleaseStage {
         ...(previous === null ? [] : contractLines(changes, { stage: 'publish', since: `since release ${previous}` })),
         { stage: 'publish', level: 'success', message: await this.whereTo(serverId, slug, snapshot.type) },
       ],
-      also: async (tx) => {
+      inTransaction: async (tx) => {
         await this.servers.setCurrent(serverId, snapshot, tx);
         await this.contracts.record({ serverId, releaseId, foundBy: 'release' }, compared, tx);
         await this.rescans.watch(serverId, snapshot, !snapshot.isClaimed, tx);
       },
-      afterwards: () => {
+      onCommitted: () => {
         const current: ReleaseCurrent = { serverId, slug, releaseId };
         this.relay.publish(RELEASE_CURRENT_TOPIC, current);
       },

@@ -3,8 +3,8 @@ import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit }
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { isDatabaseAway } from '../../../platform/database/database-away.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Counts } from '../../../platform/telemetry/figures.js';
 import { SERVER_DELETED_TOPIC } from '../../servers/server.types.js';
 import { LeaseLostError, ReleaseLease, type Claim } from '../release-lease.js';
@@ -39,7 +39,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     private readonly stages: ReleaseStages,
     private readonly slots: ReleaseSlots,
     private readonly queue: ReleasesQueue,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
     private readonly env: Env,
   ) {}
 
@@ -114,11 +114,11 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
 
   /** Writes what came of a stage. @returns whether another one is due */
   private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome): Promise<boolean> {
-    const { change = {}, lines = [], also } = outcome;
+    const { change = {}, lines = [], inTransaction } = outcome;
     if (change.status !== undefined) {
       await lease.commit(change, lines, also);
       this.tell(lease, change.status, lines);
-      outcome.afterwards?.();
+      outcome.onCommitted?.();
       return false;
     }
     const next = stages[stages.indexOf(stage) + 1];

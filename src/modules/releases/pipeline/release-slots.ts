@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { leaseEnd, patienceEnd } from '../release-lease.js';
+import { leaseExpirySql, queueDeadlineSql } from '../release-lease.js';
 import { ReleasesQueue } from '../releases.queue.js';
 
 /** How many releases of one account are worked on at once in the whole service; a worker runs 8, of whomever. */
@@ -46,7 +46,7 @@ export class ReleaseSlots {
       if (accountId === null) return null;
       await lock(accountId, tx);
       const [taken] = await tx.query<[unknown[]]>(
-        `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseEnd(this.env.releaseLeaseMs)},
+        `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseExpirySql(this.env.releaseLeaseMs)},
                 updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
           WHERE ${isFree} AND ${freeSlots('$4')} > 0
           RETURNING id`,
@@ -64,7 +64,7 @@ export class ReleaseSlots {
     const due = await this.database.transaction(async (tx) => {
       await lock(accountId, tx);
       const [rows] = await tx.query<[{ id: string; attempt: number }[]]>(
-        `UPDATE releases SET attempt = attempt + 1, lease_until = ${patienceEnd(this.env.releaseLeaseMs)}
+        `UPDATE releases SET attempt = attempt + 1, lease_until = ${queueDeadlineSql(this.env.releaseLeaseMs)}
           WHERE id IN (SELECT r.id FROM ${WITH_ACCOUNT}
                         WHERE n.account_id = $1 AND r.status IN ('QUEUED', 'WORKING') AND r.lease_until = ${WAITS}
                         ORDER BY r.seq LIMIT ${freeSlots('$1')} FOR UPDATE OF r SKIP LOCKED)

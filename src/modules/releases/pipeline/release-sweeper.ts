@@ -2,9 +2,9 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { isDatabaseAway } from '../../../platform/database/database-away.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
-import { patienceEnd } from '../release-lease.js';
+import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { queueDeadlineSql } from '../release-lease.js';
 import { writeLines } from '../release-log.js';
 import { ReleaseSlots } from './release-slots.js';
 import type { Stage } from '../release-state.js';
@@ -39,7 +39,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
     @InjectDataSource() private readonly database: DataSource,
     private readonly slots: ReleaseSlots,
     private readonly queue: ReleasesQueue,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
     private readonly env: Env,
   ) {}
 
@@ -72,7 +72,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
    */
   private async recover(): Promise<void> {
     const [rows] = await this.database.query<[(Swept & { wasHeld: boolean })[]]>(
-      `UPDATE releases SET attempt = attempt + 1, lease_holder = NULL, lease_until = ${patienceEnd(this.env.releaseLeaseMs)},
+      `UPDATE releases SET attempt = attempt + 1, lease_holder = NULL, lease_until = ${queueDeadlineSql(this.env.releaseLeaseMs)},
               recoveries = recoveries + CASE WHEN left_behind.held THEN 1 ELSE 0 END
          FROM (SELECT id AS left_id, lease_holder IS NOT NULL AS held FROM releases
                 WHERE status IN ('QUEUED', 'WORKING') AND lease_until < now() FOR UPDATE SKIP LOCKED) left_behind

@@ -48,11 +48,11 @@ export class ScanStage implements ReleaseStage {
     const snapshot = snapshotOf(release, facts, source, hosted);
     const findings = findingsOf(facts, source, snapshot);
     const hasPassed = findings.length === 0;
-    const also: StageOutcome['also'] = async (tx) => {
+    const inTransaction: StageOutcome['inTransaction'] = async (tx) => {
       if (!hasPassed || source !== 'claims') await this.servers.setScan(release.serverId, hasPassed, tx);
     };
     return hasPassed
-      ? { change: { snapshot: snapshot as object }, lines: [summary(facts, source)], also }
-      : { change: { status: 'FAILURE_SCAN' }, lines: report(findings), also };
+      ? { change: { snapshot: snapshot as object }, lines: [summary(facts, source)], inTransaction }
+      : { change: { status: 'FAILURE_SCAN' }, lines: report(findings), inTransaction };
   }
 }

@@ -5,7 +5,7 @@ import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC, type ServerChange } from '../../servers/server.types.js';
 import { ServerEgressService } from '../../servers/settings/server-egress.service.js';
@@ -32,7 +32,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     private readonly scans: ScanTraces,
     private readonly programs: Programs,
     private readonly hosting: Hosting,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {

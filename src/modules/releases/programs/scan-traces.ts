@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { DataSource } from 'typeorm';
 import type { Trace } from '../../../hosting/hosting.types.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { LogLevel } from '../release-log.entity.js';
 import { writeLines, type LogLine } from '../release-log.js';
 import { RELEASE_CHANGED_TOPIC } from '../releases.types.js';
@@ -34,7 +34,7 @@ export class ScanTraces {
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   /** Writes down what a program says. Does not wait. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { ClassConstructor } from 'class-transformer';
-import { parseServerCard } from '../../../mcp/server-card.js';
+import { parseServerCard } from '../../../mcp/client/server-card.js';
 import type { Blob } from '../../../platform/blobs/blob-store.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { InputPipe } from '../../../platform/http/input.pipe.js';

@@ -7,16 +7,16 @@ import { BlobStore } from '../../../platform/blobs/blob-store.js';
 import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
 import { Egress } from '../../../platform/egress/egress.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
-import { ServerLinksService } from '../../servers/server-links.service.js';
+import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { KeepFile, PublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
 import { ReleaseFiles } from '../release-files.js';
-import { endOfLease, patienceEnd } from '../release-lease.js';
+import { endOfLease, queueDeadlineSql } from '../release-lease.js';
 import { writeLines } from '../release-log.js';
 import { statusesBefore } from '../release-state.js';
 import { Release } from '../release.entity.js';
@@ -32,10 +32,10 @@ export class PublishService {
     private readonly files: ReleaseFiles,
     private readonly blobs: BlobStore,
     private readonly queue: ReleasesQueue,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
     private readonly egress: Egress,
     private readonly vault: Vault,
-    private readonly links: ServerLinksService,
+    private readonly links: ServerUrlsService,
     private readonly env: Env,
   ) {}
 
@@ -107,7 +107,7 @@ export class PublishService {
         type,
         status: 'QUEUED',
         // Until then a worker is expected to take it; afterwards the sweeper asks again.
-        leaseUntil: () => patienceEnd(this.env.releaseLeaseMs),
+        leaseUntil: () => queueDeadlineSql(this.env.releaseLeaseMs),
         commit: source?.commit ?? null,
         commitMessage: source?.commitMessage ?? null,
         branch: source?.branch ?? null,

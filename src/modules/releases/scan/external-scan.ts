@@ -1,23 +1,23 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { HttpChannels } from '../../../mcp/channels/http-channels.js';
-import type { HttpTarget } from '../../../mcp/channels/http-wire.js';
-import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
-import { fetchServerCard } from '../../../mcp/server-card.js';
-import type { ServerScan } from '../../../mcp/server-scan.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import type { HttpTarget } from '../../../mcp/client/http/http-wire.js';
+import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { fetchServerCard } from '../../../mcp/client/server-card.js';
+import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import {
   AuthorizationRequiredError,
   CredentialUnavailableError,
   OAuthSetupError,
-} from '../../credentials/credentials.errors.js';
-import { CredentialsService } from '../../credentials/credentials.service.js';
-import type { CredentialOwner } from '../../credentials/credentials.types.js';
+} from '../../oauth/credentials.errors.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
+import type { CredentialOwner } from '../../oauth/credentials.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { Release } from '../release.entity.js';
-import { conceal, credentialTarget, type ScanTarget } from './scan-credentials.js';
+import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from '../stage-outcome.js';
 
@@ -100,7 +100,7 @@ export class ExternalScan {
     const channel = this.channels.channelTo({ ...target, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
     return scanUnderLease(channel, lease, {
       timeoutMs: this.env.releaseScanTimeoutMs,
-      inWords: (message) => conceal(message, target),
+      inWords: (message) => redactCredentials(message, target),
     });
   }
 
@@ -144,7 +144,7 @@ export class ExternalScan {
   private async unreachable(target: ScanTarget, failure: UpstreamFailure): Promise<StageOutcome> {
     const isWrongPath = failure instanceof UpstreamError && failure.hint === 'wrong path';
     const hint = isWrongPath ? await this.triedUsualPath(target) : '';
-    return failed('FAILURE', 'scan', `${conceal(failure.message, target)}${hint}`);
+    return failed('FAILURE', 'scan', `${redactCredentials(failure.message, target)}${hint}`);
   }
 
   /** Whether an MCP server answers where most of them do; a sentence for the publisher. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { UpstreamFailure } from '../../../mcp/mcp-errors.js';
-import type { ServerScan } from '../../../mcp/server-scan.js';
+import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { quoted } from '../../../platform/text/quoted.js';

@@ -1,6 +1,6 @@
-import { Cancellation } from '../../../mcp/cancellation.js';
-import type { Channel } from '../../../mcp/channel.js';
-import { scanServer, type ServerScan } from '../../../mcp/server-scan.js';
+import { Cancellation } from '../../../mcp/protocol/cancellation.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import { scanServer, type ServerScan } from '../../../mcp/client/server-scan.js';
 import type { LogLine } from '../release-log.js';
 
 /** What a scan runs under: a lease that may be lost, which ends it, and a log to tell. */

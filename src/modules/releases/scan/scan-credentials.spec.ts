@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { Vault } from '../../../platform/vault/vault.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { ConfigSchema } from '../config/config-fields.js';
-import { conceal, credentialTarget, requireScanCredentials } from './scan-credentials.js';
+import { redactCredentials, credentialTarget, requireScanCredentials } from './scan-credentials.js';
 
 const configSchema: ConfigSchema = {
   type: 'object',
@@ -68,14 +68,16 @@ describe('concealing', () => {
     const secret = 'a secret/ö+';
     const query = new URLSearchParams({ k: secret }).toString();
     const text = `${secret} ?${query} ${encodeURIComponent(secret)} ${encodeURIComponent(query)}`;
-    expect(conceal(text, { secrets: [secret] })).toBe('[credential] ?k=[credential] [credential] k%3D[credential]');
+    expect(redactCredentials(text, { secrets: [secret] })).toBe(
+      '[credential] ?k=[credential] [credential] k%3D[credential]',
+    );
   });
 
   it('leaves values that stand in any sentence', () => {
-    expect(conceal('answered 404: is it', { secrets: ['404', 'is', ''] })).toBe('answered 404: is it');
+    expect(redactCredentials('answered 404: is it', { secrets: ['404', 'is', ''] })).toBe('answered 404: is it');
   });
 
   it('takes no value for a pattern', () => {
-    expect(conceal('cost: $& and $1.(x)+', { secrets: ['$1.(x)+'] })).toBe('cost: $& and [credential]');
+    expect(redactCredentials('cost: $& and $1.(x)+', { secrets: ['$1.(x)+'] })).toBe('cost: $& and [credential]');
   });
 });

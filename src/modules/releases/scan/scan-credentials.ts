@@ -80,7 +80,7 @@ export function credentialTarget(
 }
 
 /** A text of the upstream without the credentials it may repeat, as they are or as they stand in a URL. */
-export function conceal(text: string, { secrets }: Pick<ScanTarget, 'secrets'>): string {
+export function redactCredentials(text: string, { secrets }: Pick<ScanTarget, 'secrets'>): string {
   const spellings = secrets
     .filter(({ length }) => length >= CONCEALED_CHARS_MIN)
     .flatMap((secret) => [secret, new URLSearchParams({ '': secret }).toString().slice(1), encodeURIComponent(secret)])

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { foldedName } from './folded-name.js';
+import { confusableSkeleton } from './confusables.js';
 import { checkServer, DESCRIPTION_CHARS_MAX, FINDINGS_MAX, type Finding, type ServerText } from './security-check.js';
 
 const inputSchema = { type: 'object', properties: { q: { type: 'string', description: 'What to look for' } } };
@@ -172,8 +172,8 @@ describe('names of tools', () => {
 
   it('of plain letters and digits differ by more than case, or are the same', () => {
     const plain = fc.string({ unit: fc.constantFrom(...'abcIlO019ABC_-./'), maxLength: 20 });
-    fc.assert(fc.property(plain, (name) => expect(foldedName(name)).toBe(name.toLowerCase())));
-    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 50 }), (name) => void foldedName(name)));
+    fc.assert(fc.property(plain, (name) => expect(confusableSkeleton(name)).toBe(name.toLowerCase())));
+    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 50 }), (name) => void confusableSkeleton(name)));
   });
 });
 

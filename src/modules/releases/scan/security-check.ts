@@ -1,9 +1,9 @@
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 import { isWithinDepth } from '../../../platform/text/json-depth.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { foldedName } from './folded-name.js';
+import { confusableSkeleton } from './confusables.js';
 import { hiddenCharacters } from './hidden-characters.js';
-import { schemaFaults } from './schema-faults.js';
+import { schemaIssues } from './schema-lint.js';
 import { isObject } from '../../../platform/text/json-object.js';
 
 /** One reason not to release a server. */
@@ -143,7 +143,7 @@ function clashFaults(): (part: Part) => Fault[] {
   const folded = new Map<string, string>();
   return ({ name }) => {
     if (typeof name !== 'string') return [];
-    const fold = foldedName(name);
+    const fold = confusableSkeleton(name);
     const other = folded.get(fold);
     const isTwice = exact.has(name);
     exact.add(name);
@@ -177,7 +177,7 @@ function toolSchemaFaults(tool: Part, isRequired: boolean): Fault[] {
         'Its inputSchema has not "type": "object" at its root: arguments are always an object, and clients refuse other tools. Add it.';
       faults.push({ rule: 'invalid-schema', message });
     }
-    faults.push(...schemaFaults(schema).map(({ rule, text }) => ({ rule, message: `Its ${member} ${text}.` })));
+    faults.push(...schemaIssues(schema).map(({ rule, text }) => ({ rule, message: `Its ${member} ${text}.` })));
   }
   return faults;
 }

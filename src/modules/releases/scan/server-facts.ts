@@ -1,5 +1,5 @@
-import type { ServerCard } from '../../../mcp/server-card.js';
-import type { ServerScan } from '../../../mcp/server-scan.js';
+import type { ServerCard } from '../../../mcp/client/server-card.js';
+import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import type { BundleRuntime } from '../../servers/server.types.js';
 import type { BundleFacts } from '../bundle/bundle-manifest.js';
 

@@ -1,6 +1,6 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { Tally } from '../../../platform/limits/tally.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { SERVER_DELETED_TOPIC, type ServerChange, type ServerRef } from '../../servers/server.types.js';
 import { toReleaseLogDto } from '../release.mapper.js';
 import { isAtRest, type ReleaseStatus } from '../release-state.js';
@@ -38,11 +38,11 @@ export interface StreamSink {
 export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
   private readonly open = new Map<string, Set<ReleaseStream>>();
-  private readonly places = new Tally(STREAMS_EACH_MAX, STREAMS_MAX);
+  private readonly places = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);
 
   constructor(
     private readonly releases: ReleasesService,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   /** Streams that are open in this process. */

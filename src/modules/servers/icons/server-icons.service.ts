@@ -9,7 +9,7 @@ import type { OwnedNamespace } from '../../auth/access.types.js';
 import { fetchIcon, type FoundIcon } from './icon-fetch.js';
 import type { QualifiedName } from '../qualified-name.js';
 import { ServerIcon } from './server-icon.entity.js';
-import { ServerLinksService } from '../server-links.service.js';
+import { ServerUrlsService } from '../server-urls.service.js';
 import type { UploadedIconDto } from '../settings/server-settings.dto.js';
 import { IconNotFoundError, IconTooLargeError, ServerNotFoundError } from '../servers.errors.js';
 
@@ -26,7 +26,7 @@ export class ServerIconsService {
   constructor(
     @InjectRepository(ServerIcon) private readonly icons: Repository<ServerIcon>,
     private readonly egress: Egress,
-    private readonly links: ServerLinksService,
+    private readonly links: ServerUrlsService,
   ) {}
 
   /**

@@ -5,9 +5,9 @@ import { project } from '../../../platform/http/input-values.js';
 import type { Caller } from '../../auth/access.types.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { conditionsOf, scopeOf, SqlValues, type ServerScope } from './server-filters.js';
-import { ServerLinksService } from '../server-links.service.js';
+import { ServerUrlsService } from '../server-urls.service.js';
 import { toServerSummaryDto, type ListedRow } from '../server.mapper.js';
-import { fromMark, keyOf, MARK_EVERY, ServerOutlines } from './server-outline.js';
+import { fromMark, keyOf, MARK_EVERY, ServerPageMarks } from './page-marks.js';
 import { rankingOf, searchedFor, type Searched } from './server-ranking.js';
 import type { ServerListDto, ServerQueryDto } from './server-search.dto.js';
 import { Server } from '../server.entity.js';
@@ -33,14 +33,14 @@ interface Found {
 /** Lists and searches the registry. */
 @Injectable()
 export class ServerSearchService {
-  private readonly outlines: ServerOutlines;
+  private readonly outlines: ServerPageMarks;
 
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
     private readonly namespaces: NamespacesService,
-    private readonly links: ServerLinksService,
+    private readonly links: ServerUrlsService,
   ) {
-    this.outlines = new ServerOutlines(servers);
+    this.outlines = new ServerPageMarks(servers);
   }
 
   /**

@@ -8,7 +8,7 @@ import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { formatQualifiedName, requireServerName, type QualifiedName } from '../qualified-name.js';
 import { repositoryNameOf } from '../repository.js';
 import { Server } from '../server.entity.js';
-import { ServerLinksService } from '../server-links.service.js';
+import { ServerUrlsService } from '../server-urls.service.js';
 import { toDomainDto } from '../server.mapper.js';
 import type {
   ServerDomainDto,
@@ -37,7 +37,7 @@ export class ServerSettingsService {
     @InjectRepository(Server) private readonly rows: Repository<Server>,
     private readonly servers: ServersService,
     private readonly namespaces: NamespacesService,
-    private readonly links: ServerLinksService,
+    private readonly links: ServerUrlsService,
   ) {}
 
   /** Changes what the body gives; null clears. @throws ServerNotFoundError */

@@ -1,8 +1,8 @@
 import { isObject } from '../../../../platform/text/json-object.js';
-import type { Channel, Listening, McpCall, McpReply, RpcError } from '../../../../mcp/channel.js';
-import { deadlineIn, withinDeadline } from '../../../../mcp/deadline.js';
-import { members } from '../../../../mcp/json-text.js';
-import { LEGACY_VERSIONS, rpcCode, type ServerHello, type ServerInfo } from '../../../../mcp/protocol.js';
+import type { Channel, Listening, McpCall, McpReply, RpcError } from '../../../../mcp/protocol/channel.js';
+import { deadlineIn, withinDeadline } from '../../../../mcp/protocol/deadline.js';
+import { members } from '../../../../mcp/protocol/json-text.js';
+import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity, type ServerInfo } from '../../../../mcp/protocol/protocol.js';
 import { promptResult, resourceResult } from './made-up-content.js';
 import type { FrozenServer, Item, MockHistory, Simulator, ToolResult } from './simulator.js';
 
@@ -26,7 +26,7 @@ export class SimulatedChannel implements Channel {
   /** @param load what it answers from; asked with each request, and remembered by the one who gives it */
   constructor(private readonly load: () => Promise<SimulatedServer>) {}
 
-  async open(timeoutMs: number): Promise<ServerHello> {
+  async open(timeoutMs: number): Promise<UpstreamIdentity> {
     const { server } = await withinDeadline(this.load(), timeoutMs, LATE);
     const has = (name: string, list: unknown) => (list === null ? {} : { [name]: {} });
     return {
