@@ -31,6 +31,10 @@ export type RequirementChapter = Record<string, Requirement>;
 export async function loadRequirements(): Promise<RequirementChapter[]> {
   const folder = path.join(import.meta.dirname, 'requirements');
   const files = readdirSync(folder).filter((name) => name.endsWith('.ts'));
-  const loaded = files.map((name) => import(pathToFileURL(path.join(folder, name)).href) as Promise<object>);
-  return (await Promise.all(loaded)).flatMap((file) => Object.values(file) as RequirementChapter[]);
+  const chapters: RequirementChapter[] = [];
+  for (const name of files) {
+    const file = (await import(pathToFileURL(path.join(folder, name)).href)) as Record<string, RequirementChapter>;
+    chapters.push(...Object.values(file));
+  }
+  return chapters;
 }

@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { ServerCardsService } from './server-cards.service.js';
 import { ServerDetailsService } from './server-details.service.js';
 import { ServerDomainsController } from './settings/server-domains.controller.js';
 import { ServerIconsController } from './icons/server-icons.controller.js';
@@ -24,7 +26,7 @@ declare module '../auth/access.types.js' {
 
 /** The registry. */
 @Module({
-  imports: [ServersCoreModule, AuthModule, NamespacesModule],
+  imports: [DiscoveryModule, ServersCoreModule, AuthModule, NamespacesModule],
   controllers: [
     ServerSearchController,
     ServersController,
@@ -35,6 +37,7 @@ declare module '../auth/access.types.js' {
   ],
   providers: [
     ServersService,
+    ServerCardsService,
     ServerDetailsService,
     ServerSearchService,
     ServerSettingsService,

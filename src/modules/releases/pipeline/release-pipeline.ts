@@ -116,13 +116,13 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome): Promise<boolean> {
     const { change = {}, lines = [], inTransaction } = outcome;
     if (change.status !== undefined) {
-      await lease.commit(change, lines, also);
+      await lease.commit(change, lines, inTransaction);
       this.tell(lease, change.status, lines);
       outcome.onCommitted?.();
       return false;
     }
     const next = stages[stages.indexOf(stage) + 1];
-    await lease.commit({ ...change, stage: next }, [...lines, { stage, level: 'end', message: `${stage} done` }], also);
+    await lease.commit({ ...change, stage: next }, [...lines, { stage, level: 'end', message: `${stage} done` }], inTransaction);
     return true;
   }
 
