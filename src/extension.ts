@@ -3,7 +3,7 @@ export { Env } from './config/env.js';
 export type { Role } from './config/env.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
-export type { AccessRule, Caller, OwnedNamespace, Scope, ScopeOperations } from './modules/auth/access.types.js';
+export type { AccessRule, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';
 export { ForbiddenError } from './modules/auth/auth.errors.js';
 export { NamespaceNotFoundError } from './modules/namespaces/namespaces.errors.js';
 export { ServerCardField } from './modules/servers/server-card.decorator.js';

@@ -6,8 +6,8 @@ import { Star } from './star.entity.js';
 import { StarsController } from './stars.controller.js';
 import { StarsService } from './stars.service.js';
 
-declare module 'slipway' {
-  interface ScopeOperations {
+declare global {
+  interface SlipwayScopes {
     stars: 'read' | 'write';
   }
 }

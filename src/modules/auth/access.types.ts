@@ -14,18 +14,20 @@ export const ANONYMOUS: Caller = {
   isOperator: false,
 };
 
-/**
- * Resources and the operations on them. Each module adds its own, so that a misspelt scope does not compile:
- * `declare module '../auth/access.types.js' { interface ScopeOperations { stars: 'read' | 'write' } }`.
- */
-export interface ScopeOperations {
-  accounts: 'read' | 'write';
+declare global {
+  /**
+   * Resources and the operations on them. Each module adds its own here, so that a misspelt scope does not compile:
+   * `declare global { interface SlipwayScopes { stars: 'read' | 'write' } }`.
+   */
+  interface SlipwayScopes {
+    accounts: 'read' | 'write';
+  }
 }
 
 /** A permission that a route requires, as `resource:operation`. */
 export type Scope = {
-  [Resource in keyof ScopeOperations]: `${Resource}:${ScopeOperations[Resource]}`;
-}[keyof ScopeOperations];
+  [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}`;
+}[keyof SlipwayScopes];
 
 /** A namespace the caller was found to own. */
 export interface OwnedNamespace {

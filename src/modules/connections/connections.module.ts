@@ -68,8 +68,8 @@ import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 import { UplinkController } from './uplink/uplink.controller.js';
 import { UplinksService } from './uplink/uplinks.service.js';
 
-declare module '../auth/access.types.js' {
-  interface ScopeOperations {
+declare global {
+  interface SlipwayScopes {
     connections: 'read' | 'write' | 'execute';
   }
 }

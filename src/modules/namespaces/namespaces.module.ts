@@ -5,8 +5,8 @@ import { Namespace } from './namespace.entity.js';
 import { NamespacesController } from './namespaces.controller.js';
 import { NamespacesService } from './namespaces.service.js';
 
-declare module '../auth/access.types.js' {
-  interface ScopeOperations {
+declare global {
+  interface SlipwayScopes {
     namespaces: 'read' | 'write';
   }
 }

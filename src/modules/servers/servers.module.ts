@@ -18,8 +18,8 @@ import { ServersCoreModule } from './servers-core.module.js';
 import { ServersController } from './servers.controller.js';
 import { ServersService } from './servers.service.js';
 
-declare module '../auth/access.types.js' {
-  interface ScopeOperations {
+declare global {
+  interface SlipwayScopes {
     servers: 'read' | 'write' | 'execute';
   }
 }

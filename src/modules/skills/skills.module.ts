@@ -12,8 +12,8 @@ import { Skill } from './skill.entity.js';
 import { SkillsController } from './skills.controller.js';
 import { SkillsService } from './skills.service.js';
 
-declare module '../auth/access.types.js' {
-  interface ScopeOperations {
+declare global {
+  interface SlipwayScopes {
     skills: 'read' | 'write';
   }
 }
