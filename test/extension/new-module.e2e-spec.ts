@@ -10,7 +10,7 @@ import { verifies } from '../support/verifies.js';
 const COPY_MS_MAX = 900_000;
 const notCopied = new Set(['.git', '.data', 'coverage', 'dist', 'node_modules']);
 
-let copy: string;
+let copy = '';
 let written: string[];
 
 /** Runs Node in the copy. @returns what it wrote */
@@ -27,6 +27,10 @@ function run(...args: string[]): string {
 }
 
 beforeAll(async () => {
+  // Through the link below, an installation in the copy would replace our own packages.
+  const check = "process.exit((await import('./scripts/lib.mjs')).isInstalled() ? 0 : 1)";
+  const { status } = spawnSync(process.execPath, ['--input-type=module', '-e', check]);
+  if (status !== 0) throw new Error('The packages are not those of package-lock.json: run the tests with npm.');
   copy = await mkdtemp(path.join(tmpdir(), 'slipway-new-module-'));
   for (const name of readdirSync('.').filter((one) => !notCopied.has(one))) {
     await cp(name, path.join(copy, name), { recursive: true });
@@ -36,7 +40,9 @@ beforeAll(async () => {
   written = output.split('\n').filter((line) => line.endsWith('.ts'));
 }, COPY_MS_MAX);
 
-afterAll(() => rm(copy, { recursive: true, force: true }), COPY_MS_MAX);
+afterAll(async () => {
+  if (copy !== '') await rm(copy, { recursive: true, force: true });
+}, COPY_MS_MAX);
 
 describe('npm run new:module', () => {
   verifies(
