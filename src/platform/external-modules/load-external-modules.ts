@@ -10,12 +10,14 @@ const SHARED_PACKAGES = ['slipway', '@nestjs/common', 'typeorm'];
 
 const NAME = /^[a-z][a-z0-9-]{1,31}$/;
 
+type Entry = string | { import?: string; default?: string };
+
+/** The parts of a package.json that decide what is loaded. */
 interface Manifest {
   main?: string;
-  exports?: Exports | { '.'?: Exports };
+  exports?: Entry | { '.': Entry };
   peerDependencies?: Record<string, string>;
 }
-type Exports = string | { import?: string; default?: string };
 
 let loaded: { folders: string; modules: Promise<ExternalModule[]> } | null = null;
 
@@ -79,8 +81,8 @@ function findPackage(folder: string, name: string): string | null {
   return parent === folder ? null : findPackage(parent, name);
 }
 
-function entryOf({ exports = undefined, main }: Manifest): string | undefined {
-  const entry = typeof exports === 'object' && '.' in exports ? exports['.'] : (exports as Exports | undefined);
+function entryOf({ exports, main }: Manifest): string | undefined {
+  const entry = typeof exports === 'object' && '.' in exports ? exports['.'] : exports;
   return typeof entry === 'object' ? (entry.import ?? entry.default) : (entry ?? main);
 }
 
