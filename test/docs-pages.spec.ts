@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { settingsPage } from '../scripts/settings-page.mjs';
 import { settingDocs } from '../src/config/env.js';
+import { clientConfigsOf } from './support/client-configs.js';
 import { blocksOf, docPages, readPage } from './support/doc-pages.js';
 
 const LINES_MAX = { 'README.md': 150, other: 250 };
@@ -21,6 +22,15 @@ describe('the documentation', () => {
       .filter(({ info }) => shells.includes(info.split(' ')[0]))
       .filter(({ info }) => !/^sh (test|test background|test fails|manual \S.+)$/.test(info));
     expect(unmarked.map(place)).toEqual([]);
+  });
+
+  it('configures Claude, Cursor and VS Code in the README', () => {
+    const readme = blocks.filter(({ page }) => page === 'README.md');
+    expect(clientConfigsOf(readme).map(({ block }) => block.info)).toEqual([
+      'sh manual needs Claude Code',
+      'json',
+      'json',
+    ]);
   });
 
   it('shows output only below commands that are executed', () => {

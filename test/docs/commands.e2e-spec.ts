@@ -2,7 +2,7 @@
  * Carries out the documentation as a newcomer would: for each page a new service on an empty data folder, then every
  * `sh test` block in an empty folder, then a real MCP client for every client configuration.
  */
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { afterAll, describe, it } from '@jest/globals';
 import { clientConfigsOf, toolsThrough } from '../support/client-configs.js';
 import { commandsOf, openPageRun } from '../support/doc-commands.js';
 import { blocksOf, docPages, readPage, serviceSettings } from '../support/doc-pages.js';
@@ -34,10 +34,10 @@ describe('the commands and client configurations of', () => {
       try {
         await run.run(commands);
         for (const config of configs) {
-          const tools = await toolsThrough(config, { url, key }, run.localize).catch((error: unknown) => {
+          const tools = await toolsThrough(config, run).catch((error: unknown) => {
             throw new Error(`${page}:${config.block.line}: ${(error as Error).message}`, { cause: error });
           });
-          expect({ place: `${page}:${config.block.line}`, tools: tools.length }).not.toMatchObject({ tools: 0 });
+          if (tools.length === 0) throw new Error(`${page}:${config.block.line}: the client lists no tools`);
         }
       } finally {
         await run.close();

@@ -2,6 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { PageRun } from './doc-commands.js';
 import type { DocBlock } from './doc-pages.js';
 
 /** An MCP server as a client's configuration describes it. */
@@ -41,13 +42,12 @@ function claudeLines(text: string): ServerEntry[] {
 /** Connects a real MCP client as the configuration says. @returns the names of the tools it lists */
 export async function toolsThrough(
   { entry }: ClientConfig,
-  values: { url: string; key: string },
-  localize: (text: string) => string,
+  { env, localize }: Pick<PageRun, 'env' | 'localize'>,
 ): Promise<string[]> {
   const fill = (text: string): string =>
     localize(text)
-      .replaceAll(/\$\{(env:)?SLIPWAY_URL\}|\$SLIPWAY_URL/g, values.url)
-      .replaceAll(/\$\{(env:)?SLIPWAY_KEY\}|\$SLIPWAY_KEY|\$\{input:[\w-]+\}/g, values.key);
+      .replaceAll(/\$\{(env:)?SLIPWAY_URL\}|\$SLIPWAY_URL/g, env.SLIPWAY_URL)
+      .replaceAll(/\$\{(env:)?SLIPWAY_KEY\}|\$SLIPWAY_KEY|\$\{input:[\w-]+\}/g, env.SLIPWAY_KEY);
   const filled = (record: Record<string, string> = {}): Record<string, string> =>
     Object.fromEntries(Object.entries(record).map(([name, value]) => [name, fill(value)]));
   let transport: Transport;
@@ -56,8 +56,8 @@ export async function toolsThrough(
     transport = new StreamableHTTPClientTransport(new URL(fill(entry.url)), { requestInit });
   } else {
     const { command = '', args = [] } = entry;
-    const env = { ...(process.env as Record<string, string>), ...filled(entry.env) };
-    transport = new StdioClientTransport({ command, args: args.map(fill), env, stderr: 'ignore' });
+    const ownEnv = { ...env, ...filled(entry.env) };
+    transport = new StdioClientTransport({ command, args: args.map(fill), env: ownEnv, stderr: 'ignore' });
   }
   const client = new Client({ name: 'docs', version: '1.0.0' });
   await client.connect(transport, { timeout: 120_000 });

@@ -18,6 +18,8 @@ const trustVariables = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'];
 export interface PageRun {
   /** Runs the `sh test` blocks in order. @throws Error with the block's place and output when one fails */
   run(blocks: DocBlock[]): Promise<void>;
+  /** The environment of the commands. */
+  env: Record<string, string>;
   /** The documented addresses (ports 3000 and 3001) replaced by those of this run. */
   localize(text: string): string;
   /** Ends what the commands left running and removes their folder. */
@@ -33,10 +35,12 @@ export async function openPageRun(service: { url: string; key: string }, upstrea
   const folder = await mkdtemp(join(tmpdir(), 'slipway-docs-'));
   const [work, home, logs] = ['work', 'home', 'logs'].map((name) => join(folder, name));
   for (const path of [work, home, logs]) await mkdir(path);
-  const passedOn = [...networkVariables, ...trustVariables].filter((name) => process.env[name]);
+  const passedOn = ['PATH', ...networkVariables, ...trustVariables].flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value]];
+  });
   const env = {
-    ...Object.fromEntries(passedOn.map((name) => [name, process.env[name]])),
-    PATH: process.env.PATH,
+    ...(Object.fromEntries(passedOn) as Record<string, string>),
     HOME: home,
     TMPDIR: folder,
     npm_config_userconfig: process.env.npm_config_userconfig ?? join(homedir(), '.npmrc'),
@@ -81,7 +85,7 @@ export async function openPageRun(service: { url: string; key: string }, upstrea
     for (const pid of await watchersIn(folder)) process.kill(pid, 'SIGKILL');
     await rm(folder, { recursive: true, force: true, maxRetries: 20 });
   };
-  return { run, localize, close };
+  return { run, env, localize, close };
 }
 
 /** A block to run, with the `text output` block that follows it on the page. */
