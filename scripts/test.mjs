@@ -173,7 +173,7 @@ async function jestOnce(name, args, env) {
     `--maxWorkers=${jestWorkers}`,
     `--cacheDirectory=${join(cache, 'jest')}`,
   ];
-  const nodeArgs = ['--experimental-vm-modules', '--no-warnings', bin('jest/bin/jest.js')];
+  const nodeArgs = [bin('jest/bin/jest.js')];
   const result = await timed(() => command(process.execPath, [...nodeArgs, ...own, ...args], env));
   return { ...result, summary: JSON.parse(readText(outputFile) ?? 'null') };
 }
