@@ -28,10 +28,10 @@ async function main() {
       load('config/env.js'),
       load('platform/queue/queue-backend.js'),
       load('platform/embedded/embedded-postgres.js'),
-      load('platform/database/migrate.js'),
+      load('platform/database/migrations.js'),
     ]);
-  const [{ PlacedHosting }, { HostLease }, { HostDirectory }, { ranked }] = await Promise.all([
-    load('hosting/cluster/placed-hosting.js'),
+  const [{ HostingRouter }, { HostLease }, { HostDirectory }, { ranked }] = await Promise.all([
+    load('hosting/cluster/hosting-router.js'),
     load('hosting/cluster/host-lease.js'),
     load('hosting/cluster/host-directory.js'),
     load('hosting/cluster/rendezvous.js'),
@@ -65,7 +65,7 @@ async function main() {
   };
   await once(child.stdout, 'data');
   await app.listen(env.port, env.host);
-  const hosting = app.get(PlacedHosting, { strict: false });
+  const hosting = app.get(HostingRouter, { strict: false });
   await hosting.runWith(programs);
 
   const own = app.get(HostLease, { strict: false }).id;

@@ -53,7 +53,7 @@ const seconds = (since) => (performance.now() - since) / 1000;
 async function open() {
   await ensureBuilt();
   const { startEmbeddedPostgres } = await built('platform/embedded/embedded-postgres');
-  const { migrate } = await built('platform/database/migrate');
+  const { migrate } = await built('platform/database/migrations');
   const { migrateQueue } = await built('platform/queue/queue-backend');
   const { dataSourceOptions } = await built('platform/database/data-source-options');
   embedded = await startEmbeddedPostgres({ dataDir: tempFolder(), log: () => {}, throwaway: false });
@@ -194,7 +194,7 @@ async function throughWorker({ queue, child }, all) {
 
 async function benchIngest() {
   const { uuidV7 } = await built('platform/database/uuid-v7');
-  const { INSERT_INVOCATIONS, insertValues } = await built('modules/logs/invocation-insert');
+  const { INSERT_INVOCATIONS, insertValues } = await built('modules/logs/store/invocation-insert');
   const columns = /\(([^)]+), jobs\)/.exec(INSERT_INVOCATIONS)[1].split(', ');
   const insert = (batch) => client.query(INSERT_INVOCATIONS, insertValues(batch, 1));
   const worker = await startWorker();
@@ -259,7 +259,7 @@ const messages = `
 
 /** A day of invocations, evenly over its 24 hours. */
 async function fillDay(start, day) {
-  const { LogPartitions } = await built('modules/logs/log-partitions');
+  const { LogPartitions } = await built('modules/logs/store/log-partitions');
   await new LogPartitions(database).make(day);
   const count = Math.floor(lines / linesOfOne);
   const line = (ms, level, text) => `jsonb_build_object('at', ${ms}, 'level', '${level}', 'message', ${text})`;
@@ -318,12 +318,12 @@ async function measure(label, search, start) {
 }
 
 async function benchSearch() {
-  const { dayOf } = await built('modules/logs/invocation-days');
-  const { buildIndexes } = await built('modules/logs/log-indexes');
-  const { LogPartitions } = await built('modules/logs/log-partitions');
-  const { SearchIndexes } = await built('modules/logs/search-indexes');
-  const { InvocationSearch } = await built('modules/logs/invocation-search');
-  const { KeptDays } = await built('modules/logs/kept-days');
+  const { dayOf } = await built('modules/logs/store/invocation-days');
+  const { buildIndexes } = await built('modules/logs/store/log-indexes');
+  const { LogPartitions } = await built('modules/logs/store/log-partitions');
+  const { SearchIndexes } = await built('modules/logs/store/search-indexes');
+  const { InvocationSearch } = await built('modules/logs/search/invocation-search');
+  const { LogRetention } = await built('modules/logs/store/log-retention');
   const start = Date.parse(dayOf(Date.now() - 2 * 24 * hour));
   const day = dayOf(start);
   const started = performance.now();
@@ -333,7 +333,7 @@ async function benchSearch() {
   );
   const partition = async () => (await new LogPartitions(database).list()).find((one) => one.day === day);
   const searching = () =>
-    new InvocationSearch(database, new KeptDays(database), new SearchIndexes(database), { databasePoolMax: 4 });
+    new InvocationSearch(database, new LogRetention(database), new SearchIndexes(database), { databasePoolMax: 4 });
   /** Does what is due at a moment of that day, as the worker would. */
   const build = async (now) => {
     const begun = performance.now();

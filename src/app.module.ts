@@ -1,19 +1,20 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { ConfigModule } from './config/config.module.js';
 import type { Env } from './config/env.js';
-import { FrontModule } from './mcp/front/front.module.js';
+import { McpServerModule } from './mcp/server/mcp-server.module.js';
 import { HostingModule } from './hosting/hosting.module.js';
 import { McpModule } from './mcp/mcp.module.js';
 import { AuthModule } from './modules/auth/auth.module.js';
 import { AuthWorkerModule } from './modules/auth/auth.worker.module.js';
 import { ConnectionsHostModule } from './modules/connections/connections.host.module.js';
 import { ConnectionsModule } from './modules/connections/connections.module.js';
-import { CredentialsModule } from './modules/credentials/credentials.module.js';
+import { CredentialsModule } from './modules/oauth/credentials.module.js';
 import { LogsWorkerModule } from './modules/logs/logs.worker.module.js';
 import { LogsModule } from './modules/logs/logs.module.js';
 import { NamespacesModule } from './modules/namespaces/namespaces.module.js';
 import { ReleasesHostModule } from './modules/releases/releases.host.module.js';
 import { ReleasesModule } from './modules/releases/releases.module.js';
+import { RunModule } from './modules/run/run.module.js';
 import { ReleasesWorkerModule } from './modules/releases/releases.worker.module.js';
 import { ServersModule } from './modules/servers/servers.module.js';
 import { SkillsModule } from './modules/skills/skills.module.js';
@@ -39,7 +40,7 @@ const platform = [
 
 /** What `api` processes serve. A process without that role still answers health checks. */
 const api = [
-  FrontModule,
+  McpServerModule,
   AuthModule,
   NamespacesModule,
   ServersModule,
@@ -47,6 +48,7 @@ const api = [
   LogsModule,
   ToolSchemasModule,
   ReleasesModule,
+  RunModule,
   ConnectionsModule,
   SkillsModule,
 ];

@@ -7,12 +7,12 @@ import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
 import { AccessService } from './modules/auth/access.service.js';
 import { checkRoutes } from './modules/auth/access.check.js';
-import { DirectDoor } from './modules/auth/direct-door.js';
-import { UplinkDoor } from './modules/connections/uplink/uplink-door.js';
+import { FastPathRouter } from './modules/auth/fast-path-router.js';
+import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
 import { SlipwayAdapter } from './platform/http/adapter.js';
 import { InputPipe, markUnreadBody } from './platform/http/input.pipe.js';
-import { createOpenApi } from './platform/http/openapi.js';
+import { createOpenApi } from './platform/http/openapi-document.js';
 import { routeTable } from './platform/http/route-table.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
@@ -49,9 +49,9 @@ export async function createApp(
     adapter.useMeter((request, response) => meter.begin(request, response));
   }
   if (env.roles.includes('api')) {
-    const door = new DirectDoor(routes, app.get(AccessService, { strict: false }));
+    const door = new FastPathRouter(routes, app.get(AccessService, { strict: false }));
     adapter.useDoor((request, response) => door.take(request, response));
-    const uplinks = app.get(UplinkDoor, { strict: false });
+    const uplinks = app.get(UplinkGateway, { strict: false });
     adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
   }
   serveDocs(app);

@@ -1,7 +1,7 @@
 import type { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { ensureOperator } from './modules/auth/bootstrap.js';
-import { migrate, pendingMigrations } from './platform/database/migrate.js';
+import { migrate, pendingMigrations } from './platform/database/migrations.js';
 import { holdsDatabase, startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { keysFromFile } from './platform/vault/key-file.js';

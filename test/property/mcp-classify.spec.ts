@@ -1,7 +1,7 @@
 import { describe, expect } from '@jest/globals';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import fc from 'fast-check';
-import { classify, shapeFault, type FrontHeaders } from '../../src/mcp/front/classify.js';
+import { classify, shapeFault, type McpRequestHeaders } from '../../src/mcp/server/classify.js';
 import { verifies } from '../support/verifies.js';
 
 const prefix = 'io.modelcontextprotocol/';
@@ -50,7 +50,7 @@ const headers = fc.record(
 );
 
 /** What the official server makes of a message, in our words. */
-function oracle(body: object, { version: protocolVersionHeader, method: mcpMethodHeader }: FrontHeaders): string {
+function oracle(body: object, { version: protocolVersionHeader, method: mcpMethodHeader }: McpRequestHeaders): string {
   const outcome = classifyInboundRequest({ httpMethod: 'POST', body, protocolVersionHeader, mcpMethodHeader });
   return outcome.kind === 'reject' ? `${outcome.httpStatus} ${outcome.code}` : outcome.kind;
 }

@@ -1,6 +1,6 @@
 import { describe, expect } from '@jest/globals';
 import fc from 'fast-check';
-import { matchTool, type ToolText } from '../../src/mcp/tool-catalog.js';
+import { matchTool, type ToolText } from '../../src/mcp/client/tool-catalog.js';
 import { verifies } from '../support/verifies.js';
 
 /** Few letters and many separators, so that names and paths often meet. */

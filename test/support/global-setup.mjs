@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 
 const launcher = new URL('../../dist/src/platform/embedded/embedded-postgres.js', import.meta.url);
-const migrations = new URL('../../dist/src/platform/database/migrate.js', import.meta.url);
+const migrations = new URL('../../dist/src/platform/database/migrations.js', import.meta.url);
 const queueTables = new URL('../../dist/src/platform/queue/queue-backend.js', import.meta.url);
 const prefix = 'slipway-test-';
 

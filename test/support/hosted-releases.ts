@@ -1,6 +1,6 @@
 import { afterEach, jest } from '@jest/globals';
 import type { Invocation, InvocationPiece } from '../../src/modules/logs/invocation.types.js';
-import { InvocationsService } from '../../src/modules/logs/invocations.service.js';
+import { InvocationsService } from '../../src/modules/logs/ingest/invocations.service.js';
 import type { TestAccount, TestApp } from './app.js';
 import { createServer } from './factories.js';
 import { published, releaseIn, type ReleaseBody } from './releases.js';

@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { uuidV7 } from '../../src/platform/database/uuid-v7.js';
 import type { Invocation, InvocationPiece } from '../../src/modules/logs/invocation.types.js';
-import { InvocationsService } from '../../src/modules/logs/invocations.service.js';
+import { InvocationsService } from '../../src/modules/logs/ingest/invocations.service.js';
 import type { TestAccount, TestApp } from './app.js';
 import { pathOf } from './server-rows.js';
 import { until } from './until.js';

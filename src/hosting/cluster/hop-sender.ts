@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Agent, type Dispatcher } from 'undici';
 import { Env } from '../../config/env.js';
-import { INTERNAL_HEADER, InternalSignatures } from '../../platform/http/internal-signatures.js';
+import { INTERNAL_HEADER, InternalSignatures } from '../../platform/internal-http/internal-signatures.js';
 import { HostAwayError, ProgramCrashedError } from '../hosting.errors.js';
 import type { HostedRequest, ProgramRef } from '../hosting.types.js';
 import type { LiveHost } from './host-directory.js';

@@ -2,7 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { EngineName } from '../hosting.types.js';
 import { HostingHost } from './hosting-host.entity.js';
 
@@ -30,7 +30,7 @@ export class HostDirectory implements OnModuleInit {
 
   constructor(
     @InjectRepository(HostingHost) private readonly hosts: Repository<HostingHost>,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {

@@ -2,12 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, HttpCode, Param, Post, Req, Res, type BeforeApplicationShutdown } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { RouteNotFoundError } from '../../platform/errors/http-errors.js';
-import { INTERNAL_HEADER, InternalSignatures } from '../../platform/http/internal-signatures.js';
+import { INTERNAL_HEADER, InternalSignatures } from '../../platform/internal-http/internal-signatures.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { HopAnswer } from './hop-answer.js';
 import { bodyOf, readHead } from './hop-body.js';
 import type { HopHead } from './hop-frames.js';
-import { PlacedHosting } from './placed-hosting.js';
+import { HostingRouter } from './hosting-router.js';
 
 /** Requests to programs here, from other processes. Whoever does not hold the secret finds nothing here. */
 @Controller('internal/hosting/:host')
@@ -17,7 +17,7 @@ export class InternalHostingController implements BeforeApplicationShutdown {
   private readonly streams = new Set<HopAnswer>();
 
   constructor(
-    private readonly hosting: PlacedHosting,
+    private readonly hosting: HostingRouter,
     private readonly signatures: InternalSignatures,
   ) {}
 

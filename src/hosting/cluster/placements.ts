@@ -2,7 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import { HostLease } from './host-lease.js';
 import { HostingPlacement } from './hosting-placement.entity.js';
 
@@ -33,7 +33,7 @@ export class Placements implements OnModuleInit {
   constructor(
     @InjectRepository(HostingPlacement) private readonly placements: Repository<HostingPlacement>,
     private readonly lease: HostLease,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {

@@ -3,10 +3,10 @@ import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Egress } from '../../platform/egress/egress.js';
 import { detached } from './detached-answer.js';
-import { sendOut } from './http-exchange.js';
+import { sendOut } from './outbound-request.js';
 import { OutboundRules, type OutboundKind } from './outbound-rules.js';
 import { OutboundDeniedError, OutboundError, outboundErrorOf } from './outbound.errors.js';
-import { Places } from './places.js';
+import { Semaphore } from './semaphore.js';
 import type { ProxyLimits } from './proxy-limits.js';
 import { RefusalLines, type RefusalLine } from './refusal-lines.js';
 import { tunnel } from './tunnel.js';
@@ -51,7 +51,7 @@ export async function openProgramProxy(
 export class ProgramProxy {
   private readonly server: Server;
   private readonly rules: OutboundRules;
-  private readonly places: Places;
+  private readonly places: Semaphore;
   private readonly lines: RefusalLines;
   /** All sockets of the program, and the far ends of its tunnels. */
   private readonly sockets = new Set<Duplex>();
@@ -65,7 +65,7 @@ export class ProgramProxy {
     private readonly limits: ProxyLimits,
   ) {
     this.rules = new OutboundRules(allow);
-    this.places = new Places(limits.atOnceMax, limits.waitingMax, limits.waitMs);
+    this.places = new Semaphore(limits.atOnceMax, limits.waitingMax, limits.waitMs);
     this.lines = new RefusalLines(limits.linesPerMinute, told);
     this.server = this.createServer();
   }

@@ -15,7 +15,7 @@ import {
   type Trace,
 } from '../hosting.types.js';
 import { endToEnd } from './call-headers.js';
-import { noAnswer, overResponse, overWall } from './endings.js';
+import { noAnswer, overResponse, overWall } from './termination-errors.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

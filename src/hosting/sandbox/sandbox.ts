@@ -4,13 +4,21 @@ import { lchown, lstat, open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env, WALLS, type Wall } from '../../config/env.js';
-import { givenEnv } from './given-env.js';
-import { makeOwnRoot, type OwnRoot, type OwnRootPlan } from './own-root.js';
-import { FIRST_USER, NOBODY, probeWalls, TOOLS_PATH, wrappers, type Level, type Walls } from './walls.js';
+import { programEnv } from './program-env.js';
+import { makePivotRoot, type PivotRoot, type PivotRootPlan } from './pivot-root.js';
+import {
+  FIRST_USER,
+  NOBODY,
+  probeIsolation,
+  TOOLS_PATH,
+  wrappers,
+  type Level,
+  type Isolation,
+} from './isolation-checks.js';
 
 /** A program's own processes, and what they see of files; null: what their account may see on this host. */
 export interface Solitude {
-  root: OwnRoot | null;
+  root: PivotRoot | null;
 }
 
 /** What a program may take of the host. */
@@ -47,7 +55,7 @@ export interface Launch {
 }
 
 /** What an operator is told of the walls. */
-export interface WallsReport {
+export interface IsolationReport {
   level: Level;
   /** By wall: `stands`, or why it does not. */
   walls: Record<Wall, string>;
@@ -63,11 +71,11 @@ const WORKERD_RESERVED_MB = 640;
 @Injectable()
 export class Sandbox {
   private readonly logger = new Logger('hosting');
-  private found: Promise<Walls> | undefined;
+  private found: Promise<Isolation> | undefined;
 
   constructor(
     private readonly env: Env,
-    private readonly probe: () => Promise<Walls> = probeWalls,
+    private readonly probe: () => Promise<Isolation> = probeIsolation,
   ) {}
 
   /** Says once what stands and what does not. */
@@ -79,7 +87,7 @@ export class Sandbox {
     else this.logger.warn(said);
   }
 
-  async describeWalls(): Promise<WallsReport> {
+  async describeWalls(): Promise<IsolationReport> {
     const { level, missing } = await this.walls();
     const walls = Object.fromEntries(WALLS.map((wall) => [wall, missing[wall] ?? 'stands']));
     return { level, walls: walls as Record<Wall, string> };
@@ -113,9 +121,9 @@ export class Sandbox {
   }
 
   /** A tree of files for a program, whose folder must be there; null where `own-files` does not stand. @throws of the file system */
-  async ownRoot(plan: Omit<OwnRootPlan, 'hidden'>): Promise<OwnRoot | null> {
+  async ownRoot(plan: Omit<PivotRootPlan, 'hidden'>): Promise<PivotRoot | null> {
     if (!(await this.hasOwnFiles())) return null;
-    return makeOwnRoot({ ...plan, hidden: [this.env.dataDir, process.cwd()] });
+    return makePivotRoot({ ...plan, hidden: [this.env.dataDir, process.cwd()] });
   }
 
   /**
@@ -144,13 +152,13 @@ export class Sandbox {
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
     const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
-    const given = givenEnv(confinement.env ?? {});
+    const given = programEnv(confinement.env ?? {});
     const [file, ...more] = [...wrappers(walls, wrapping), ...given.wrapper, program, ...args];
     const env = { PATH: TOOLS_PATH, ...given.env };
     return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
 
-  private walls(): Promise<Walls> {
+  private walls(): Promise<Isolation> {
     return (this.found ??= this.probe());
   }
 }
@@ -165,7 +173,7 @@ const MODULE_WALLS: readonly Wall[] = WALLS.filter((wall) => wall !== 'own-proce
 const WORDS: Record<Level, string> = { strong: 'every wall', limited: 'some walls', none: 'no wall' };
 
 /** The same one for all versions of a program: its state on disk belongs to it. */
-function userOf(ownerId: string, { hasManyUsers }: Walls): number {
+function userOf(ownerId: string, { hasManyUsers }: Isolation): number {
   if (!hasManyUsers) return NOBODY;
   return FIRST_USER + createHash('sha256').update(ownerId).digest().readUInt16BE(0);
 }

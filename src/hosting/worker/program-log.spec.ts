@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ProgramRef, Trace, TraceLine } from '../hosting.types.js';
-import { InFlight } from './in-flight.js';
+import { InFlight } from './in-flight-requests.js';
 import { ProgramLog } from './program-log.js';
 import type { TailItem } from './tail-item.js';
 

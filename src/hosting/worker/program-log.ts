@@ -1,5 +1,5 @@
 import type { ProgramRef, Trace, TraceException, TraceLine } from '../hosting.types.js';
-import type { InFlight } from './in-flight.js';
+import type { InFlight } from './in-flight-requests.js';
 import type { TailItem } from './tail-item.js';
 import { keyOf, WAITING_MAX, WaitingLines } from './waiting-lines.js';
 import { levelOf, withoutOurs } from './workerd-output.js';

@@ -6,7 +6,7 @@ import { openEgress } from '../egress/egress-proxy.js';
 import { ProgramStartError } from '../hosting.errors.js';
 import type { Program, Trace } from '../hosting.types.js';
 import { HeldFiles, Sandbox } from '../sandbox/sandbox.js';
-import { InFlight } from './in-flight.js';
+import { InFlight } from './in-flight-requests.js';
 import { ProgramLog } from './program-log.js';
 import { makeSessionsDir, removeRunFiles, writeRunFiles } from './run-files.js';
 import { trimSessions, watchSessions } from './session-disk.js';

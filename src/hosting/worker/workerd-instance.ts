@@ -1,7 +1,7 @@
 import { Pool, type Dispatcher } from 'undici';
 import path from 'node:path';
 import type { Instance, InstanceExit } from '../engine.js';
-import type { InFlight } from './in-flight.js';
+import type { InFlight } from './in-flight-requests.js';
 import type { ProcessEnd, WorkerdProcess } from './workerd-process.js';
 import { SOCKETS } from './workerd-config.js';
 

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import type { Route } from '../../platform/http/route-table.js';
-import { RESERVED_NAMESPACES } from '../../platform/http/names.js';
+import { RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 import type { AccessRule } from './access.types.js';
 

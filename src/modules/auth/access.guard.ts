@@ -2,7 +2,7 @@ import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { ACCESS } from '../../platform/http/public.decorator.js';
-import { SignedLinks } from '../../platform/http/signed-links.js';
+import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { GrantedRequest } from './access.decorator.js';
 import { AccessService } from './access.service.js';
 import { ANONYMOUS, type AccessRule } from './access.types.js';
@@ -13,7 +13,7 @@ export class AccessGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
     private readonly access: AccessService,
-    private readonly links: SignedLinks,
+    private readonly links: SignedUrls,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {

@@ -41,7 +41,7 @@ export interface AccessRule {
   operator?: true;
   /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key stays refused. */
   anonymous?: true;
-  /** A link signed for this very path opens it without a key (`SignedLinks`). */
+  /** A link signed for this very path opens it without a key (`SignedUrls`). */
   signed?: true;
   /** The answer when the owned thing does not exist. */
   missing?: () => DomainError;

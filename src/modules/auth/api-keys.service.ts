@@ -6,7 +6,7 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Caller } from './access.types.js';
 import { ApiKey } from './api-key.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
@@ -39,7 +39,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {

@@ -2,7 +2,7 @@ import { InjectQueue, Processor, WorkerHost } from '@nestjs/bullmq';
 import type { OnApplicationBootstrap } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../platform/queue/job-options.js';
-import { QueueFigures } from '../../platform/queue/queue-figures.js';
+import { QueueMetrics } from '../../platform/queue/queue-metrics.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AUTH_QUEUE, PURGE_EXPIRED_KEYS, PURGE_INTERVAL_MS } from './auth.queue.js';
 
@@ -12,7 +12,7 @@ export class AuthProcessor extends WorkerHost implements OnApplicationBootstrap 
   constructor(
     private readonly keys: ApiKeysService,
     @InjectQueue(AUTH_QUEUE) private readonly queue: Queue,
-    figures: QueueFigures,
+    figures: QueueMetrics,
   ) {
     super();
     figures.watch(queue);

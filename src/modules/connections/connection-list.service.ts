@@ -2,14 +2,14 @@ import { Injectable } from '@nestjs/common';
 import type { SelectQueryBuilder } from 'typeorm';
 import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import type { ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
-import type { Connection } from './connection.entity.js';
-import { toConnectionDto, type ShownConnection } from './connection.mapper.js';
-import { ConnectionReader } from './connection-reader.js';
-import { ConnectionUrls } from './connection-urls.js';
-import { TargetResolver } from './target-resolver.js';
+import type { ConnectionListDto, ConnectionQueryDto } from './core/connection.dto.js';
+import type { Connection } from './core/connection.entity.js';
+import { toConnectionDto, type ShownConnection } from './core/connection.mapper.js';
+import { ConnectionReader } from './core/connection-reader.js';
+import { ConnectionUrls } from './core/connection-urls.js';
+import { TargetResolver } from './core/target-resolver.js';
 import { meaningsOf, type MetadataFilter } from './metadata-filter.js';
-import { StatusRecorder } from './status-recorder.js';
+import { StatusRecorder } from './core/status-recorder.js';
 
 /** Lists connections along indexes. */
 @Injectable()

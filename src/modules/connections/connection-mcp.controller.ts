@@ -1,17 +1,17 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
-import { ApiMcp, pageRefused } from '../../mcp/front/api-mcp.decorator.js';
-import { HttpFront } from '../../mcp/front/http-front.js';
+import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
+import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
 import { Access } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { Direct } from '../auth/direct.decorator.js';
-import type { DirectRequest } from '../auth/direct.decorator.js';
-import { ConnectionLinks } from './connection-links.js';
+import { FastPath } from '../auth/fast-path.decorator.js';
+import type { DirectRequest } from '../auth/fast-path.decorator.js';
+import { ConnectionHandles } from './core/connection-handles.js';
 import type { CallRecord } from './log/call-record.js';
 import { LogRecorder } from './log/log-recorder.js';
-import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
+import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
 
 @ApiTags('MCP')
 @Controller('connect/:namespace/:connectionId/mcp')
@@ -19,8 +19,8 @@ import { connectionIdParam, namespaceParam, ownConnections } from './connections
 @ApiParam(connectionIdParam)
 export class ConnectionMcpController {
   constructor(
-    private readonly links: ConnectionLinks,
-    private readonly front: HttpFront,
+    private readonly links: ConnectionHandles,
+    private readonly front: McpHttpServer,
     private readonly recorder: LogRecorder,
   ) {}
 
@@ -30,7 +30,7 @@ export class ConnectionMcpController {
    * server may ask it things.
    */
   @Post()
-  @Direct()
+  @FastPath()
   @Access('connections:execute', ownConnections)
   @HttpCode(200)
   @ApiMcp()
@@ -41,7 +41,7 @@ export class ConnectionMcpController {
 
   /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
   @Get()
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
   stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
@@ -50,7 +50,7 @@ export class ConnectionMcpController {
 
   /** Ends a client's session. Without one there is nothing to end. */
   @Delete()
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
   end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {

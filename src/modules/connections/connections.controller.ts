@@ -12,8 +12,8 @@ import {
   ConnectionQueryDto,
   newConnectionExample,
   SetConnectionDto,
-} from './connection.dto.js';
-import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
+} from './core/connection.dto.js';
+import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
 import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionsService } from './connections.service.js';
 import { MetadataFilters } from './metadata-filter.js';

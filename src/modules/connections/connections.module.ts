@@ -2,33 +2,34 @@ import { Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
-import { CredentialsService } from '../credentials/credentials.service.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
-import { CredentialsModule } from '../credentials/credentials.module.js';
+import { CredentialsModule } from '../oauth/credentials.module.js';
 import { ReleasesModule } from '../releases/releases.module.js';
+import { RunModule } from '../run/run.module.js';
 import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
 import { ServersModule } from '../servers/servers.module.js';
-import { ConnectionAdapters } from './connection-adapters.js';
-import { ConnectionChannels } from './connection-channels.js';
-import { ConnectionBearer } from './connection-bearer.js';
-import { ConnectionCheck } from './connection-check.js';
-import { ConnectionRechecker } from './connection-rechecker.js';
-import { ConnectionRefresher } from './connection-refresher.js';
-import { ConnectionSetupController } from './connection-setup.controller.js';
-import { ConnectionAuthorizer } from './connection-authorizer.js';
-import { ConnectionSetupService } from './connection-setup.service.js';
-import { ConnectionSweeper } from './connection-sweeper.js';
-import { StatusWriter } from './status-writer.js';
-import { ConnectionReader } from './connection-reader.js';
-import { ConnectionUrls } from './connection-urls.js';
-import { ConnectionValues } from './connection-values.js';
-import { TargetResolver } from './target-resolver.js';
-import { ConnectionLinks } from './connection-links.js';
+import { ConnectionAdapters } from './core/connection-adapters.js';
+import { ConnectionChannels } from './core/connection-channels.js';
+import { ConnectionBearer } from './core/connection-bearer.js';
+import { ConnectionCheck } from './recheck/connection-check.js';
+import { ConnectionRechecker } from './recheck/connection-rechecker.js';
+import { ConnectionRefresher } from './recheck/connection-refresher.js';
+import { ConnectionSetupController } from './setup/connection-setup.controller.js';
+import { ConnectionAuthorizer } from './setup/connection-authorizer.js';
+import { ConnectionSetupService } from './setup/connection-setup.service.js';
+import { ConnectionSweeper } from './recheck/connection-sweeper.js';
+import { StatusWriter } from './core/status-writer.js';
+import { ConnectionReader } from './core/connection-reader.js';
+import { ConnectionUrls } from './core/connection-urls.js';
+import { ConnectionValues } from './core/connection-values.js';
+import { TargetResolver } from './core/target-resolver.js';
+import { ConnectionHandles } from './core/connection-handles.js';
 import { ConnectionListService } from './connection-list.service.js';
 import { ConnectionMcpController } from './connection-mcp.controller.js';
-import { ConnectionToolsController } from './connection-tools.controller.js';
-import { ConnectionToolsService } from './connection-tools.service.js';
-import { ConnectionsMetrics } from './connections.metrics.js';
+import { ConnectionToolsController } from './tools/connection-tools.controller.js';
+import { ConnectionToolsService } from './tools/connection-tools.service.js';
+import { ConnectionsMetrics } from './core/connections.metrics.js';
 import { ConnectionsController } from './connections.controller.js';
 import { ConnectionsService } from './connections.service.js';
 import { DiagnosisController } from './diagnosis/diagnosis.controller.js';
@@ -46,23 +47,23 @@ import { RecordedCallRow } from './mock/recorded-call.entity.js';
 import { RecordingController } from './mock/recording.controller.js';
 import { RecordingsService } from './mock/recordings.service.js';
 import { MockModel } from './mock/mock-model.js';
-import { SimulatorDay } from './mock/simulator-day.entity.js';
+import { SimulatorUsage } from './mock/simulator-usage.entity.js';
 import { MockCreation } from './mock/mock-creation.js';
 import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js';
 import { NamespaceMembers } from './namespace/namespace-members.js';
-import { NamespaceUnions } from './namespace/namespace-unions.js';
+import { NamespaceServers } from './namespace/namespace-servers.js';
 import { OlderSubscriptionsController } from './triggers/older-subscriptions.controller.js';
 import { TriggersController } from './triggers/triggers.controller.js';
 import { TriggersService } from './triggers/triggers.service.js';
 import { SourceCompilerModule } from './source/source-compiler.module.js';
-import { StatusRecorder } from './status-recorder.js';
+import { StatusRecorder } from './core/status-recorder.js';
 import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
-import { UplinkDoor } from './uplink/uplink-door.js';
+import { UplinkGateway } from './uplink/uplink.gateway.js';
 import { UplinkLeases } from './uplink/uplink-leases.js';
 import { UplinkProcess } from './uplink/uplink-process.entity.js';
 import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
-import { TunnelPlaces } from './uplink/tunnel-places.js';
+import { TunnelLimits } from './uplink/tunnel-limits.js';
 import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 import { UplinkController } from './uplink/uplink.controller.js';
 import { UplinksService } from './uplink/uplinks.service.js';
@@ -75,7 +76,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
       MockCall,
       MockReply,
       RecordedCallRow,
-      SimulatorDay,
+      SimulatorUsage,
       UplinkProcess,
       UplinkTunnel,
     ]),
@@ -86,6 +87,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
     ServersModule,
     CredentialsModule,
     ReleasesModule,
+    RunModule,
     ToolSchemasCoreModule,
   ],
   controllers: [
@@ -108,7 +110,7 @@ import { UplinksService } from './uplink/uplinks.service.js';
     ConnectionToolsService,
     ConnectionReader,
     ConnectionCheck,
-    ConnectionLinks,
+    ConnectionHandles,
     ConnectionChannels,
     ConnectionValues,
     ConnectionUrls,
@@ -124,14 +126,14 @@ import { UplinksService } from './uplink/uplinks.service.js';
     ConnectionSweeper,
     ConnectionLogService,
     NamespaceMembers,
-    NamespaceUnions,
+    NamespaceServers,
     DiagnosisService,
     TriggersService,
     UplinkChannels,
-    UplinkDoor,
+    UplinkGateway,
     UplinkLeases,
     UplinkTunnels,
-    TunnelPlaces,
+    TunnelLimits,
     UplinksService,
     MockChannels,
     MockCreation,

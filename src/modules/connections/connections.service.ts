@@ -9,21 +9,21 @@ import { generateName } from '../../platform/http/generated-name.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../platform/http/success.dto.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { CredentialsService } from '../credentials/credentials.service.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
-import { ConnectionCheck } from './connection-check.js';
-import { ConnectionLinks } from './connection-links.js';
-import { ConnectionReader } from './connection-reader.js';
-import type { ConnectionDto, MockDto, SetConnectionDto } from './connection.dto.js';
-import { Connection } from './connection.entity.js';
-import { isConnectionId, requireConnectionId, type NewTarget } from './connection-target.js';
-import { neverCalled, uplinkWaiting } from './connection-status.js';
-import { ConnectionValues } from './connection-values.js';
-import { queryFault } from './connection.validators.js';
-import type { QueryValues, StoredMock, TargetKind } from './connection.types.js';
-import { InvalidSourceError, ResourceNotFoundError } from './connections.errors.js';
+import { ConnectionCheck } from './recheck/connection-check.js';
+import { ConnectionHandles } from './core/connection-handles.js';
+import { ConnectionReader } from './core/connection-reader.js';
+import type { ConnectionDto, MockDto, SetConnectionDto } from './core/connection.dto.js';
+import { Connection } from './core/connection.entity.js';
+import { isConnectionId, requireConnectionId, type NewTarget } from './core/connection-target.js';
+import { neverCalled, uplinkWaiting } from './core/connection-status.js';
+import { ConnectionValues } from './core/connection-values.js';
+import { queryFault } from './core/connection.validators.js';
+import type { QueryValues, StoredMock, TargetKind } from './core/connection.types.js';
+import { InvalidSourceError, ResourceNotFoundError } from './core/connections.errors.js';
 import { MockCreation, type NewMock } from './mock/mock-creation.js';
-import { TargetResolver } from './target-resolver.js';
+import { TargetResolver } from './core/target-resolver.js';
 
 /** Kinds of target that Slipway looks at by itself. */
 const LEADS_OUT: ReadonlySet<TargetKind> = new Set(['url', 'server']);
@@ -39,7 +39,7 @@ export class ConnectionsService {
     private readonly targets: TargetResolver,
     private readonly reader: ConnectionReader,
     private readonly checks: ConnectionCheck,
-    private readonly links: ConnectionLinks,
+    private readonly links: ConnectionHandles,
     private readonly values: ConnectionValues,
     private readonly servers: ServersService,
     private readonly credentials: CredentialsService,

@@ -1,13 +1,13 @@
 import { Module } from '@nestjs/common';
-import { IngestedHints } from './ingested-hints.js';
-import { InvocationStore } from './invocation-store.js';
-import { LogGarbage } from './log-garbage.js';
-import { LogKeeper } from './log-keeper.js';
-import { LogPartitions } from './log-partitions.js';
-import { LogStoreMetrics } from './log-store.metrics.js';
+import { IngestNotifier } from './stream/ingest-notifier.js';
+import { InvocationStore } from './store/invocation-store.js';
+import { DeletedServerLogCleaner } from './store/deleted-server-log-cleaner.js';
+import { PartitionMaintenance } from './store/partition-maintenance.js';
+import { LogPartitions } from './store/log-partitions.js';
+import { LogStoreMetrics } from './store/log-store.metrics.js';
 import { LogsCoreModule } from './logs-core.module.js';
-import { LogsProcessor } from './logs.processor.js';
-import { SearchIndexes } from './search-indexes.js';
+import { LogsProcessor } from './ingest/logs.processor.js';
+import { SearchIndexes } from './store/search-indexes.js';
 
 /** Keeps what is handed in; loaded by processes with the `worker` role. */
 @Module({
@@ -15,10 +15,10 @@ import { SearchIndexes } from './search-indexes.js';
   providers: [
     InvocationStore,
     LogStoreMetrics,
-    IngestedHints,
+    IngestNotifier,
     LogPartitions,
-    LogKeeper,
-    LogGarbage,
+    PartitionMaintenance,
+    DeletedServerLogCleaner,
     SearchIndexes,
     LogsProcessor,
   ],

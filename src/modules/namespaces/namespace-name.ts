@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/names.js';
+import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
 
 /** @throws InvalidInputError when nobody may own this name */
 export function requireNamespaceName(name: string): string {

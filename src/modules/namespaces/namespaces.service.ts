@@ -4,10 +4,10 @@ import { Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
-import { NAMESPACE_NAME } from '../../platform/http/names.js';
+import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
 import { requireNamespaceName } from './namespace-name.js';
@@ -38,7 +38,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
   constructor(
     @InjectRepository(Namespace) private readonly namespaces: Repository<Namespace>,
     private readonly access: AccessService,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {

@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { BlobStore } from '../../platform/blobs/blob-store.js';
-import { isDatabaseAway } from '../../platform/database/database-away.js';
+import { isDatabaseAway } from '../../platform/database/database-outage.js';
 import { ReleaseArtifact } from './release-artifact.entity.js';
 
 /** How soon the files of a deleted server are gone. */

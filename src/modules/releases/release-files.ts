@@ -4,7 +4,7 @@ import { Repository, type EntityManager } from 'typeorm';
 import { BlobStore, type Blob, type OpenBlob } from '../../platform/blobs/blob-store.js';
 import { openZip } from '../../platform/zip/zip-archive.js';
 import { lockBlob } from './blob-sweeper.js';
-import { readBundle, type BundleFacts } from './bundle-manifest.js';
+import { readBundle, type BundleFacts } from './bundle/bundle-manifest.js';
 import { ReleaseArtifact, type ArtifactKind } from './release-artifact.entity.js';
 import { FileLostError, UploadLostError } from './releases.errors.js';
 

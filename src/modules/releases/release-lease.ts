@@ -76,7 +76,7 @@ export class ReleaseLease {
   /** Looks whether the lease still holds, and prolongs it. A database that is away says nothing about that. */
   async renew(): Promise<void> {
     try {
-      await this.update({ leaseUntil: () => leaseEnd(this.leaseMs) }, this.database.manager);
+      await this.update({ leaseUntil: () => leaseExpirySql(this.leaseMs) }, this.database.manager);
     } catch (error) {
       if (!(error instanceof LeaseLostError)) this.logger.debug({ msg: 'a lease was not renewed', err: error });
     }
@@ -92,7 +92,7 @@ export class ReleaseLease {
     const attempt = this.claim.attempt + 1;
     try {
       await this.update(
-        { attempt, leaseHolder: null, leaseUntil: () => patienceEnd(this.leaseMs) },
+        { attempt, leaseHolder: null, leaseUntil: () => queueDeadlineSql(this.leaseMs) },
         this.database.manager,
       );
       return attempt;
@@ -134,11 +134,11 @@ export function endOfLease(status: ReleaseStatus): QueryDeepPartialEntity<Releas
 }
 
 /** When a lease taken now ends, in SQL: by the database's clock, the one all workers share. */
-export function leaseEnd(leaseMs: number): string {
+export function leaseExpirySql(leaseMs: number): string {
   return `now() + interval '${Math.round(leaseMs)} milliseconds'`;
 }
 
 /** How long a release waits in the queue before somebody asks again: longer than a lease, since a queue may be busy. */
-export function patienceEnd(leaseMs: number): string {
-  return leaseEnd(4 * leaseMs);
+export function queueDeadlineSql(leaseMs: number): string {
+  return leaseExpirySql(4 * leaseMs);
 }

@@ -2,7 +2,7 @@ import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable, Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../platform/queue/job-options.js';
-import { QueueFigures } from '../../platform/queue/queue-figures.js';
+import { QueueMetrics } from '../../platform/queue/queue-metrics.js';
 
 export const RELEASES_QUEUE = 'releases';
 
@@ -19,7 +19,7 @@ export class ReleasesQueue {
 
   constructor(
     @InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>,
-    figures: QueueFigures,
+    figures: QueueMetrics,
   ) {
     figures.watch(queue);
   }

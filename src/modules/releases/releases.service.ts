@@ -4,12 +4,12 @@ import { DataSource, In, MoreThan, Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
 import { Env } from '../../config/env.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { ServerRef } from '../servers/server.types.js';
-import { ServerLinksService } from '../servers/server-links.service.js';
+import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
-import type { ConfigSchema } from './config-fields.js';
+import type { ConfigSchema } from './config/config-fields.js';
 import type {
   AskedRescanDto,
   ReleaseDetailDto,
@@ -18,7 +18,7 @@ import type {
   RescanDto,
   ResumedReleaseDto,
 } from './release.dto.js';
-import { patienceEnd } from './release-lease.js';
+import { queueDeadlineSql } from './release-lease.js';
 import { ReleaseLog } from './release-log.entity.js';
 import { toReleaseDto, toReleaseLogDto } from './release.mapper.js';
 import { isResumable, statusesBefore } from './release-state.js';
@@ -33,7 +33,7 @@ import {
 } from './releases.errors.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ReleasesQueue } from './releases.queue.js';
-import { requireScanCredentials } from './scan-credentials.js';
+import { requireScanCredentials } from './scan/scan-credentials.js';
 import { RELEASE_CURRENT_TOPIC, RELEASE_CHANGED_TOPIC, type ReleaseCurrent } from './releases.types.js';
 
 /** Releases as their owner reads them, resumes them, and goes back to an earlier one. */
@@ -47,8 +47,8 @@ export class ReleasesService {
     private readonly contracts: ReleaseContracts,
     private readonly rescans: RescansService,
     private readonly queue: ReleasesQueue,
-    private readonly relay: RelayService,
-    private readonly links: ServerLinksService,
+    private readonly relay: PubSub,
+    private readonly links: ServerUrlsService,
     private readonly env: Env,
   ) {}
 
@@ -168,7 +168,7 @@ export class ReleasesService {
         attempt: () => 'attempt + 1',
         recoveries: 0,
         leaseHolder: null,
-        leaseUntil: () => patienceEnd(this.env.releaseLeaseMs),
+        leaseUntil: () => queueDeadlineSql(this.env.releaseLeaseMs),
         updatedAt: () => 'now()',
       })
       .where({ id: releaseId, status: In(statusesBefore('WORKING').filter(isResumable)) })

@@ -10,9 +10,9 @@ export interface StageOutcome {
   change?: QueryDeepPartialEntity<Release> & { status?: ReleaseStatus };
   lines?: LogLine[];
   /** What is written elsewhere, in the same transaction. */
-  also?: (tx: EntityManager) => Promise<void>;
+  inTransaction?: (tx: EntityManager) => Promise<void>;
   /** What others are told once it is written. */
-  afterwards?: () => void;
+  onCommitted?: () => void;
 }
 
 /**

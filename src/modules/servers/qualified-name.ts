@@ -1,6 +1,6 @@
 import type { PipeTransform } from '@nestjs/common';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { NAMESPACE_NAME, SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/names.js';
+import { NAMESPACE_NAME, SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/resource-names.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
 /** Which server is meant. */

@@ -4,7 +4,7 @@ import { Repository } from 'typeorm';
 import type { QualifiedName } from './qualified-name.js';
 import type { ServerDetailDto } from './server.dto.js';
 import { Server } from './server.entity.js';
-import { ServerLinksService } from './server-links.service.js';
+import { ServerUrlsService } from './server-urls.service.js';
 import { toServerDetailDto, type DetailRow } from './server.mapper.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
@@ -13,7 +13,7 @@ import { ServerNotFoundError } from './servers.errors.js';
 export class ServerDetailsService {
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
-    private readonly links: ServerLinksService,
+    private readonly links: ServerUrlsService,
   ) {}
 
   /** Unlisted ones too: they are hidden from lists only. @throws ServerNotFoundError */

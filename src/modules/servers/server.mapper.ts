@@ -10,11 +10,11 @@ import type {
   ToolSummaryDto,
 } from './server.dto.js';
 import type { Server } from './server.entity.js';
-import type { ServerRuntimeDto } from './server-runtime.dto.js';
-import type { ServerRuntime } from './server-runtime.entity.js';
-import type { ServerSummaryDto } from './server-search.dto.js';
-import type { ServerDomainDto } from './server-settings.dto.js';
-import type { IconOrigin, ServerLinksService } from './server-links.service.js';
+import type { ServerRuntimeDto } from './settings/server-runtime.dto.js';
+import type { ServerRuntime } from './settings/server-runtime.entity.js';
+import type { ServerSummaryDto } from './search/server-search.dto.js';
+import type { ServerDomainDto } from './settings/server-settings.dto.js';
+import type { IconOrigin, ServerUrlsService } from './server-urls.service.js';
 import type { ReleaseType, ServerSnapshot } from './server.types.js';
 import { isObject } from '../../platform/text/json-object.js';
 
@@ -34,7 +34,7 @@ export function toServerDto(namespace: string, server: Server): ServerDto {
 export type DetailRow = Pick<Server, 'displayName' | 'description' | 'slug' | 'snapshot' | 'scanPassed'> & IconOrigin;
 
 /** Without a release, everything a release brings is absent in the way the contract says absence. */
-export function toServerDetailDto(name: QualifiedName, row: DetailRow, links: ServerLinksService): ServerDetailDto {
+export function toServerDetailDto(name: QualifiedName, row: DetailRow, links: ServerUrlsService): ServerDetailDto {
   const { snapshot, scanPassed } = row;
   const remote = snapshot !== null && isRemote(snapshot.type);
   return {
@@ -60,7 +60,7 @@ function toConnection(
   name: QualifiedName,
   slug: string,
   { type, runtime, configSchema }: ServerSnapshot,
-  links: ServerLinksService,
+  links: ServerUrlsService,
 ): HttpServerConnectionDto | StdioServerConnectionDto {
   if (isRemote(type)) return { type: 'http', deploymentUrl: links.run(slug), configSchema };
   return { type: 'stdio', bundleUrl: links.bundle(name), runtime: runtime ?? 'node', configSchema };
@@ -125,7 +125,7 @@ export interface ListedRow extends IconOrigin {
 }
 
 /** @param score how well it fits the search; null without one */
-export function toServerSummaryDto(row: ListedRow, score: number | null, links: ServerLinksService): ServerSummaryDto {
+export function toServerSummaryDto(row: ListedRow, score: number | null, links: ServerUrlsService): ServerSummaryDto {
   return {
     id: row.id,
     qualifiedName: formatQualifiedName(row),
@@ -146,7 +146,7 @@ export function toServerSummaryDto(row: ListedRow, score: number | null, links: 
   };
 }
 
-export function toDomainDto(server: Server, links: ServerLinksService): ServerDomainDto {
+export function toDomainDto(server: Server, links: ServerUrlsService): ServerDomainDto {
   return {
     id: 'managed',
     type: 'managed',

@@ -13,8 +13,8 @@ import {
   UpdatedServerDto,
   UpdateServerDto,
   VerifyServerDto,
-} from './server-settings.dto.js';
-import { ServerSettingsService } from './server-settings.service.js';
+} from './settings/server-settings.dto.js';
+import { ServerSettingsService } from './settings/server-settings.service.js';
 import {
   inOwnNamespace,
   notServerOwner,

@@ -3,14 +3,14 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { requireServerName, type QualifiedName } from './qualified-name.js';
 import type { CreateServerDto, DeletedServerDto, ServerDto } from './server.dto.js';
 import { Server } from './server.entity.js';
 import { toServerDto } from './server.mapper.js';
-import { ServerUses } from './server-uses.js';
+import { UsageCounter } from './usage-counter.js';
 import {
   SERVER_CHANGED_TOPIC,
   SERVER_DELETED_TOPIC,
@@ -34,8 +34,8 @@ export class ServersService {
 
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
-    private readonly uses: ServerUses,
-    private readonly relay: RelayService,
+    private readonly uses: UsageCounter,
+    private readonly relay: PubSub,
   ) {}
 
   /**

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { NAMESPACE_NAME } from '../../platform/http/names.js';
+import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
 
 /** Which skill is meant. */
 export interface SkillRef {

@@ -4,7 +4,7 @@ import { Repository, type EntityManager, type SelectQueryBuilder } from 'typeorm
 import { isForeignKeyViolation, isUniqueViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
-import { Slots } from '../../platform/limits/slots.js';
+import { FairSemaphore } from '../../platform/limits/fair-semaphore.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
@@ -58,7 +58,7 @@ export interface Publication {
 /** Skills: searched, read, published from a repository or an archive, deleted. */
 @Injectable()
 export class SkillsService {
-  private readonly slots = new Slots(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
+  private readonly slots = new FairSemaphore(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
 
   constructor(
     @InjectRepository(Skill) private readonly skills: Repository<Skill>,

@@ -2,8 +2,8 @@ import { quoted } from '../../platform/text/quoted.js';
 import { DeclaredSchema } from './declared-schema.js';
 import type { Shape } from './shape.js';
 import { step } from './shape-fields.js';
-import { toldObject, toldTypes } from './told-shape.js';
-import type { Observed } from './tool-shapes.js';
+import { inferObject, inferTypes } from './schema-inference.js';
+import type { Observed } from './tool-shape.repository.js';
 
 /**
  * `unstructured`: answers come without `structuredContent`. `type`: a value of another type. `missing`: a required member
@@ -50,7 +50,7 @@ class Comparison {
     const place = this.declared.read(schema);
     if (!place || shape.isOpaque) return [];
     const { lists, objects } = shape;
-    const { fields = [] } = objects ? toldObject(objects) : {};
+    const { fields = [] } = objects ? inferObject(objects) : {};
     const objectCount = objects?.count ?? 0;
     return [
       ...wrongTypes(path, place.types, shape),
@@ -71,7 +71,7 @@ class Comparison {
 
 function wrongTypes(path: string, types: Set<string> | null, shape: Shape): Drift[] {
   if (!types) return [];
-  const wrong = toldTypes(shape).filter((type) => !types.has(type) && !(type === 'integer' && types.has('number')));
+  const wrong = inferTypes(shape).filter((type) => !types.has(type) && !(type === 'integer' && types.has('number')));
   if (wrong.length === 0) return [];
   const message = `It is declared as ${[...types].join(' or ')}, and was ${wrong.join(' or ')}.`;
   return [{ path, kind: 'type', message }];

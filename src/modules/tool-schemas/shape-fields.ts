@@ -1,5 +1,5 @@
 import type { Shape } from './shape.js';
-import { toldFormat, toldObject, toldTypes } from './told-shape.js';
+import { inferFormat, inferObject, inferTypes } from './schema-inference.js';
 
 /** One place of a tool's answers. */
 export interface ShapeField {
@@ -19,9 +19,9 @@ export function fieldsOf(shape: Shape): ShapeField[] {
 
 function placesOf(shape: Shape, path: string, presence: number): ShapeField[] {
   const { texts, lists, objects } = shape;
-  const format = texts && toldFormat(texts);
-  const here: ShapeField = { path, presence, types: toldTypes(shape), ...(format && { format }) };
-  const told = objects && toldObject(objects);
+  const format = texts && inferFormat(texts);
+  const here: ShapeField = { path, presence, types: inferTypes(shape), ...(format && { format }) };
+  const told = objects && inferObject(objects);
   return [
     here,
     ...(lists ? placesOf(lists.items, `${path}[*]`, 1) : []),

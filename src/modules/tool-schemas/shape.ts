@@ -1,5 +1,5 @@
 import { formatOf, type TextFormat } from './text-format.js';
-import { isClosedList, isFieldName, isWord } from './safe-words.js';
+import { isClosedList, isFieldName, isWord } from './enum-candidates.js';
 
 /**
  * What the values at one place of a tool's answers looked like: how many were of which kind, never what they were. Shapes

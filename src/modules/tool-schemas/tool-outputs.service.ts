@@ -2,10 +2,10 @@ import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/comm
 import { toStorableText } from '../../platform/database/storable.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { sampleOf } from './answer-sample.js';
-import { SampleGate } from './sample-gate.js';
+import { Sampler } from './sampler.js';
 import { toJsonSchema } from './shape-schema.js';
-import { common } from './common-shape.js';
-import { ToolShapes } from './tool-shapes.js';
+import { publishableShape } from './publishable-shape.js';
+import { ToolShapeRepository } from './tool-shape.repository.js';
 
 /** A longer answer is not looked at; that of most tools has 1 to 10 KB. */
 const ANSWER_CHARS_MAX = 64 * 1024;
@@ -35,7 +35,7 @@ interface Waiting {
 @Injectable()
 export class ToolOutputsService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('tool schemas');
-  private readonly gate = new SampleGate();
+  private readonly gate = new Sampler();
   private waiting: Waiting[] = [];
   private waitingChars = 0;
   /** Answers that were to be looked at and found no room, since the process started. */
@@ -43,7 +43,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   private timer: NodeJS.Timeout | null = null;
   private readonly known = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
 
-  constructor(private readonly shapes: ToolShapes) {}
+  constructor(private readonly shapes: ToolShapeRepository) {}
 
   /**
    * Shows it one answer to `tools/call`. Stands on the way of calls: it never waits, never throws, and looks at the answer
@@ -104,7 +104,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   private async infer(key: string): Promise<{ schema: Record<string, unknown> | null }> {
     const [serverId, toolName] = JSON.parse(key) as [string, string];
     const observed = await this.shapes.find(serverId, toStorableText(toolName));
-    const shape = observed && common(observed.shape);
+    const shape = observed && publishableShape(observed.shape);
     return { schema: shape && toJsonSchema(shape) };
   }
 }

@@ -6,13 +6,13 @@ import { driftOf } from './schema-drift.js';
 import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
 import { toToolOutputSchemaDto } from './tool-schema.mapper.js';
 import { NoSamplesError } from './tool-schemas.errors.js';
-import { ToolShapes } from './tool-shapes.js';
+import { ToolShapeRepository } from './tool-shape.repository.js';
 
 /** What the answers of a server's tools look like, as its owner reads it. */
 @Injectable()
 export class ToolSchemasService {
   constructor(
-    private readonly shapes: ToolShapes,
+    private readonly shapes: ToolShapeRepository,
     private readonly servers: ServerReleasesService,
   ) {}
 

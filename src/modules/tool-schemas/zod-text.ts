@@ -1,6 +1,6 @@
 import type { Shape, TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
-import { toldFormat, toldObject, toldWords } from './told-shape.js';
+import { inferFormat, inferObject, inferEnum } from './schema-inference.js';
 
 /** What both Zod 3 and Zod 4 call the formats. */
 const formatCalls: Record<TextFormat, string> = {
@@ -24,7 +24,7 @@ export function toZodText(shape: Shape): string {
     ...(decimals > 0 ? ['z.number()'] : integers > 0 ? ['z.number().int()'] : []),
     ...(booleans > 0 ? ['z.boolean()'] : []),
     ...(lists ? [`z.array(${toZodText(lists.items)})`] : []),
-    ...(objects ? [objectCall(toldObject(objects))] : []),
+    ...(objects ? [objectCall(inferObject(objects))] : []),
   ];
   const [first, second] = kinds;
   if (first === undefined) return nulls > 0 ? 'z.null()' : 'z.unknown()';
@@ -33,13 +33,13 @@ export function toZodText(shape: Shape): string {
 }
 
 function textCall(texts: TextShape): string {
-  const words = toldWords(texts);
+  const words = inferEnum(texts);
   if (words) return `z.enum([${words.map(literal).join(', ')}])`;
-  const format = toldFormat(texts);
+  const format = inferFormat(texts);
   return format ? `z.string()${formatCalls[format]}` : 'z.string()';
 }
 
-function objectCall({ fields, rest }: ReturnType<typeof toldObject>): string {
+function objectCall({ fields, rest }: ReturnType<typeof inferObject>): string {
   if (rest && fields.length === 0) return `z.record(z.string(), ${toZodText(rest)})`;
   const members = fields.map(([name, field]) => `${literal(name)}: ${toZodText(field)}.optional()`);
   const object = members.length === 0 ? 'z.object({})' : `z.object({ ${members.join(', ')} })`;

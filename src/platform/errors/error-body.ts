@@ -1,4 +1,4 @@
-import { DatabaseAwayError, isDatabaseAway } from '../database/database-away.js';
+import { DatabaseAwayError, isDatabaseAway } from '../database/database-outage.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { types } from 'node:util';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { DatabaseAwayError } from '../database/database-away.js';
+import { DatabaseAwayError } from '../database/database-outage.js';
 import { DomainError, InvalidInputError, statusOf } from './domain-error.js';
 import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
 import { BodyTooLargeError, RouteNotFoundError } from './http-errors.js';

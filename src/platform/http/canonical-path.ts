@@ -1,4 +1,4 @@
-import { isNamespaceName, SERVER_SUBRESOURCES } from './names.js';
+import { isNamespaceName, SERVER_SUBRESOURCES } from './resource-names.js';
 
 /** Decodes one path segment once; null when its percent-encoding is broken. */
 function decodeSegment(segment: string): string | null {

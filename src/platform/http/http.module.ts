@@ -1,8 +1,8 @@
 import { Global, Module } from '@nestjs/common';
-import { InternalSignatures } from './internal-signatures.js';
-import { SignedLinks } from './signed-links.js';
+import { InternalSignatures } from '../internal-http/internal-signatures.js';
+import { SignedUrls } from './signed-urls.js';
 
 /** What routes of several modules need of HTTP. */
 @Global()
-@Module({ providers: [InternalSignatures, SignedLinks], exports: [InternalSignatures, SignedLinks] })
+@Module({ providers: [InternalSignatures, SignedUrls], exports: [InternalSignatures, SignedUrls] })
 export class HttpModule {}

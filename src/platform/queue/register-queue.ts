@@ -1,7 +1,7 @@
 import { BullModule } from '@nestjs/bullmq';
 import { Logger, type DynamicModule } from '@nestjs/common';
 import { Queue, Worker, type Job } from 'bullmq';
-import { atMost } from '../limits/at-most.js';
+import { withTimeout } from '../limits/with-timeout.js';
 
 /** A job of ours takes milliseconds; one that is cut off is run again by another worker. */
 const CLOSE_MS_MAX = 5_000;
@@ -35,7 +35,7 @@ class LoggedWorker extends Worker {
    * wait for that with the whole shutdown.
    */
   override close(force?: boolean): Promise<void> {
-    return atMost(CLOSE_MS_MAX, super.close(force), undefined);
+    return withTimeout(CLOSE_MS_MAX, super.close(force), undefined);
   }
 }
 

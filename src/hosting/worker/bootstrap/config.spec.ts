@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
 import * as z3 from 'zod/v3';
 import { readConfig } from './config.js';
-import type { Schema } from './json-schema.js';
+import type { Schema } from './config-json-schema.js';
 
 const read = (query: string, schema: Schema | null = null, parser?: unknown) =>
   readConfig(new URLSearchParams(query), schema, parser);

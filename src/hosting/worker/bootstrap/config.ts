@@ -1,4 +1,4 @@
-import { faultsOf, isObject, resolved, typesOf, withDefaults, type Fault, type Schema } from './json-schema.js';
+import { issuesOf, isObject, resolved, typesOf, withDefaults, type Fault, type Schema } from './config-json-schema.js';
 import type { ConfigParser, ParseResult } from './user-module.js';
 
 /** Names of one configuration; the rest is passed over. */
@@ -29,7 +29,7 @@ export async function readConfig(
   const raw = rawOf(query);
   if (schema) {
     const config = withDefaults(schema, schema, typed(raw, schema, schema)) ?? {};
-    const faults = faultsOf(schema, schema, config);
+    const faults = issuesOf(schema, schema, config);
     if (faults.length > 0) return { faults };
     return isParser(parser) ? parsed(await parser.safeParseAsync(config)) : { config };
   }

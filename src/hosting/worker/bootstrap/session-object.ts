@@ -1,8 +1,8 @@
-import { atMost } from '../../../platform/limits/at-most.js';
-import { rpcError, unknownSession } from './answers.js';
+import { withTimeout } from '../../../platform/limits/with-timeout.js';
+import { rpcError, unknownSession } from './rpc-errors.js';
 import { LiveSession } from './live-session.js';
 import { bearerOf, clean, CONFIG_HEADER, secretsIn, SEND_HEADER } from './requests.js';
-import type { Bindings, ObjectState } from './runtime.js';
+import type { Bindings, ObjectState } from './worker-bindings.js';
 import { isSameOpening, messageOf, type Opening } from './session-opening.js';
 import type { ServerFactory, Session } from './user-module.js';
 
@@ -73,7 +73,7 @@ export class McpSessionObject {
   private async open(request: Request, config: unknown): Promise<Response> {
     const opening: Opening = { body: await request.text(), config };
     const before = this.turn.catch(() => undefined);
-    const turn = atMost(TURN_MS_MAX, before, undefined).then(
+    const turn = withTimeout(TURN_MS_MAX, before, undefined).then(
       async () => (await this.reenter(opening, bearerOf(request))) ?? this.enter(request, opening),
     );
     this.turn = turn;

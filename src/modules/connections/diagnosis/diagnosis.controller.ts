@@ -3,7 +3,7 @@ import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../connections.access.js';
+import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { DiagnosisDto, diagnosisExample } from './diagnosis.dto.js';
 import { DiagnosisService } from './diagnosis.service.js';
 

@@ -1,4 +1,4 @@
-import { connectionExample, ConnectionStatusDto } from '../connection.dto.js';
+import { connectionExample, ConnectionStatusDto } from '../core/connection.dto.js';
 
 /** Everything that is looked at, in order; a connection has those steps that its target has. */
 export const diagnosisSteps = [

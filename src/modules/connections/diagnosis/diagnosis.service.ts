@@ -1,21 +1,21 @@
 import { Injectable } from '@nestjs/common';
-import { deadlineIn } from '../../../mcp/deadline.js';
-import type { Channel } from '../../../mcp/channel.js';
+import { deadlineIn } from '../../../mcp/protocol/deadline.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
 import { Egress } from '../../../platform/egress/egress.js';
-import { Slots } from '../../../platform/limits/slots.js';
+import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { ServerRunsService } from '../../releases/server-runs.service.js';
-import { ServerGoneError } from '../../releases/run.errors.js';
-import { ConnectionChannels } from '../connection-channels.js';
-import { ConnectionLinks } from '../connection-links.js';
-import { ConnectionReader } from '../connection-reader.js';
-import { statusAfter } from '../connection-status.js';
-import type { ConnectionTarget } from '../connection.types.js';
-import { StatusRecorder } from '../status-recorder.js';
+import { ServerChannelsService } from '../../run/server-channels.service.js';
+import { ServerGoneError } from '../../run/run.errors.js';
+import { ConnectionChannels } from '../core/connection-channels.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import { ConnectionReader } from '../core/connection-reader.js';
+import { statusAfter } from '../core/connection-status.js';
+import type { ConnectionTarget } from '../core/connection.types.js';
+import { StatusRecorder } from '../core/status-recorder.js';
 import { DiagnosisLog, StepFailed } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';
-import { lookAtMcp } from './mcp-look.js';
-import { NetworkLook, type NetworkPlace } from './network-look.js';
+import { probeMcp } from './mcp-probe.js';
+import { NetworkProbe, type NetworkPlace } from './network-probe.js';
 import { verdictOf } from './verdict.js';
 
 /** For everything a diagnosis looks at. */
@@ -42,15 +42,15 @@ const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = 
 /** Finds out what stands between the service and the MCP server of a connection, and writes it into its status. */
 @Injectable()
 export class DiagnosisService {
-  private readonly slots = new Slots(AT_ONCE_MAX, TURN_MS_MAX);
+  private readonly slots = new FairSemaphore(AT_ONCE_MAX, TURN_MS_MAX);
   private readonly running = new Map<string, Promise<DiagnosisDto>>();
 
   constructor(
-    private readonly links: ConnectionLinks,
+    private readonly links: ConnectionHandles,
     private readonly channels: ConnectionChannels,
     private readonly statuses: StatusRecorder,
     private readonly reader: ConnectionReader,
-    private readonly runs: ServerRunsService,
+    private readonly runs: ServerChannelsService,
     private readonly egress: Egress,
   ) {}
 
@@ -95,10 +95,10 @@ export class DiagnosisService {
       case 'url':
       case 'server': {
         const place = await this.placeOf(target, log);
-        if (place) await new NetworkLook(this.egress, place, log, left).run();
+        if (place) await new NetworkProbe(this.egress, place, log, left).run();
         else for (const step of onTheWay) log.skip(step, 'It is hosted here: no network lies between.');
         const channel = this.channels.to(target);
-        return lookAtMcp(channel, log, left, { overHttp: true }).finally(() => channel.close());
+        return probeMcp(channel, log, left, { overHttp: true }).finally(() => channel.close());
       }
       case 'mock':
         log.ok('target', `It simulates ${target.serverName} here: no server is contacted.`);
@@ -147,7 +147,7 @@ export class DiagnosisService {
         : 'A local server is paired.';
     };
     await log.look('tunnel', isPaired, (error) => error as Error);
-    await lookAtMcp(channel, log, left, { overHttp: false });
+    await probeMcp(channel, log, left, { overHttp: false });
   }
 
   /** What needs no network uses the channel that calls use: a second one might be a second server. */
@@ -158,6 +158,6 @@ export class DiagnosisService {
     left: () => number,
   ): Promise<void> {
     const channel: Channel = await this.links.find(namespace, target.connectionId);
-    await lookAtMcp(channel, log, left, { overHttp: false });
+    await probeMcp(channel, log, left, { overHttp: false });
   }
 }

@@ -1,5 +1,5 @@
-import { statusAfter, statusReasons } from '../connection-status.js';
-import type { ConnectionTarget } from '../connection.types.js';
+import { statusAfter, statusReasons } from '../core/connection-status.js';
+import type { ConnectionTarget } from '../core/connection.types.js';
 import type { DiagnosisLog, StepFailed } from './diagnosis-log.js';
 import type { DiagnosisStepName } from './diagnosis.dto.js';
 

@@ -1,14 +1,14 @@
-import type { CallTiming, McpReply } from '../../../mcp/channel.js';
-import type { FrontWatch } from '../../../mcp/front/asked.js';
-import { CallerLeftError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
+import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
+import type { CallObserver } from '../../../mcp/server/mcp-request.js';
+import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { uuidV7 } from '../../../platform/database/uuid-v7.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
 import type { InvocationOutcome } from '../../logs/invocation.types.js';
-import { originalOf } from '../connection-refusal.js';
-import { statusAfter } from '../connection-status.js';
-import { ResourceNotFoundError, ToolError } from '../connections.errors.js';
+import { originalOf } from '../core/connection-refusal.js';
+import { statusAfter } from '../core/connection-status.js';
+import { ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
 import type { ConnectionInvocation } from './connection-invocation.entity.js';
 
 /** What is kept of texts that others wrote. */
@@ -22,7 +22,7 @@ export type LoggedCall = Omit<ConnectionInvocation, 'connection'>;
  * Gathers what there is to say of one request to a connection. Nothing of what was asked or answered is looked at but the
  * method, the tool's name and the code of an error.
  */
-export class CallRecord implements FrontWatch {
+export class CallRecord implements CallObserver {
   /** The row of the connection that was called; null until it is known, and for good where there is none. */
   connectionId: string | null = null;
   readonly timing: CallTiming = {};

@@ -1,7 +1,7 @@
 import { Check, Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
 import type { InvocationOutcome } from '../../logs/invocation.types.js';
-import { Connection } from '../connection.entity.js';
+import { Connection } from '../core/connection.entity.js';
 
 /**
  * One request to a connection, of the newest ones. Neither arguments nor results nor queries: what happened, and how long

@@ -1,6 +1,6 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
-import { Connection } from '../connection.entity.js';
+import { Connection } from '../core/connection.entity.js';
 
 /** What the module of a connection printed or threw. It comes after its invocation's row, or before. */
 @Entity('connection_lines')

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { LogsCoreModule } from '../../logs/logs-core.module.js';
-import { Connection } from '../connection.entity.js';
+import { Connection } from '../core/connection.entity.js';
 import { ConnectionInvocation } from './connection-invocation.entity.js';
 import { ConnectionLogMetrics } from './connection-log.metrics.js';
 import { ConnectionLine } from './connection-line.entity.js';

@@ -3,7 +3,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
-import { CallFiguresService } from '../../logs/call-figures.service.js';
+import { CallMetricsService } from '../../logs/call-metrics.service.js';
 import { CallRecord, type LoggedCall } from './call-record.js';
 import { ConnectionInvocation } from './connection-invocation.entity.js';
 
@@ -41,7 +41,7 @@ export class LogRecorder implements OnApplicationShutdown {
 
   constructor(
     @InjectRepository(ConnectionInvocation) private readonly invocations: Repository<ConnectionInvocation>,
-    private readonly figures: CallFiguresService,
+    private readonly figures: CallMetricsService,
   ) {}
 
   /** Runs the work of one request, and keeps what its record says in the end. @throws what `work` throws */

@@ -1,9 +1,9 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import type { McpCall, McpReply } from '../../../mcp/channel.js';
-import { slice } from '../../../mcp/json-text.js';
-import { resultOf } from '../../../mcp/messages.js';
+import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
+import { slice } from '../../../mcp/protocol/json-text.js';
+import { resultOf } from '../../../mcp/protocol/messages.js';
 import { DEPTH_MAX, toStorableText } from '../../../platform/database/storable.js';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
 import { isWithinDepth } from '../../../platform/text/json-depth.js';

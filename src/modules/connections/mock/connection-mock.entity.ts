@@ -1,7 +1,7 @@
 import { Column, Entity, JoinColumn, OneToOne, PrimaryColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
-import type { FrozenServer } from '../../../mcp/simulated/simulator.js';
-import { Connection } from '../connection.entity.js';
+import type { FrozenServer } from './simulator/simulator.js';
+import { Connection } from '../core/connection.entity.js';
 
 /** What a simulated connection answers from: the server as it was when the connection was made, and where its calls led. */
 @Entity('connection_mocks')

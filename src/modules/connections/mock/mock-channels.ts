@@ -2,15 +2,15 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
-import type { Channel } from '../../../mcp/channel.js';
-import { ReplaySimulator } from '../../../mcp/simulated/replay-simulator.js';
-import { SchemaSimulator } from '../../../mcp/simulated/schema-simulator.js';
-import { SimulatedChannel, type SimulatedServer } from '../../../mcp/simulated/simulated-channel.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import { ReplaySimulator } from './simulator/replay-simulator.js';
+import { SchemaSimulator } from './simulator/schema-simulator.js';
+import { SimulatedChannel, type SimulatedServer } from './simulator/simulated-channel.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionMock } from './connection-mock.entity.js';
 import { MockReplies, replayedIn } from './mock-replies.js';
 import { MockModel } from './mock-model.js';
-import { MockLog } from './mock-log.js';
+import { MockCallHistory } from './mock-call-history.js';
 
 /** Frozen servers held in memory by one process: so many, and so many characters of JSON. */
 const HELD_MAX = 1_000;
@@ -63,7 +63,7 @@ export class MockChannels {
     const simulator = recorded
       ? new ReplaySimulator(schema, recorded.calls)
       : this.model.before(schema, { namespaceId, scenario });
-    const history = new MockLog(this.mocks.manager.connection, id, schema.firstWorld);
+    const history = new MockCallHistory(this.mocks.manager.connection, id, schema.firstWorld);
     const simulated: SimulatedServer = { server, simulator, history };
     this.held.set(id, {
       server: Promise.resolve(simulated),

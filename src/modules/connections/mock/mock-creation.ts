@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { FrozenServer } from '../../../mcp/simulated/simulator.js';
+import type { FrozenServer } from './simulator/simulator.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { isObject } from '../../../platform/text/json-object.js';
 import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
 import type { ServerOffers } from '../../servers/server.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
-import type { NewTarget } from '../connection-target.js';
+import type { NewTarget } from '../core/connection-target.js';
 import { MockReplies, replayedIn } from './mock-replies.js';
-import type { MockDto } from '../connection.dto.js';
+import type { MockDto } from '../core/connection.dto.js';
 
 /** What is frozen of a server, as JSON. */
 const SERVER_BYTES_MAX = 4 * 1024 * 1024;

@@ -3,14 +3,14 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { ModelClient, ModelFailure } from '../../../mcp/simulated/model-client.js';
-import { ModelSimulator } from '../../../mcp/simulated/model-simulator.js';
-import type { SchemaSimulator } from '../../../mcp/simulated/schema-simulator.js';
-import type { Simulator } from '../../../mcp/simulated/simulator.js';
+import { ModelClient, ModelFailure } from './simulator/model-client.js';
+import { ModelSimulator } from './simulator/model-simulator.js';
+import type { SchemaSimulator } from './simulator/schema-simulator.js';
+import type { Simulator } from './simulator/simulator.js';
 import { AddressPolicy, parseEgressAllow } from '../../../platform/egress/address-policy.js';
 import { Egress } from '../../../platform/egress/egress.js';
-import { NoSlotError, Slots } from '../../../platform/limits/slots.js';
-import { SimulatorDay } from './simulator-day.entity.js';
+import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { SimulatorUsage } from './simulator-usage.entity.js';
 
 /** Questions at once from one process, and how long one waits for its turn. */
 const PARALLEL_MAX = 8;
@@ -22,12 +22,12 @@ const NAMESPACE_PART = 4;
 /** The operator's language model, if there is one. */
 @Injectable()
 export class MockModel implements OnApplicationShutdown {
-  private readonly slots = new Slots(PARALLEL_MAX, TURN_WAIT_MS);
+  private readonly slots = new FairSemaphore(PARALLEL_MAX, TURN_WAIT_MS);
   private readonly egress: Egress | null;
   private readonly client: ModelClient | null;
 
   constructor(
-    @InjectRepository(SimulatorDay) private readonly days: Repository<SimulatorDay>,
+    @InjectRepository(SimulatorUsage) private readonly days: Repository<SimulatorUsage>,
     private readonly env: Env,
   ) {
     const { simulatorUrl: url, simulatorModel: model, simulatorApiKey: apiKey } = env;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import type { RecordedCall } from '../../../mcp/simulated/replay-simulator.js';
+import type { RecordedCall } from './simulator/replay-simulator.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { CallRecorder } from './call-recorder.js';

@@ -4,9 +4,9 @@ import { Repository } from 'typeorm';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { ConnectionLinks } from '../connection-links.js';
-import { Connection } from '../connection.entity.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import { Connection } from '../core/connection.entity.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { CallRecorder } from './call-recorder.js';
 import { RecordedCallRow } from './recorded-call.entity.js';
 import type { RecordedToolDto, RecordingDto } from './recording.dto.js';
@@ -30,7 +30,7 @@ export class RecordingsService implements OnApplicationBootstrap, OnApplicationS
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     @InjectRepository(RecordedCallRow) private readonly calls: Repository<RecordedCallRow>,
     private readonly recorder: CallRecorder,
-    private readonly links: ConnectionLinks,
+    private readonly links: ConnectionHandles,
   ) {}
 
   onApplicationBootstrap(): void {

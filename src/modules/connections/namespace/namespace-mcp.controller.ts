@@ -1,17 +1,17 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
-import { ApiMcp, pageRefused } from '../../../mcp/front/api-mcp.decorator.js';
-import { HttpFront } from '../../../mcp/front/http-front.js';
-import { separators } from '../../../mcp/union/member-names.js';
+import { ApiMcp, pageRefused } from '../../../mcp/server/api-mcp.decorator.js';
+import { McpHttpServer } from '../../../mcp/server/mcp-http-server.js';
+import { separators } from '../../../mcp/aggregate/member-names.js';
 import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
 import { Access } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { Direct } from '../../auth/direct.decorator.js';
-import type { DirectRequest } from '../../auth/direct.decorator.js';
-import { namespaceParam, ownConnections } from '../connections.access.js';
-import { NamespaceUnions } from './namespace-unions.js';
-import { formOf } from './union-form.js';
+import { FastPath } from '../../auth/fast-path.decorator.js';
+import type { DirectRequest } from '../../auth/fast-path.decorator.js';
+import { namespaceParam, ownConnections } from '../core/connections.access.js';
+import { NamespaceServers } from './namespace-servers.js';
+import { formOf } from './aggregate-form.js';
 
 const listed = {
   tools: [
@@ -37,8 +37,8 @@ const listed = {
 @ApiParam(namespaceParam)
 export class NamespaceMcpController {
   constructor(
-    private readonly unions: NamespaceUnions,
-    private readonly front: HttpFront,
+    private readonly unions: NamespaceServers,
+    private readonly front: McpHttpServer,
   ) {}
 
   /**
@@ -49,7 +49,7 @@ export class NamespaceMcpController {
    * in `_meta["slipway/failed"]`.
    */
   @Post()
-  @Direct()
+  @FastPath()
   @Access('connections:execute', ownConnections)
   @ApiQuery({
     name: 'separator',
@@ -83,7 +83,7 @@ export class NamespaceMcpController {
 
   /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
   @Get()
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
   stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
@@ -92,7 +92,7 @@ export class NamespaceMcpController {
 
   /** Ends a client's session. Without one there is nothing to end. */
   @Delete()
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
   end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {

@@ -1,12 +1,12 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import type { UnionMembers } from '../../../mcp/union/union-source.js';
+import type { AggregateMembers } from '../../../mcp/aggregate/aggregate-source.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';
-import { CHANGED_TOPIC, type ConnectionChange } from '../connection-links.js';
-import { Connection } from '../connection.entity.js';
+import { CHANGED_TOPIC, type ConnectionChange } from '../core/connection-handles.js';
+import { Connection } from '../core/connection.entity.js';
 
 /** Connections that take part, newest first; a namespace may have a million. */
 const MEMBERS_MAX = 1_000;
@@ -18,12 +18,12 @@ const CACHED_MAX = 200;
 /** The connections of namespaces, as their common address knows them. */
 @Injectable()
 export class NamespaceMembers implements OnModuleInit {
-  private readonly known = new RowCache<UnionMembers>((id) => this.load(id), { max: CACHED_MAX, ttlMs: CACHED_MS });
+  private readonly known = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX, ttlMs: CACHED_MS });
   private readonly listeners = new Map<string, Set<() => void>>();
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -34,7 +34,7 @@ export class NamespaceMembers implements OnModuleInit {
   }
 
   /** No query while they were read in the last 5 s. */
-  async of(namespaceId: string): Promise<UnionMembers> {
+  async of(namespaceId: string): Promise<AggregateMembers> {
     return (await this.known.get(namespaceId)) ?? { members: [], isCut: false };
   }
 
@@ -53,7 +53,7 @@ export class NamespaceMembers implements OnModuleInit {
     for (const listener of this.listeners.get(namespaceId) ?? []) listener();
   }
 
-  private async load(namespaceId: string): Promise<UnionMembers> {
+  private async load(namespaceId: string): Promise<AggregateMembers> {
     const rows = await this.connections.find({
       where: { namespaceId },
       select: { connectionId: true, seq: true, statusState: true, statusMessage: true },

@@ -3,7 +3,7 @@ import { isBuiltin } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { build as esbuild, type BuildFailure, type Message, type OnResolveResult, type Plugin } from 'esbuild';
 import { checkModule, InvalidModuleError } from '../../../hosting/hosted-module.js';
-import type { SourceDiagnostic } from '../connections.errors.js';
+import type { SourceDiagnostic } from '../core/connections.errors.js';
 
 /** What the process answers: it compiles the file named first into the one named second; the third is what it is called. */
 export type SourceCompileAnswer = { isStateful: boolean } | { diagnostics: SourceDiagnostic[] };

@@ -3,10 +3,10 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile } from 'no
 import { join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { Slots } from '../../../platform/limits/slots.js';
-import { EndedApartError, runApart } from '../../../platform/processes/run-apart.js';
-import type { StoredSource } from '../connection.types.js';
-import { InvalidSourceError } from '../connections.errors.js';
+import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
+import type { StoredSource } from '../core/connection.types.js';
+import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer } from './source-compile.process.js';
 
 /** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of anything else takes less. */
@@ -26,7 +26,7 @@ const VERSION = '1';
 @Injectable()
 export class SourceCompiler {
   private readonly logger = new Logger('connections');
-  private readonly slots = new Slots(AT_ONCE_MAX, TURN_MS_MAX);
+  private readonly slots = new FairSemaphore(AT_ONCE_MAX, TURN_MS_MAX);
   private readonly folder: string;
 
   constructor(env: Env) {

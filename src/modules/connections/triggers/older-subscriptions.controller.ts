@@ -2,9 +2,9 @@ import { Controller, Delete, Get, Param, Post } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { ConnectionLinks } from '../connection-links.js';
-import { ownConnections } from '../connections.access.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import { ownConnections } from '../core/connections.access.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 
 /**
  * Subscriptions as older command line tools know them, whose events the service sent itself: there are none, and none are
@@ -13,7 +13,7 @@ import { ResourceNotFoundError } from '../connections.errors.js';
 @ApiExcludeController()
 @Controller('connect/:namespace')
 export class OlderSubscriptionsController {
-  constructor(private readonly links: ConnectionLinks) {}
+  constructor(private readonly links: ConnectionHandles) {}
 
   @Get('.subscriptions')
   @Access('connections:read', ownConnections)

@@ -1,8 +1,8 @@
 import { Type } from 'class-transformer';
 import { IsObject, IsString, Matches, MaxLength, ValidateNested } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
-import { ObjectSchemaDto } from '../connection-tools.dto.js';
-import { AsGiven, Omittable } from '../connection.validators.js';
+import { ObjectSchemaDto } from '../tools/connection-tools.dto.js';
+import { AsGiven, Omittable } from '../core/connection.validators.js';
 
 /** Something a server tells of when it happens. */
 export class TriggerDto {

@@ -1,21 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import type { McpReply } from '../../../mcp/channel.js';
-import { deadlineIn, withinDeadline } from '../../../mcp/deadline.js';
-import { listPages } from '../../../mcp/list-pages.js';
-import { UpstreamError } from '../../../mcp/mcp-errors.js';
-import { resultOf } from '../../../mcp/messages.js';
-import { rpcCode } from '../../../mcp/protocol.js';
+import type { McpReply } from '../../../mcp/protocol/channel.js';
+import { deadlineIn, withinDeadline } from '../../../mcp/protocol/deadline.js';
+import { listPages } from '../../../mcp/protocol/list-pages.js';
+import { UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
+import { resultOf } from '../../../mcp/protocol/messages.js';
+import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import { isObject } from '../../../platform/text/json-object.js';
 import { visible } from '../../../platform/text/quoted.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionLink } from '../connection-link.js';
-import { ConnectionLinks } from '../connection-links.js';
-import type { ObjectSchemaDto } from '../connection-tools.dto.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import type { ConnectionHandle } from '../core/connection-handle.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import type { ObjectSchemaDto } from '../tools/connection-tools.dto.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { requireParams, requireSecret, subscriptionId } from './subscription-key.js';
 import type { SubscribeTriggerDto, TriggerDto, TriggerSubscriptionDto, UnsubscribeTriggerDto } from './trigger.dto.js';
 
@@ -42,7 +42,7 @@ const unknownMethod: ReadonlySet<number> = new Set([rpcCode.methodNotFound, rpcC
 @Injectable()
 export class TriggersService {
   constructor(
-    private readonly links: ConnectionLinks,
+    private readonly links: ConnectionHandles,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
@@ -115,7 +115,7 @@ export class TriggersService {
 }
 
 /** Null when the server has no triggers at all. @throws UpstreamFailure */
-async function triggersOf(link: ConnectionLink, timeoutMs: number): Promise<TriggerDto[] | null> {
+async function triggersOf(link: ConnectionHandle, timeoutMs: number): Promise<TriggerDto[] | null> {
   const triggers: TriggerDto[] = [];
   let pages = 0;
   try {
@@ -151,7 +151,7 @@ function toTrigger(text: string): TriggerDto[] {
 }
 
 function ask(
-  link: ConnectionLink,
+  link: ConnectionHandle,
   what: 'subscribe' | 'unsubscribe',
   params: object,
   timeoutMs: number,

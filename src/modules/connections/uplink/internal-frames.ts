@@ -1,6 +1,6 @@
-import type { ListenFilter } from '../../../mcp/channel.js';
-import type { ServerHello } from '../../../mcp/protocol.js';
-import type { WiredFailure } from '../../../mcp/wired-failure.js';
+import type { ListenFilter } from '../../../mcp/protocol/channel.js';
+import type { UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
+import type { WiredFailure } from '../../../mcp/protocol/wired-failure.js';
 
 /**
  * What one process asks of the one that holds a tunnel. What is text of somebody else, the params of a request or the
@@ -22,7 +22,7 @@ export type InternalAsk =
 
 /** One line of the answer. `text` is a message of the local server, untouched. */
 export type InternalLine =
-  | { line: 'hello'; hello: ServerHello }
+  | { line: 'hello'; hello: UpstreamIdentity }
   | { line: 'notification'; method: string; text: string }
   /** Answered by an {@link InternalAsk} of its own, which names it. */
   | { line: 'question'; question: string; method: string; params: string | undefined }

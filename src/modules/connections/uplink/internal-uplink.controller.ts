@@ -1,24 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import type { Channel, ClientAnswer, McpCall } from '../../../mcp/channel.js';
-import { Cancellation } from '../../../mcp/cancellation.js';
-import { whileConnected } from '../../../mcp/front/client-gone.js';
+import type { Channel, ClientAnswer, McpCall } from '../../../mcp/protocol/channel.js';
+import { Cancellation } from '../../../mcp/protocol/cancellation.js';
+import { whileConnected } from '../../../mcp/server/client-gone.js';
 import { RouteNotFoundError } from '../../../platform/errors/http-errors.js';
-import { readInternal } from '../../../platform/http/internal-request.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
-import { beginLines } from '../../../platform/http/line-answer.js';
+import { readInternal } from '../../../platform/internal-http/internal-request.js';
+import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
+import { beginLines } from '../../../platform/internal-http/line-answer.js';
 import { Public } from '../../../platform/http/public.decorator.js';
-import { toWire } from '../../../mcp/wired-failure.js';
+import { toWire } from '../../../mcp/protocol/wired-failure.js';
 import type { InternalAsk, InternalLine } from './internal-frames.js';
-import { InternalQuestions } from './internal-questions.js';
+import { RemoteClientRequests } from './remote-client-requests.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 
 /** Calls from other processes through tunnels that this one holds. Whoever does not hold the secret finds nothing here. */
 @Controller('internal/uplink/:connection/:tunnel')
 @ApiExcludeController()
 export class InternalUplinkController {
-  private readonly questions = new InternalQuestions();
+  private readonly questions = new RemoteClientRequests();
 
   constructor(
     private readonly tunnels: UplinkTunnels,
@@ -62,7 +62,7 @@ export class InternalUplinkController {
 
 interface Served {
   channel: Channel;
-  questions: InternalQuestions;
+  questions: RemoteClientRequests;
   cancellation: Cancellation;
   tell: (line: InternalLine) => void;
 }

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { beforeAll, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { UpstreamTimeoutError } from '../../../mcp/mcp-errors.js';
-import { InternalCalls } from '../../../platform/http/internal-calls.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
+import { UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
+import { InternalCalls } from '../../../platform/internal-http/internal-calls.js';
+import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
 import { until } from '../../../../test/support/until.js';
 import { RemoteUplinkChannel } from './remote-uplink-channel.js';
 

@@ -7,18 +7,18 @@ import type {
   McpCall,
   McpReply,
   UpstreamListener,
-} from '../../../mcp/channel.js';
+} from '../../../mcp/protocol/channel.js';
 import {
   CallerLeftError,
   UplinkDisconnectedError,
   UpstreamError,
   UpstreamTimeoutError,
-} from '../../../mcp/mcp-errors.js';
-import { STREAM_MS_MAX } from '../../../mcp/channels/http-exchange.js';
-import { parseMessage, replyTo } from '../../../mcp/messages.js';
-import { rpcCode, type ServerHello } from '../../../mcp/protocol.js';
-import { wasSent, type InternalAnswer, type InternalCalls } from '../../../platform/http/internal-calls.js';
-import { fromWire } from '../../../mcp/wired-failure.js';
+} from '../../../mcp/protocol/mcp-errors.js';
+import { STREAM_MS_MAX } from '../../../mcp/client/http/http-exchange.js';
+import { parseMessage, replyTo } from '../../../mcp/protocol/messages.js';
+import { rpcCode, type UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
+import { wasSent, type InternalAnswer, type InternalCalls } from '../../../platform/internal-http/internal-calls.js';
+import { fromWire } from '../../../mcp/protocol/wired-failure.js';
 import type { InternalAsk, InternalLine } from './internal-frames.js';
 import type { TunnelName } from './uplink-leases.js';
 
@@ -47,8 +47,8 @@ export class RemoteUplinkChannel implements Channel {
     this.path = `/internal/uplink/${connectionId}/${tunnel}`;
   }
 
-  async open(timeoutMs: number): Promise<ServerHello> {
-    const read: Reader<ServerHello> = (line) => (line.line === 'hello' ? line.hello : undefined);
+  async open(timeoutMs: number): Promise<UpstreamIdentity> {
+    const read: Reader<UpstreamIdentity> = (line) => (line.line === 'hello' ? line.hello : undefined);
     return this.ask({ ask: 'open', timeoutMs }, '', read).value;
   }
 

@@ -1,10 +1,17 @@
 import { Injectable } from '@nestjs/common';
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../../mcp/channel.js';
-import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/mcp-errors.js';
-import type { ServerHello } from '../../../mcp/protocol.js';
+import type {
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../../mcp/protocol/channel.js';
+import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
+import type { UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
-import { InternalCalls } from '../../../platform/http/internal-calls.js';
+import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
+import { InternalCalls } from '../../../platform/internal-http/internal-calls.js';
 import { RemoteUplinkChannel, TunnelMovedError } from './remote-uplink-channel.js';
 import { UplinkLeases, type TunnelOwner } from './uplink-leases.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
@@ -74,7 +81,7 @@ export class UplinkChannels {
 class RoutedUplinkChannel implements Channel {
   constructor(private readonly through: <T>(work: (channel: Channel) => Promise<T>) => Promise<T>) {}
 
-  open(timeoutMs: number): Promise<ServerHello> {
+  open(timeoutMs: number): Promise<UpstreamIdentity> {
     return this.through((channel) => channel.open(timeoutMs));
   }
 

@@ -3,10 +3,10 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { QueryFailedError, Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import type { ServerInfo } from '../../../mcp/protocol.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
-import type { ConnectionStatus } from '../connection-status.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import type { ConnectionStatus } from '../core/connection-status.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { UplinkTunnel } from './uplink-tunnel.entity.js';
 
 /** A connection whose row was written: everything that was read from it is old. */

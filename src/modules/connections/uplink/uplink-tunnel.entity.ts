@@ -1,6 +1,6 @@
 import { Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
-import { Connection } from '../connection.entity.js';
+import { Connection } from '../core/connection.entity.js';
 import { UplinkProcess } from './uplink-process.entity.js';
 
 /** The one tunnel of an uplink connection, and the process that holds it. */

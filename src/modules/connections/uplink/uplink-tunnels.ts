@@ -8,16 +8,16 @@ import {
 import type { WebSocket } from 'ws';
 import { Env } from '../../../config/env.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
-import { UpstreamFailure } from '../../../mcp/mcp-errors.js';
-import type { UplinkChannel } from '../../../mcp/channels/uplink-channel.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { AccessService } from '../../auth/access.service.js';
 import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';
-import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../connection-status.js';
-import { toStoredServerInfo } from '../server-info.js';
+import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../core/connection-status.js';
+import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
 import { UplinkLeases, type ChangedConnection, type TunnelName } from './uplink-leases.js';
-import { TunnelPlaces } from './tunnel-places.js';
+import { TunnelLimits } from './tunnel-limits.js';
 import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
 
 /** Pings go out in so many portions, so that thousands of tunnels are not all asked at the same instant. */
@@ -67,9 +67,9 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
 
   constructor(
     private readonly leases: UplinkLeases,
-    private readonly places: TunnelPlaces,
+    private readonly places: TunnelLimits,
     private readonly access: AccessService,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
     private readonly env: Env,
   ) {}
 

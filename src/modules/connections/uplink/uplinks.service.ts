@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { UplinkDisconnectedError } from '../../../mcp/mcp-errors.js';
+import { UplinkDisconnectedError } from '../../../mcp/protocol/mcp-errors.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { isConnectionId } from '../connection-target.js';
-import { Connection } from '../connection.entity.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import { isConnectionId } from '../core/connection-target.js';
+import { Connection } from '../core/connection.entity.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { UplinkLeases } from './uplink-leases.js';
 
 /** Uplink connections as those who pair local servers see them. */

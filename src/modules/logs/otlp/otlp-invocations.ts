@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Invocation, InvocationException, InvocationLine } from '../invocation.types.js';
-import { bareUrl, SENT_LINES_MAX, SENT_MAX, timeFault } from '../sent-bounds.js';
-import { outcomeOf } from '../sent-invocations.js';
-import { derivedId } from '../sent-id.js';
+import { bareUrl, SENT_LINES_MAX, INGEST_MAX, timeFault } from '../ingest/ingest-limits.js';
+import { outcomeOf } from '../ingest/ingest-request.js';
+import { derivedId } from '../ingest/ingest-id.js';
 import type { OtlpRecord } from './otlp-records.js';
 
 /** What became of the records of one export. */
@@ -66,7 +66,7 @@ function add(traces: Map<string, Trace>, record: OtlpRecord, now: Date): string 
   if (late !== null) return `The time of a record ${late}`;
   const key = record.traceId ?? LOOSE;
   const trace: Trace = traces.get(key) ?? { times: [], attributes: new Map(), lines: [], exceptions: [] };
-  if (!traces.has(key) && traces.size >= SENT_MAX) return `A request may hold ${SENT_MAX} traces`;
+  if (!traces.has(key) && traces.size >= INGEST_MAX) return `A request may hold ${INGEST_MAX} traces`;
   if (trace.times.length >= SENT_LINES_MAX) return `A trace may have ${SENT_LINES_MAX} records in one request`;
   traces.set(key, trace);
   trace.times.push(at.getTime());

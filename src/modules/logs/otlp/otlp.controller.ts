@@ -5,9 +5,9 @@ import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
 import { Access } from '../../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
-import { otlpExample } from '../runtime-log.examples.js';
-import { serverNotFound } from '../runtime-logs.controller.js';
-import { RuntimeLogsService } from '../runtime-logs.service.js';
+import { otlpExample } from '../search/runtime-log.examples.js';
+import { serverNotFound } from '../search/runtime-logs.controller.js';
+import { RuntimeLogsService } from '../search/runtime-logs.service.js';
 import { PROTOBUF, readExport } from './otlp-body.js';
 import { encodeAnswer } from './otlp-messages.js';
 

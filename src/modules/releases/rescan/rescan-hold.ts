@@ -1,4 +1,4 @@
-import type { ScanHold } from '../leased-scan.js';
+import type { ScanHold } from '../scan/leased-scan.js';
 import { LeaseLostError } from '../release-lease.js';
 
 /** What a scan of a published release runs under: its log is told what came of it, not how it went. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ReleaseContracts } from '../contract/release-contracts.js';
@@ -24,7 +24,7 @@ export class RescanOutcomes {
     private readonly servers: ServerReleasesService,
     private readonly contracts: ReleaseContracts,
     private readonly rescans: RescansService,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   /** Writes it and tells everybody, all or nothing: nothing when another release became current, or the server went. */

@@ -1,16 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { UpstreamAuthRequiredError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
+import { UpstreamAuthRequiredError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { Vault } from '../../../platform/vault/vault.js';
-import { AuthorizationRequiredError, CredentialUnavailableError } from '../../credentials/credentials.errors.js';
-import { ExternalScan, isForbidden } from '../external-scan.js';
-import { HostedScan } from '../hosted-scan.js';
-import type { ScanHold } from '../leased-scan.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
+import { ExternalScan, isForbidden } from '../scan/external-scan.js';
+import { HostedScan } from '../scan/hosted-scan.js';
+import type { ScanHold } from '../scan/leased-scan.js';
 import { LeaseLostError } from '../release-lease.js';
 import { Release } from '../release.entity.js';
-import { conceal, credentialTarget } from '../scan-credentials.js';
-import type { FactsSource, ServerFacts } from '../server-facts.js';
+import { redactCredentials, credentialTarget } from '../scan/scan-credentials.js';
+import type { FactsSource, ServerFacts } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan-claims.js';
 
 /** Why a scan found nothing out. `refused`: the server wants authorization, and what we have is not enough. */
@@ -70,7 +70,7 @@ export class RescanScan {
       }
       if (error instanceof AuthorizationRequiredError) return refused;
       if (error instanceof CredentialUnavailableError || error instanceof UpstreamFailure) {
-        return { trouble: 'unreachable', message: conceal(error.message, target) };
+        return { trouble: 'unreachable', message: redactCredentials(error.message, target) };
       }
       throw error;
     }

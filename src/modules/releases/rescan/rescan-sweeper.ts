@@ -4,7 +4,7 @@ import {
   type OnApplicationBootstrap,
   type OnModuleInit,
 } from '@nestjs/common';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { RESCAN_ASKED_TOPIC } from '../releases.types.js';
 import { Rescanner } from './rescanner.js';
 
@@ -19,7 +19,7 @@ export class RescanSweeper implements OnModuleInit, OnApplicationBootstrap, Befo
 
   constructor(
     private readonly rescanner: Rescanner,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {

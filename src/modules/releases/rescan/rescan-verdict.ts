@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../mcp/simulated/canonical-json.js';
+import { canonicalJson } from '../../connections/mock/simulator/canonical-json.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import type { ContractChange } from '../contract/contract-change.js';
 import { contractLines } from '../contract/contract-lines.js';
 import { compareContracts, type ContractComparison } from '../contract/contract-comparison.js';
 import type { LogLine } from '../release-log.js';
-import { findingsOf, report, type ScanFinding } from '../scan-report.js';
+import { findingsOf, report, type ScanFinding } from '../scan/scan-report.js';
 import type { ClaimedRescan } from './rescan-claims.js';
 import { refused, type Rescanned, type Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';

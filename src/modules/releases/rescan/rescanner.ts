@@ -1,8 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { isDatabaseAway } from '../../../platform/database/database-away.js';
-import { NoSlotError, Slots } from '../../../platform/limits/slots.js';
+import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { LeaseLostError } from '../release-lease.js';
 import { RescanClaims, type ClaimedRescan } from './rescan-claims.js';
 import { RescanHold } from './rescan-hold.js';
@@ -19,7 +19,7 @@ const NO_SLOT_SECONDS = 15;
 @Injectable()
 export class Rescanner {
   private readonly logger = new Logger('releases');
-  private readonly slots: Slots;
+  private readonly slots: FairSemaphore;
   private readonly inHand = new Map<Promise<void>, RescanHold>();
   private taking: Promise<void> = Promise.resolve();
   private isEnding = false;
@@ -30,7 +30,7 @@ export class Rescanner {
     private readonly outcomes: RescanOutcomes,
     env: Env,
   ) {
-    this.slots = new Slots(SCANS_MAX, env.upstreamConnectTimeoutMs);
+    this.slots = new FairSemaphore(SCANS_MAX, env.upstreamConnectTimeoutMs);
   }
 
   /** Begins as many scans as there are hands for; each that ends begins another one. Does not wait for them, never rejects. */

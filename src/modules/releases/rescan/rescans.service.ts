@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { RESCAN_ASKED_TOPIC } from '../releases.types.js';
@@ -23,7 +23,7 @@ const PERIODS_MAX = 7;
 export class RescansService {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly relay: RelayService,
+    private readonly relay: PubSub,
     private readonly vault: Vault,
     private readonly env: Env,
   ) {}

@@ -1,0 +1,120 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '../../../platform/errors/domain-error.js';
+import { Egress } from '../../../platform/egress/egress.js';
+import { Hosting } from '../../../hosting/hosting.js';
+import type { ModuleFacts } from '../../../hosting/hosted-module.js';
+import { ModuleChecks } from './module-checks.js';
+import { ReleaseFiles } from '../release-files.js';
+import type { ReleaseLease } from '../release-lease.js';
+import type { LogLine } from '../release-log.js';
+import type { HostingRequest, Release } from '../release.entity.js';
+import { NotHostedHereError } from '../releases.errors.js';
+import { failed, type ReleaseStage, type StageOutcome } from '../stage-outcome.js';
+
+/** What a check finds: lines for the log, and what the module says of itself against what was published with it. */
+interface Checked {
+  lines: LogLine[];
+  hosting?: HostingRequest;
+}
+
+/** Checks what was published: the address of an external server, a bundle, or a module, without running anything. */
+@Injectable()
+export class DeployStage implements ReleaseStage {
+  constructor(
+    private readonly files: ReleaseFiles,
+    private readonly egress: Egress,
+    private readonly modules: ModuleChecks,
+    private readonly runtime: Hosting,
+  ) {}
+
+  async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
+    try {
+      const { lines, hosting } = await this.check(release, lease);
+      return { lines, ...(hosting && { change: { hosting } }) };
+    } catch (error) {
+      if (error instanceof DomainError) return failed('FAILURE', 'deploy', error.message);
+      throw error;
+    }
+  }
+
+  private async check(release: Release, lease: ReleaseLease): Promise<Checked> {
+    switch (release.type) {
+      case 'external_shttp': {
+        const { origin, pathname } = this.egress.check(release.upstreamUrl ?? '');
+        return { lines: [info(`External server at ${origin}${pathname}`)] };
+      }
+      case 'stdio':
+        return { lines: await this.checkBundle(release) };
+      case 'hosted_shttp':
+        return this.checkModule(release, lease);
+    }
+  }
+
+  private async checkBundle({ id, runtime: given }: Release): Promise<LogLine[]> {
+    const { serverInfo, runtime } = await this.files.readBundle(id);
+    const lines = [info(`Bundle ${serverInfo.name} ${serverInfo.version}, run by ${runtime}`)];
+    if (given === null || given === runtime) return lines;
+    const message = `It was published with the runtime ${given}, but its manifest says ${runtime}: the manifest counts.`;
+    return [...lines, { stage: 'deploy', level: 'warning', message }];
+  }
+
+  private async checkModule({ id, hosting, configSchema }: Release, lease: ReleaseLease): Promise<Checked> {
+    const whyNot = await this.runtime.whyNot('worker');
+    const leaving = new AbortController();
+    try {
+      const check = this.files.withFile(id, 'module', (path) => this.modules.check(path, leaving.signal));
+      const facts = await lease.whileHeld(check);
+      if (whyNot !== null) throw new NotHostedHereError(whyNot);
+      const { form, exports } = facts;
+      const message = `Module of the form "${form}" with the exports ${exports.join(', ')}`;
+      const asked = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
+      const own = { ...asked, ...saidBy(facts, asked) };
+      const isConfigLost = exports.includes('configSchema') && configSchema === null;
+      return {
+        lines: [info(message), ...differences(asked, own), ...(isConfigLost ? [CONFIG_LOST] : [])],
+        hosting: own,
+      };
+    } finally {
+      // A lease that is lost ends the check, not only the wait for it.
+      leaving.abort();
+    }
+  }
+}
+
+/** What the module says of itself, which counts; what it leaves open is as it was published. */
+function saidBy({ form, exports, stateful }: ModuleFacts, asked: HostingRequest): Partial<HostingRequest> {
+  const isOpen = stateful === null && exports.includes('stateful');
+  return {
+    // Sessions are kept for what a factory makes; a module with `fetch` of its own keeps what it keeps.
+    stateful: form !== 'fetch' && (isOpen ? asked.stateful : stateful === true),
+    hasAuthAdapter: form !== 'fetch' && exports.includes('createAuthAdapter'),
+  };
+}
+
+/** A false may only be the default of what was not said, so it contradicts nothing. */
+function differences(asked: HostingRequest, own: HostingRequest): LogLine[] {
+  return (['stateful', 'hasAuthAdapter'] as const)
+    .filter((name) => asked[name] !== own[name])
+    .map((name) => {
+      if (own[name]) return info(SAID[name]);
+      const message = `It was published with ${name} true, but the module says false: the module counts.`;
+      return { stage: 'deploy', level: 'warning', message };
+    });
+}
+
+const SAID = {
+  stateful: 'The module is stateful: it has a session for each client',
+  hasAuthAdapter: 'The module has an auth adapter',
+};
+
+const CONFIG_LOST: LogLine = {
+  stage: 'deploy',
+  level: 'warning',
+  message:
+    'The module exports configSchema, but it was published without one, so it only gets its defaults: ' +
+    'publish it with the same schema as configSchema, in JSON Schema, to let callers configure it.',
+};
+
+function info(message: string): LogLine {
+  return { stage: 'deploy', level: 'info', message };
+}

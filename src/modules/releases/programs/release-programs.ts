@@ -1,0 +1,96 @@
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { ProgramStartError } from '../../../hosting/hosting.errors.js';
+import { Hosting } from '../../../hosting/hosting.js';
+import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
+import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { InvocationsService } from '../../logs/ingest/invocations.service.js';
+import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC, type ServerChange } from '../../servers/server.types.js';
+import { ServerEgressService } from '../../servers/settings/server-egress.service.js';
+import { SecretValuesService } from '../../servers/settings/secret-values.service.js';
+import { toInvocation, toPiece } from './hosted-invocations.js';
+import { ReleaseFiles } from '../release-files.js';
+import { Release } from '../release.entity.js';
+import { FileLostError } from '../releases.errors.js';
+import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../releases.types.js';
+import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
+import { ScanTraces } from './scan-traces.js';
+
+/** The modules and bundles of releases, for those who run them. */
+@Injectable()
+export class ReleasePrograms implements ProgramOwner, OnModuleInit {
+  private readonly logger = new Logger('releases');
+
+  constructor(
+    @InjectRepository(Release) private readonly releases: Repository<Release>,
+    private readonly files: ReleaseFiles,
+    private readonly secrets: SecretValuesService,
+    private readonly egress: ServerEgressService,
+    private readonly invocations: InvocationsService,
+    private readonly scans: ScanTraces,
+    private readonly programs: Programs,
+    private readonly hosting: Hosting,
+    private readonly relay: PubSub,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    this.programs.register('release', this);
+    await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, (current) => void this.replaced(current));
+    await this.relay.subscribe<ServerChange>(SERVER_CHANGED_TOPIC, ({ id }) => void this.hosting.renew(id));
+    await this.relay.subscribe<ServerChange>(SERVER_DELETED_TOPIC, ({ id }) => void this.hosting.forget(id));
+  }
+
+  async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
+    const release = await this.releaseOf(ref);
+    const values = await this.given(release);
+    try {
+      return await this.files.withFile(release.id, ref.engine === 'bundle' ? 'bundle' : 'module', (file) =>
+        use({ ref, file, configSchema: release.configSchema, ...values }),
+      );
+    } catch (error) {
+      if (error instanceof FileLostError) throw new ProgramStartError(error.message, error);
+      throw error;
+    }
+  }
+
+  async valuesOf(ref: ProgramRef): Promise<ProgramValues> {
+    return this.given(await this.releaseOf(ref));
+  }
+
+  /** A program that is scanned tells its release's log, any other its server's. */
+  traced(trace: Trace): void {
+    if (isScanned(trace.ref)) this.scans.take(trace);
+    else if (trace.request) this.invocations.record(toInvocation(trace, trace.request));
+    else this.invocations.append(toPiece(trace));
+  }
+
+  private async releaseOf(ref: ProgramRef): Promise<Release> {
+    const owner = isScanned(ref) ? {} : { serverId: ref.ownerId };
+    const type = ref.engine === 'bundle' ? 'stdio' : 'hosted_shttp';
+    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type });
+    if (!release) throw new ProgramStartError('The release is gone: its server was deleted.');
+    return release;
+  }
+
+  private async given({ serverId, hosting }: Release): Promise<ProgramValues> {
+    const names = hosting?.secretNames ?? [];
+    const secrets = await this.secrets.reveal(serverId, names.length === 0 ? null : names);
+    return { secrets, egressAllow: await this.egress.allowOf(serverId) };
+  }
+
+  private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {
+    try {
+      const release = await this.releases.findOneBy({ id: releaseId, serverId });
+      if (!release || release.type === 'external_shttp') return;
+      const isBundle = release.type === 'stdio';
+      const isStateful = release.hosting?.stateful ?? false;
+      await this.hosting.current(
+        isBundle ? bundleProgram(releaseId, serverId) : releaseProgram(releaseId, serverId, isStateful),
+      );
+    } catch (error) {
+      this.logger.warn({ msg: 'what a release replaces runs until nobody calls it', err: error });
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { SERVER_DELETED_TOPIC, type ServerChange, type ServerRef } from '../../servers/server.types.js';
+import { toReleaseLogDto } from '../release.mapper.js';
+import { isAtRest, type ReleaseStatus } from '../release-state.js';
+import { ReleaseNotFoundError, TooManyFollowersError } from '../releases.errors.js';
+import { ReleasesService } from '../releases.service.js';
+import { RELEASE_CHANGED_TOPIC } from '../releases.types.js';
+
+/** A message may be lost while the queue's store is away, so the rows are looked at without one too. */
+const POLL_MS = 5_000;
+
+/** Below the 30 to 60 s after which proxies take a silent connection for dead. */
+const HEARTBEAT_MS = 15_000;
+
+/** Streams of one account, and of all together, in this process: each costs a small query every 5 s. */
+export const STREAMS_EACH_MAX = 50;
+export const STREAMS_MAX = 1_000;
+
+/** Where the events of a stream go. */
+export interface StreamSink {
+  /** Called once, when it is sure that there is something to follow. */
+  open(): void;
+  /** Writes text as it is. */
+  write(text: string): void;
+  end(): void;
+  /** Calls back when the listener leaves. */
+  onGone(listener: () => void): void;
+}
+
+/**
+ * Follows releases while they happen, from any process: `init` with the log so far, `log` and `status` as they come,
+ * `complete` at the end. Each event's id is the last line it holds, so a listener that comes back with `Last-Event-ID`
+ * gets what it missed, and nothing twice.
+ */
+@Injectable()
+export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
+  private readonly logger = new Logger('releases');
+  private readonly open = new Map<string, Set<ReleaseStream>>();
+  private readonly places = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);
+
+  constructor(
+    private readonly releases: ReleasesService,
+    private readonly relay: PubSub,
+  ) {}
+
+  /** Streams that are open in this process. */
+  get size(): number {
+    return this.places.size;
+  }
+
+  async onModuleInit(): Promise<void> {
+    await this.relay.subscribe<{ id: string }>(RELEASE_CHANGED_TOPIC, ({ id }) => {
+      for (const stream of this.open.get(id) ?? []) stream.wake();
+    });
+    await this.relay.subscribe<ServerChange>(SERVER_DELETED_TOPIC, ({ id }) => {
+      for (const streams of this.open.values()) for (const stream of streams) stream.wakeFor(id);
+    });
+  }
+
+  /** Streams end with the process, so that closing it does not wait for their listeners. */
+  beforeApplicationShutdown(): void {
+    for (const streams of this.open.values()) for (const stream of streams) stream.close();
+  }
+
+  /**
+   * @param accountId who listens
+   * @param after the last line the listener has, from `Last-Event-ID`
+   * @throws ReleaseNotFoundError, TooManyFollowersError
+   */
+  async follow(
+    server: ServerRef,
+    id: string,
+    { accountId, after }: { accountId: string; after: string | undefined },
+    sink: StreamSink,
+  ): Promise<void> {
+    const release = await this.releases.find(server, id);
+    const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
+    const leave = this.places.enter(accountId);
+    if (!leave) throw new TooManyFollowersError(this.places.size >= STREAMS_MAX ? 'all' : 'account');
+    const stream = new ReleaseStream(this.releases, server, release.id, last, sink);
+    try {
+      sink.onGone(() => stream.close());
+      sink.open();
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    this.run(release.id, stream)
+      .finally(() => {
+        leave();
+        sink.end();
+      })
+      .catch((error: unknown) => this.logger.warn({ msg: 'a stream of a release broke off', err: error }));
+  }
+
+  private async run(releaseId: string, stream: ReleaseStream): Promise<void> {
+    // Known before it reads, so that nothing written in between is missed.
+    const streams = this.open.get(releaseId) ?? new Set();
+    this.open.set(releaseId, streams.add(stream));
+    try {
+      await stream.run();
+    } finally {
+      streams.delete(stream);
+      if (streams.size === 0) this.open.delete(releaseId);
+    }
+  }
+}
+
+/** One listener of one release. */
+class ReleaseStream {
+  private isClosed = false;
+  private isDue = false;
+  private wakeUp: () => void = () => undefined;
+  private status: ReleaseStatus | null = null;
+
+  constructor(
+    private readonly releases: ReleasesService,
+    private readonly server: ServerRef,
+    private readonly id: string,
+    private last: string,
+    private readonly sink: StreamSink,
+  ) {}
+
+  wake(): void {
+    this.isDue = true;
+    this.wakeUp();
+  }
+
+  /** Its server is gone. */
+  wakeFor(serverId: string): void {
+    if (this.server.id === serverId) this.wake();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.wakeUp();
+  }
+
+  async run(): Promise<void> {
+    const heartbeat = setInterval(() => this.sink.write(': still here\n\n'), HEARTBEAT_MS).unref();
+    try {
+      while (!this.isClosed && !(await this.look())) await this.nextCall();
+    } finally {
+      clearInterval(heartbeat);
+    }
+  }
+
+  /** Sends what is new. @returns whether the release is over */
+  private async look(): Promise<boolean> {
+    this.isDue = false;
+    const release = await this.releases.find(this.server, this.id).catch((error: unknown) => {
+      if (error instanceof ReleaseNotFoundError) return null;
+      throw error;
+    });
+    if (!release) {
+      // Deleted with its server, which cancelled it.
+      this.send('complete', { status: 'CANCELLED' }, this.last);
+      return true;
+    }
+    // After the status: a final status is written with its last line, so the lines cannot be older than it.
+    const lines = await this.releases.logsOf(this.id, this.last);
+    const isFirst = this.status === null;
+    this.last = lines.at(-1)?.seq ?? this.last;
+    if (isFirst) this.send('init', { status: release.status, logs: lines.map(toReleaseLogDto) }, this.last);
+    else for (const line of lines) this.send('log', toReleaseLogDto(line), line.seq);
+    if (!isFirst && release.status !== this.status) this.send('status', { status: release.status }, this.last);
+    this.status = release.status;
+    if (!isAtRest(release.status)) return false;
+    this.send('complete', { status: release.status, mcpUrl: this.releases.mcpUrlOf(this.server) }, this.last);
+    return true;
+  }
+
+  private send(event: string, data: object, id: string): void {
+    if (this.isClosed) return;
+    this.sink.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  private async nextCall(): Promise<void> {
+    if (this.isDue || this.isClosed) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, POLL_MS).unref();
+      this.wakeUp = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

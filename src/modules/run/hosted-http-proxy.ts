@@ -1,0 +1,159 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import type { Dispatcher } from 'undici';
+import { Env } from '../../config/env.js';
+import { HostedFailure } from '../../hosting/hosting.errors.js';
+import { Hosting } from '../../hosting/hosting.js';
+import { INVOCATION_HEADER, type HostedRequest, type ProgramRef } from '../../hosting/hosting.types.js';
+import { McpTooManyError } from '../../mcp/server/mcp-server.errors.js';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
+import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js';
+import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';
+import { withoutOurs } from '../../hosting/mcp/hosted-channels.service.js';
+import type { InvocationRecord } from './invocation-record.js';
+import { requestHeaders, responseHeaders } from './proxy-headers.js';
+
+/** Such requests one account may have under way in this process, and all together. */
+const EACH_MAX = 256;
+const ALL_MAX = 5_000;
+
+/** Everything of a request's URL up to the slug. */
+const ADDRESS = /^\/run\/[^/?]+/;
+
+/** Whose server is called, and by whom. */
+export interface HttpProxyCaller {
+  slug: string;
+  accountId: string;
+}
+
+/** Requests that are no MCP, to hosted code that answers HTTP: bodies stream both ways. */
+@Injectable()
+export class HostedHttpProxy {
+  private readonly underWay = new KeyedLimiter(EACH_MAX, ALL_MAX);
+
+  constructor(
+    private readonly hosting: Hosting,
+    private readonly env: Env,
+  ) {}
+
+  /**
+   * Passes one request on and its answer back. Resolves when the answer is over, also when it broke off.
+   *
+   * @param request with its canonical URL
+   * @throws McpTooManyError, UpstreamFailure when there is no answer
+   */
+  async forward(
+    ref: ProgramRef,
+    { slug, accountId }: HttpProxyCaller,
+    request: IncomingMessage,
+    response: ServerResponse,
+    record: InvocationRecord,
+  ): Promise<void> {
+    const leave = this.underWay.enter(accountId);
+    if (!leave) throw new McpTooManyError('requests');
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const answer = new RawAnswer(request, response, `/run/${slug}`, record, resolve, reject);
+        this.hosting.dispatch(ref, this.describe(slug, request, record), answer);
+      });
+    } finally {
+      leave();
+    }
+  }
+
+  private describe(slug: string, request: IncomingMessage, { invocationId }: InvocationRecord): HostedRequest {
+    const { method = 'GET', url = '', headers } = request;
+    const { host, protocol } = new URL(this.env.baseUrl);
+    const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+    // What breaks the upload is heard where the request is passed on; here it must not end the process.
+    request.on('error', () => undefined);
+    return {
+      method,
+      path: url.replace(ADDRESS, ''),
+      headers: {
+        ...withoutOurs(requestHeaders(headers)),
+        host,
+        'x-forwarded-proto': protocol.slice(0, -1),
+        'x-forwarded-prefix': `/run/${slug}`,
+        [INVOCATION_HEADER]: invocationId,
+      },
+      ...(hasBody ? { body: request } : {}),
+      isStream: method === 'GET' && (headers.accept ?? '').includes('text/event-stream'),
+    };
+  }
+}
+
+/** Writes an answer as it comes, no faster than its reader takes it. */
+class RawAnswer implements Dispatcher.DispatchHandler {
+  private controller: Dispatcher.DispatchController | null = null;
+  private isOver = false;
+  private hasLeft = false;
+
+  constructor(
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+    private readonly prefix: string,
+    private readonly record: InvocationRecord,
+    private readonly resolve: () => void,
+    private readonly reject: (error: Error) => void,
+  ) {
+    if (response.destroyed) this.onClose();
+    else response.once('close', this.onClose);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.hasLeft) controller.abort(new CallerLeftError());
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200 || this.isOver) return;
+    // The rest of an unread body must not be taken for the next request.
+    const close = this.request.complete ? {} : { connection: 'close' };
+    this.response.writeHead(status, { ...responseHeaders(headers, this.prefix), ...close });
+    this.response.flushHeaders();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.isOver || this.response.write(chunk)) return;
+    controller.pause();
+    this.response.once('drain', () => controller.resume());
+  }
+
+  onResponseEnd(): void {
+    if (this.isOver) return;
+    this.over();
+    this.response.end();
+    this.resolve();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.isOver) return;
+    this.over();
+    const failure = error instanceof HostedFailure ? asUpstreamFailure(error) : error;
+    if (this.response.headersSent) {
+      this.record.broke(failure);
+      this.response.destroy();
+      this.resolve();
+    } else {
+      this.reject(failure === error ? new UpstreamError(BROKEN, error, true) : failure);
+    }
+  }
+
+  private readonly onClose = (): void => {
+    if (this.isOver) return;
+    this.over();
+    this.hasLeft = true;
+    const left = new CallerLeftError();
+    this.record.failed(left);
+    this.controller?.abort(left);
+    this.resolve();
+  };
+
+  private over(): void {
+    this.isOver = true;
+    this.response.off('close', this.onClose);
+  }
+}
+
+const BROKEN = 'The hosted code broke off before it answered: its author finds why in the logs of the server.';

@@ -1,0 +1,181 @@
+import { Injectable } from '@nestjs/common';
+import type { Channel, McpCall, McpReply } from '../../mcp/protocol/channel.js';
+import { memberText } from '../../mcp/protocol/json-edit.js';
+import { ServerUrlsService } from '../servers/server-urls.service.js';
+import { ServersService } from '../servers/servers.service.js';
+import { InvocationsService } from '../logs/ingest/invocations.service.js';
+import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
+import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
+import { InvocationRecord, type Answered } from './invocation-record.js';
+import type { GivenValues, RunFormField } from '../releases/releases.types.js';
+import { toRunForm, valuesFor, type RunValues } from './run-config-values.js';
+import { ReleaseHandles } from './release-handles.js';
+import { AdapterAuthRequiredError, NotRunnableError, ServerGoneError } from './run.errors.js';
+import type { ResolvedServer, ResolvedRelease } from './resolved-server.js';
+import { ServerResolver } from './server-resolver.js';
+import { ServerChannel } from './server-channel.js';
+
+/** A call that came by a connection stands in the records as if it had come by the run address. */
+const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
+
+/** A connection to a server, which keeps its own values and its own upstream session. */
+export interface ServerUser extends GivenValues {
+  /** The connection's own id, whose sessions these are. */
+  id: string;
+  /** What the server is called, also when it is gone. */
+  serverName: string;
+  /** The token for the release's upstream, if the connection holds one: `HttpTarget.bearer`, told which upstream. */
+  bearer?: (upstreamUrl: string, rejected?: string) => Promise<string | null>;
+}
+
+/** The current releases of servers, for those who are bound to a server and keep their own values and sessions. */
+@Injectable()
+export class ServerChannelsService {
+  constructor(
+    private readonly registry: ServersService,
+    private readonly addresses: ServerUrlsService,
+    private readonly invocations: InvocationsService,
+    private readonly outputs: ToolOutputsService,
+    private readonly runnables: ServerResolver,
+    private readonly links: ReleaseHandles,
+    private readonly hosted: HostedChannelsService,
+  ) {}
+
+  /**
+   * A channel of its own to a server's current release, for one connection; it follows the server to later releases. Calls
+   * are recorded and counted like those at the run address, without a way through HTTP. What is missing rejects at the
+   * call: ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
+   */
+  channelFor(serverId: string, user: ServerUser): Channel {
+    return new ServerChannel<UsableRelease>({
+      current: () => this.usable(serverId, user.serverName),
+      connect: ({ runnable, release }) => {
+        const values = valuesFor(release.config, user);
+        const bearer = tokenFor(runnable.name, release, values, user);
+        return this.links.to(runnable, release, values, { sessionsOf: `connection ${user.id}`, bearer });
+      },
+      watch: (call, work) => this.watched(serverId, call, work),
+    });
+  }
+
+  /** Calls `listener` when the lists of a server may be others than before. */
+  whenOffersChange(listener: (serverId: string) => void): void {
+    this.runnables.whenOffersChange(listener);
+  }
+
+  /**
+   * What a person may fill in for a server, and what they authorize: where its current release is, or what its code keeps
+   * tokens for (`adapter` names the server then); null for code that authorizes nobody.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async formOf(
+    serverId: string,
+    { serverName, ...given }: Omit<ServerUser, 'id' | 'bearer'>,
+  ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[] }> {
+    const { release, runnable } = await this.usable(serverId, serverName);
+    const { program, authAddress } = release;
+    const upstream = program ? authAddress : release.upstream;
+    return {
+      upstream: upstream?.href ?? null,
+      ...(authAddress && { adapter: runnable.name }),
+      fields: toRunForm(release.config, given),
+    };
+  }
+
+  /**
+   * The code by which a server authorizes its users itself, for one with these values; null when it has none.
+   *
+   * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
+   */
+  async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
+    const { release, runnable } = await this.usable(serverId, user.serverName);
+    if (!release.program || !release.authAddress) return null;
+    const { query } = valuesFor(release.config, user);
+    return this.hosted.adapterOf(release.program, { name: runnable.name, query });
+  }
+
+  /**
+   * Where a server's current release runs, for those who look at the way there: null for here. Its owner's to know: tell
+   * nobody else.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async upstreamOf(serverId: string, serverName: string): Promise<URL | null> {
+    const { program, upstream } = (await this.usable(serverId, serverName)).release;
+    return program ? null : upstream;
+  }
+
+  /** Counts and records a call that came by a connection. */
+  private async watched(serverId: string, call: McpCall, work: (id: string) => Promise<McpReply>) {
+    this.registry.countUse(serverId);
+    const asked = await this.runnables.byId(serverId).catch(() => null);
+    const record = new InvocationRecord(asked?.logPayloads);
+    record.asked(call.method, asked?.logPayloads ? read(call.params) : nameIn(call));
+    try {
+      const reply = await work(record.invocationId);
+      record.answered(reply);
+      return reply;
+    } catch (error) {
+      record.threw(error);
+      throw error;
+    } finally {
+      // What came of the call is its caller's, also while the database is away.
+      const known = await this.runnables.byId(serverId).catch(() => null);
+      const url = known ? this.addresses.run(known.slug) : '';
+      const { output } = record;
+      if (output) this.outputs.observe(serverId, output.tool, output.result);
+      if (known) this.invocations.record(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
+    }
+  }
+
+  /** @throws ServerGoneError, NotRunnableError */
+  private async usable(serverId: string, serverName: string): Promise<UsableRelease> {
+    const runnable = await this.runnables.byId(serverId);
+    if (!runnable) throw new ServerGoneError(serverName);
+    return usable(runnable);
+  }
+}
+
+/**
+ * The token for a server that runs elsewhere, or for code that authorizes its users itself, which is never called without.
+ * A value that goes on as the authorization header is meant to.
+ */
+function tokenFor(
+  name: string,
+  { program, upstream, authAddress }: ResolvedRelease,
+  { headers }: RunValues,
+  { bearer }: ServerUser,
+) {
+  const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
+  if (hasOwn || !bearer || (program && !authAddress)) return undefined;
+  return async (rejected?: string) => {
+    const token = await bearer((authAddress ?? upstream).href, rejected);
+    if (token === null && authAddress) throw new AdapterAuthRequiredError(name);
+    return token;
+  };
+}
+
+/** A release that can be called, with its server. */
+interface UsableRelease {
+  releaseId: string;
+  runnable: ResolvedServer;
+  release: ResolvedRelease;
+}
+
+function read(params: string | undefined): unknown {
+  return params === undefined ? undefined : JSON.parse(params);
+}
+
+/** All that is kept of a call without its arguments: which tool it called. They may be long, so they are not read. */
+function nameIn({ method, params }: McpCall): { name: unknown } | undefined {
+  return method === 'tools/call' && params !== undefined ? { name: read(memberText(params, 'name')) } : undefined;
+}
+
+/** @throws NotRunnableError */
+function usable(runnable: ResolvedServer): UsableRelease {
+  const { release } = runnable;
+  if ('reason' in release) throw new NotRunnableError(release.reason);
+  return { releaseId: release.id, runnable, release };
+}

@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { DataSource, Repository } from 'typeorm';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import type { SuccessDto } from '../../../platform/http/success.dto.js';
+import { Vault } from '../../../platform/vault/vault.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { Server } from '../server.entity.js';
+import { ServerSecret } from './server-secret.entity.js';
+import type { SecretDto, SetSecretDto } from './server-settings.dto.js';
+import { SECRET_NAME } from '../server.validators.js';
+import { SecretNotFoundError, ServerNotFoundError } from '../servers.errors.js';
+import { ServersService } from '../servers.service.js';
+
+/** Secrets one server may have. */
+const COUNT_MAX = 100;
+
+/** Secrets of servers: written by their owners, read by nobody but what runs their releases ({@link SecretValuesService}). */
+@Injectable()
+export class ServerSecretsService {
+  constructor(
+    @InjectRepository(ServerSecret) private readonly secrets: Repository<ServerSecret>,
+    private readonly dataSource: DataSource,
+    private readonly servers: ServersService,
+    private readonly vault: Vault,
+  ) {}
+
+  /** By name, without values. @throws ServerNotFoundError */
+  async list(namespace: OwnedNamespace, server: string): Promise<SecretDto[]> {
+    const { id: serverId } = await this.servers.findOwn(namespace, server);
+    const rows = await this.secrets.find({ where: { serverId }, order: { name: 'ASC' } });
+    return rows.map((row) => ({ name: row.name, type: 'secret_text' }));
+  }
+
+  /** Creates or replaces a secret. @throws ServerNotFoundError, InvalidInputError beyond 100 of them */
+  async set(namespace: OwnedNamespace, serverName: string, { name, value }: SetSecretDto): Promise<SuccessDto> {
+    const server = await this.servers.findOwn(namespace, serverName);
+    await this.dataSource.transaction(async (tx) => {
+      // Holds back other writers of this server's secrets, so that none of them counts or inserts in between.
+      const owner = await tx.findOne(Server, { where: { id: server.id }, lock: { mode: 'for_no_key_update' } });
+      if (!owner) throw new ServerNotFoundError();
+      const existing = await tx.findOneBy(ServerSecret, { serverId: server.id, name });
+      if (!existing && (await tx.countBy(ServerSecret, { serverId: server.id })) >= COUNT_MAX) {
+        throw new InvalidInputError(`A server has at most ${COUNT_MAX} secrets: delete one first`);
+      }
+      const id = existing?.id ?? randomUUID();
+      await tx.save(ServerSecret, { id, serverId: server.id, name, sealedValue: this.vault.seal(value, id) });
+    });
+    this.servers.announceChange(server);
+    return { success: true };
+  }
+
+  /** @throws ServerNotFoundError, SecretNotFoundError */
+  async remove(namespace: OwnedNamespace, serverName: string, name: string): Promise<SuccessDto> {
+    const server = await this.servers.findOwn(namespace, serverName);
+    // A path can spell what Postgres refuses to look for.
+    if (!SECRET_NAME.test(name)) throw new SecretNotFoundError();
+    const { affected } = await this.secrets.delete({ serverId: server.id, name });
+    if (!affected) throw new SecretNotFoundError();
+    this.servers.announceChange(server);
+    return { success: true };
+  }
+}
