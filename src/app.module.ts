@@ -23,6 +23,7 @@ import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
 import { HttpModule } from './platform/http/http.module.js';
+import { ScheduleModule } from './platform/schedule/schedule.module.js';
 import { QueueModule } from './platform/queue/queue.module.js';
 import { TelemetryModule } from './platform/telemetry/telemetry.module.js';
 import { VaultModule } from './platform/vault/vault.module.js';
@@ -30,6 +31,7 @@ import { VaultModule } from './platform/vault/vault.module.js';
 const platform = [
   DatabaseModule,
   QueueModule,
+  ScheduleModule,
   VaultModule,
   EgressModule,
   McpModule,

@@ -6,6 +6,12 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { EngineName } from '../hosting.types.js';
 import { HostingHost } from './hosting-host.entity.js';
 
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'hosting.hosts': object;
+  }
+}
+
 /** A process that runs programs now. */
 export interface LiveHost {
   id: string;
@@ -20,8 +26,6 @@ const CACHED_MS = 5_000;
 /** A host that was not reached is passed over for this long: its lease tells later, and each try may take 2 s. */
 const SUSPECT_MS = 5_000;
 
-const CHANGED_TOPIC = 'hosting.hosts';
-
 /** The hosts of this service, as Postgres knows them. */
 @Injectable()
 export class HostDirectory implements OnModuleInit {
@@ -30,11 +34,11 @@ export class HostDirectory implements OnModuleInit {
 
   constructor(
     @InjectRepository(HostingHost) private readonly hosts: Repository<HostingHost>,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe(CHANGED_TOPIC, () => this.forget());
+    await this.pubSub.subscribe('hosting.hosts', () => this.forget());
   }
 
   /** Every host whose lease holds. @throws what the database says */
@@ -60,7 +64,7 @@ export class HostDirectory implements OnModuleInit {
   /** A host came or went: tells every process. */
   changed(): void {
     this.forget();
-    this.relay.publish(CHANGED_TOPIC, {});
+    this.pubSub.publish('hosting.hosts', {});
   }
 
   private load(): Promise<LiveHost[]> {

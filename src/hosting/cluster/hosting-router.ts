@@ -21,12 +21,16 @@ import { RetryingDispatch, type Place } from './retrying-dispatch.js';
 import type { PlacedHandler } from './placed-handler.js';
 import { Placements } from './placements.js';
 
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'hosting.current': { from: string; ref: ProgramRef };
+    'hosting.forgotten': { from: string; ownerId: string };
+    'hosting.renewed': { from: string; ownerId: string };
+  }
+}
+
 /** How long requests to programs with state may go on when this process stops; their callers wait for the next host. */
 const DRAIN_MS = 5_000;
-
-const CURRENT_TOPIC = 'hosting.current';
-const FORGOTTEN_TOPIC = 'hosting.forgotten';
-const RENEWED_TOPIC = 'hosting.renewed';
 
 /**
  * Hosting for the whole service: each program runs where {@link HostSelector} says, in this process or in another one that is
@@ -50,7 +54,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     private readonly placements: Placements,
     private readonly lease: HostLease,
     private readonly hops: HopSender,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     @Optional() @Inject(LocalHosting) local?: LocalHosting,
   ) {
     super();
@@ -58,13 +62,13 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ from: string; ref: ProgramRef }>(CURRENT_TOPIC, ({ from, ref }) => {
+    await this.pubSub.subscribe('hosting.current', ({ from, ref }) => {
       if (from !== this.processId) void this.local?.current(ref);
     });
-    await this.relay.subscribe<{ from: string; ownerId: string }>(FORGOTTEN_TOPIC, ({ from, ownerId }) => {
+    await this.pubSub.subscribe('hosting.forgotten', ({ from, ownerId }) => {
       if (from !== this.processId) void this.forgetHere(ownerId);
     });
-    await this.relay.subscribe<{ from: string; ownerId: string }>(RENEWED_TOPIC, ({ from, ownerId }) => {
+    await this.pubSub.subscribe('hosting.renewed', ({ from, ownerId }) => {
       if (from !== this.processId) void this.local?.renew(ownerId);
     });
   }
@@ -123,12 +127,12 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   async current(ref: ProgramRef): Promise<void> {
-    this.relay.publish(CURRENT_TOPIC, { from: this.processId, ref });
+    this.pubSub.publish('hosting.current', { from: this.processId, ref });
     await this.local?.current(ref);
   }
 
   async renew(ownerId: string): Promise<void> {
-    this.relay.publish(RENEWED_TOPIC, { from: this.processId, ownerId });
+    this.pubSub.publish('hosting.renewed', { from: this.processId, ownerId });
     await this.local?.renew(ownerId);
   }
 
@@ -136,7 +140,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     await this.placements.remove(ownerId).catch((error: unknown) => {
       this.logger.warn({ msg: 'the place of a program that is gone was not given back', err: error });
     });
-    this.relay.publish(FORGOTTEN_TOPIC, { from: this.processId, ownerId });
+    this.pubSub.publish('hosting.forgotten', { from: this.processId, ownerId });
     await this.local?.forget(ownerId);
   }
 

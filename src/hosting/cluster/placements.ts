@@ -6,6 +6,12 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import { HostLease } from './host-lease.js';
 import { HostingPlacement } from './hosting-placement.entity.js';
 
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'hosting.placed': { ownerId: string };
+  }
+}
+
 /** Where a program that keeps state is. */
 export interface Placement {
   /** Null when its host is gone. */
@@ -16,8 +22,6 @@ export interface Placement {
 /** Believed this long; a claim also arrives over the relay, and a wrong guess corrects itself. */
 const CACHED_MS = 5_000;
 const CACHED_MAX = 50_000;
-
-const PLACED_TOPIC = 'hosting.placed';
 
 /** Which host has which program that keeps state, in Postgres: one at most, whoever asks at the same instant. */
 @Injectable()
@@ -33,11 +37,11 @@ export class Placements implements OnModuleInit {
   constructor(
     @InjectRepository(HostingPlacement) private readonly placements: Repository<HostingPlacement>,
     private readonly lease: HostLease,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ ownerId: string }>(PLACED_TOPIC, ({ ownerId }) => this.forgetCached(ownerId));
+    await this.pubSub.subscribe('hosting.placed', ({ ownerId }) => this.forgetCached(ownerId));
   }
 
   /** Where the program is, or was; null when it never ran. @throws what the database says */
@@ -74,7 +78,7 @@ export class Placements implements OnModuleInit {
   async remove(ownerId: string): Promise<void> {
     await this.placements.query('DELETE FROM hosting_placements WHERE owner_id = $1', [ownerId]);
     this.released(ownerId);
-    this.relay.publish(PLACED_TOPIC, { ownerId });
+    this.pubSub.publish('hosting.placed', { ownerId });
   }
 
   /** This host does not run it any more. */
@@ -130,7 +134,7 @@ export class Placements implements OnModuleInit {
     if (!row || this.lease.id !== id) return false;
     this.own.set(ownerId, id);
     this.forgetCached(ownerId);
-    this.relay.publish(PLACED_TOPIC, { ownerId });
+    this.pubSub.publish('hosting.placed', { ownerId });
     return true;
   }
 

@@ -9,6 +9,13 @@ import type { McpResponseSink } from './mcp-request.js';
 import type { ClientSession } from './sessions/session-ids.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** The answer of a client to a request of an upstream, for the process that waits for it. */
+    [topic: `mcp.answers.${string}`]: { id: string; session: string; text: string };
+  }
+}
+
 /** Questions that wait for one session's client. */
 const PENDING_EACH_MAX = 32;
 
@@ -40,13 +47,11 @@ export class PendingClientRequests {
   private readonly waiting = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
   private isClosed = false;
 
-  constructor(private readonly relay: PubSub) {}
+  constructor(private readonly pubSub: PubSub) {}
 
   /** Hears from now on of answers that arrive elsewhere. */
   async listen(): Promise<void> {
-    await this.relay.subscribe<{ id: string; session: string; text: string }>(topicOf(this.own), (answer) =>
-      this.settle(answer.session, answer.id, answer.text),
-    );
+    await this.pubSub.subscribe(topicOf(this.own), (answer) => this.settle(answer.session, answer.id, answer.text));
   }
 
   /**
@@ -89,7 +94,7 @@ export class PendingClientRequests {
     if (process === this.own) return this.settle(session.key, id, text);
     const tooLong = JSON.stringify({ error: { code: rpcCode.internalError, message: 'The answer is too long' } });
     const carried = Buffer.byteLength(JSON.stringify(text)) > RELAYED_BYTES_MAX ? tooLong : text;
-    this.relay.publish(topicOf(process), { id, session: session.key, text: carried });
+    this.pubSub.publish(topicOf(process), { id, session: session.key, text: carried });
   }
 
   /** Nobody is asked any more, and what waits hears so. */
@@ -124,6 +129,6 @@ function failed(message: string): ClientAnswer {
   return { error: { code: rpcCode.internalError, message } };
 }
 
-function topicOf(process: string): string {
+function topicOf(process: string): `mcp.answers.${string}` {
   return `mcp.answers.${process}`;
 }

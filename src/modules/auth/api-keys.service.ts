@@ -14,14 +14,18 @@ import { toApiKeyDto, toCreatedApiKeyDto } from './account.mapper.js';
 import type { ApiKeyDto, ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from './account.dto.js';
 import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
 
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'auth.key-revoked': { keyId: string };
+  }
+}
+
 /** A revoked key must stop working everywhere within 5 s, also where the relay's message is lost. */
 const CACHE_MS = 5_000;
 const CACHED_KEYS_MAX = 10_000;
 
 /** Expired keys stay listed this long, so that people see why something stopped. */
 const EXPIRED_KEPT_DAYS = 30;
-
-const REVOKED_TOPIC = 'auth.key-revoked';
 
 interface KnownKey {
   caller: Caller;
@@ -39,11 +43,11 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ keyId: string }>(REVOKED_TOPIC, ({ keyId }) => this.forget(keyId));
+    await this.pubSub.subscribe('auth.key-revoked', ({ keyId }) => this.forget(keyId));
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -102,7 +106,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     const { affected } = await this.keys.delete({ id: keyId, accountId });
     if (!affected) throw new ApiKeyNotFoundError();
     this.forget(keyId);
-    this.relay.publish(REVOKED_TOPIC, { keyId });
+    this.pubSub.publish('auth.key-revoked', { keyId });
   }
 
   /** Removes keys that expired more than 30 days ago. Returns how many. */

@@ -1,5 +1,9 @@
-/** Published after invocations were kept: whose. A hint, see PubSub. */
-export const LOGS_INGESTED_TOPIC = 'logs.ingested';
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published after invocations were kept: whose. A hint, see PubSub. */
+    'logs.ingested': LogsIngested;
+  }
+}
 
 /** At most 100 servers a message. */
 export interface LogsIngested {

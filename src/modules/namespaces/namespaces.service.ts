@@ -16,14 +16,18 @@ import { Namespace } from './namespace.entity.js';
 import { toNamespaceDto } from './namespace.mapper.js';
 import { NamespaceHoldsServersError, NamespaceTakenError } from './namespaces.errors.js';
 
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Told to every process when a namespace is gone, with its id. */
+    'namespaces.deleted': { id: string; name: string };
+  }
+}
+
 const OWNERS_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 10_000;
 
 /** Looks at what a namespace holds while it is there; what it returns is done once the namespace is gone, if it goes. */
 export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
-
-/** Told to every process when a namespace is gone, with its id. */
-export const NAMESPACE_DELETED_TOPIC = 'namespaces.deleted';
 
 /** Namespaces: claimed, listed, deleted, and asked for by the access guard. */
 @Injectable()
@@ -38,12 +42,12 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
   constructor(
     @InjectRepository(Namespace) private readonly namespaces: Repository<Namespace>,
     private readonly access: AccessService,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
     this.access.useNamespaceOwners(this);
-    await this.relay.subscribe<{ name: string }>(NAMESPACE_DELETED_TOPIC, ({ name }) => this.owners.drop(name));
+    await this.pubSub.subscribe('namespaces.deleted', ({ name }) => this.owners.drop(name));
   }
 
   async find(name: string): Promise<{ id: string; accountId: string } | null> {
@@ -119,7 +123,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
     }
     for (const finish of finishes) finish();
     this.owners.drop(name);
-    this.relay.publish(NAMESPACE_DELETED_TOPIC, { id, name });
+    this.pubSub.publish('namespaces.deleted', { id, name });
     return { success: true, name };
   }
 

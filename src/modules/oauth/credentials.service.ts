@@ -17,14 +17,18 @@ import { TokenRefresher } from './token-refresher.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 import { upstreamAddress } from './upstream-url.js';
 
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'credentials.changed': { key: string };
+  }
+}
+
 /** A credential is believed this long; a change also arrives over the relay, at once. */
 const CACHED_MS = 5_000;
 const CACHED_MAX = 20_000;
 
 /** Of owners that go together, so many are revoked; the tokens of the others end by themselves. */
 const REVOKED_AT_ONCE_MAX = 1_000;
-
-const CHANGED_TOPIC = 'credentials.changed';
 
 /** What a call needs to know of a credential. */
 interface Held {
@@ -54,13 +58,13 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     private readonly clients: OAuthClients,
     private readonly vault: Vault,
     private readonly egress: Egress,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {
     this.authorizations.onStored((owner) => this.changed(keyOf(owner)));
   }
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ key: string }>(CHANGED_TOPIC, ({ key }) => this.held.drop(key));
+    await this.pubSub.subscribe('credentials.changed', ({ key }) => this.held.drop(key));
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -154,7 +158,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   /** Lets every process look at the credential again. */
   private changed(key: string): void {
     this.held.drop(key);
-    this.relay.publish(CHANGED_TOPIC, { key });
+    this.pubSub.publish('credentials.changed', { key });
   }
 
   private async revoke(row: UpstreamCredential): Promise<void> {

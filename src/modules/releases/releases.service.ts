@@ -34,7 +34,7 @@ import {
 import { RescansService } from './rescan/rescans.service.js';
 import { ReleasesQueue } from './releases.queue.js';
 import { requireScanCredentials } from './scan/scan-credentials.js';
-import { RELEASE_CURRENT_TOPIC, RELEASE_CHANGED_TOPIC, type ReleaseCurrent } from './releases.types.js';
+import type { ReleaseCurrent } from './releases.types.js';
 
 /** Releases as their owner reads them, resumes them, and goes back to an earlier one. */
 @Injectable()
@@ -47,7 +47,7 @@ export class ReleasesService {
     private readonly contracts: ReleaseContracts,
     private readonly rescans: RescansService,
     private readonly queue: ReleasesQueue,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly links: ServerUrlsService,
     private readonly env: Env,
   ) {}
@@ -131,7 +131,7 @@ export class ReleasesService {
       await this.rescans.watch(server.id, snapshot, false, tx);
     });
     const current: ReleaseCurrent = { serverId: server.id, slug: server.slug, releaseId };
-    this.relay.publish(RELEASE_CURRENT_TOPIC, current);
+    this.pubSub.publish('releases.current', current);
     return this.toDto(release, server);
   }
 
@@ -176,7 +176,7 @@ export class ReleasesService {
       .execute()) as { raw: { attempt: number }[] };
     const [row] = raw;
     if (!row) return false;
-    this.relay.publish(RELEASE_CHANGED_TOPIC, { id: releaseId });
+    this.pubSub.publish('releases.changed', { id: releaseId });
     this.queue.enqueue({ releaseId, attempt: row.attempt });
     return true;
   }

@@ -1,21 +1,22 @@
-/** Relay topic: the status or the log of a release changed; `{id}`. */
-export const RELEASE_CHANGED_TOPIC = 'releases.changed';
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Relay topic: the status or the log of a release changed; `{id}`. */
+    'releases.changed': { id: string };
+    /** Relay topic: another release of a server is the one that is run from now on. */
+    'releases.current': ReleaseCurrent;
+    /** Relay topic: the current release of a server was found to offer something else than before; `{serverId}`. */
+    'releases.offers': OffersChanged;
+    /** Relay topic: somebody asked for another look at a server; `{}`. */
+    'releases.rescan': object;
+  }
+}
 
-/** Relay topic: another release of a server is the one that is run from now on. */
-export const RELEASE_CURRENT_TOPIC = 'releases.current';
-
-/** Relay topic: the current release of a server was found to offer something else than before; `{serverId}`. */
-export const OFFERS_CHANGED_TOPIC = 'releases.offers';
-
-/** What {@link OFFERS_CHANGED_TOPIC} carries. */
+/** What {@link 'releases.offers'} carries. */
 export interface OffersChanged {
   serverId: string;
 }
 
-/** Relay topic: somebody asked for another look at a server; `{}`. */
-export const RESCAN_ASKED_TOPIC = 'releases.rescan';
-
-/** What {@link RELEASE_CURRENT_TOPIC} carries. */
+/** What {@link 'releases.current'} carries. */
 export interface ReleaseCurrent {
   serverId: string;
   slug: string;

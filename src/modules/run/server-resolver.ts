@@ -2,15 +2,9 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
-import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../servers/server.types.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
-import {
-  OFFERS_CHANGED_TOPIC,
-  RELEASE_CURRENT_TOPIC,
-  type OffersChanged,
-  type ReleaseCurrent,
-} from '../releases/releases.types.js';
+import type { OffersChanged, ReleaseCurrent } from '../releases/releases.types.js';
 import { toResolvedServer, type ResolvedServer } from './resolved-server.js';
 
 /** A server is believed this long; a change also arrives over the relay, at once. */
@@ -38,17 +32,15 @@ export class ServerResolver implements OnModuleInit {
 
   constructor(
     private readonly registry: ServersService,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly env: Env,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ id: string }>(SERVER_CHANGED_TOPIC, ({ id }) => this.forget(id));
-    await this.relay.subscribe<{ id: string }>(SERVER_DELETED_TOPIC, ({ id }) => this.changed(id, null));
-    await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, ({ serverId, releaseId }) =>
-      this.changed(serverId, releaseId),
-    );
-    await this.relay.subscribe<OffersChanged>(OFFERS_CHANGED_TOPIC, ({ serverId }) => this.offersOther(serverId));
+    await this.pubSub.subscribe('servers.changed', ({ id }) => this.forget(id));
+    await this.pubSub.subscribe('servers.deleted', ({ id }) => this.changed(id, null));
+    await this.pubSub.subscribe('releases.current', ({ serverId, releaseId }) => this.changed(serverId, releaseId));
+    await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.offersOther(serverId));
   }
 
   /** @throws ServerNotFoundError */

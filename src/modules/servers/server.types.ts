@@ -1,3 +1,12 @@
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published when something changed that run endpoints or hosted programs cache; after a rename also with the old slug. */
+    'servers.changed': ServerChange;
+    /** Published when a server was deleted. */
+    'servers.deleted': ServerChange;
+  }
+}
+
 /** The kinds of releases, as the API names them. */
 export type ReleaseType = 'external_shttp' | 'hosted_shttp' | 'stdio';
 
@@ -62,15 +71,6 @@ export interface RunnableServer extends ServerRef {
   /** Null without a successful release. */
   current: Pick<ServerSnapshot, 'releaseId' | 'type' | 'upstreamUrl' | 'hosted' | 'configSchema'> | null;
 }
-
-/**
- * Told to every process when what a run endpoint or its code must know of a server changed: `{id, slug}`. After a rename it is told
- * of the old slug too.
- */
-export const SERVER_CHANGED_TOPIC = 'servers.changed';
-
-/** Told to every process when a server is gone: `{id, slug}`. */
-export const SERVER_DELETED_TOPIC = 'servers.deleted';
 
 /** The data of both topics. */
 export type ServerChange = Pick<ServerRef, 'id' | 'slug'>;

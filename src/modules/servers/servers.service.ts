@@ -11,13 +11,7 @@ import type { CreateServerDto, DeletedServerDto, ServerDto } from './server.dto.
 import { Server } from './server.entity.js';
 import { toServerDto } from './server.mapper.js';
 import { UsageCounter } from './usage-counter.js';
-import {
-  SERVER_CHANGED_TOPIC,
-  SERVER_DELETED_TOPIC,
-  type RunnableServer,
-  type ServerChange,
-  type ServerRef,
-} from './server.types.js';
+import type { RunnableServer, ServerChange, ServerRef } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
 /** Leaves room for a suffix in the 83 characters of the longest slug. */
@@ -35,7 +29,7 @@ export class ServersService {
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
     private readonly uses: UsageCounter,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   /**
@@ -118,7 +112,7 @@ export class ServersService {
 
   /** Tells every process that a server's slug, secrets or runtime settings are others now; a new current release is told by who publishes. */
   announceChange({ id, slug }: ServerChange): void {
-    this.relay.publish(SERVER_CHANGED_TOPIC, { id, slug });
+    this.pubSub.publish('servers.changed', { id, slug });
   }
 
   /** Calls `listener` before a server is deleted through this process: what must be told while its rows are there. */
@@ -143,7 +137,7 @@ export class ServersService {
       .execute()) as { raw: ServerChange[] };
     const [row] = raw;
     if (!row) throw new ServerNotFoundError();
-    this.relay.publish(SERVER_DELETED_TOPIC, row);
+    this.pubSub.publish('servers.deleted', row);
     return { success: true, namespace: namespace.name, server: name };
   }
 }

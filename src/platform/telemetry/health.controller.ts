@@ -16,7 +16,7 @@ const CHECK_TIMEOUT_MS = 2_000;
 export class HealthController {
   constructor(
     private readonly database: DataSource,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   /** The process is alive. */
@@ -32,7 +32,7 @@ export class HealthController {
   async ready(@Res({ passthrough: true }) response: Response): Promise<ReadinessDto> {
     const [database, queue] = await Promise.all([
       answers(() => this.database.query('SELECT 1')),
-      answers(() => this.relay.ping()),
+      answers(() => this.pubSub.ping()),
     ]);
     const isReady = database && queue;
     response.status(isReady ? 200 : 503);

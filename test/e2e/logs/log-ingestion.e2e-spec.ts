@@ -13,7 +13,7 @@ import { buildIndexes } from '../../../src/modules/logs/store/log-indexes.js';
 import { DeletedServerLogCleaner } from '../../../src/modules/logs/store/deleted-server-log-cleaner.js';
 import { PartitionMaintenance } from '../../../src/modules/logs/store/partition-maintenance.js';
 import { LogPartitions } from '../../../src/modules/logs/store/log-partitions.js';
-import { LOGS_INGESTED_TOPIC, type LogsIngested } from '../../../src/modules/logs/logs.types.js';
+import type { LogsIngested } from '../../../src/modules/logs/logs.types.js';
 import { SearchIndexes } from '../../../src/modules/logs/store/search-indexes.js';
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
@@ -167,9 +167,7 @@ describe('an invocation', () => {
 
   it('is told to whoever follows the logs of its server', async () => {
     const heard = new Set<string>();
-    await app
-      .get(PubSub)
-      .subscribe<LogsIngested>(LOGS_INGESTED_TOPIC, ({ serverIds }) => serverIds.forEach((id) => heard.add(id)));
+    await app.get(PubSub).subscribe('logs.ingested', ({ serverIds }) => serverIds.forEach((id) => heard.add(id)));
     const followed = await serverIdOf(app, await createServer(app, owner));
     app.get(InvocationsService).record(invocation({ serverId: followed }));
     await until(() => heard.has(followed), 'the hint comes');

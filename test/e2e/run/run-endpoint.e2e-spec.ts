@@ -453,7 +453,7 @@ describe('a change of the server', () => {
     for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(200);
     expect(upstream.sessions.size).toBe(2);
     await app.database.query('DELETE FROM servers WHERE id = $1', [server.serverId]);
-    app.get(PubSub).publish('servers.deleted', { id: server.serverId });
+    app.get(PubSub).publish('servers.deleted', { id: server.serverId, slug: '' });
     await upstream.waitFor(({ sessions }) => sessions.size === 0);
     for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(404);
   });

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import { ServerEgressService } from '../../../src/modules/servers/settings/server-egress.service.js';
-import { SERVER_CHANGED_TOPIC } from '../../../src/modules/servers/server.types.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { mcpAccept, request, send, toolCall } from '../../support/calls.js';
@@ -90,7 +89,7 @@ describe('the runtime settings of a server', () => {
     const sibling = await app.sibling();
     try {
       const told: string[] = [];
-      await sibling.get(PubSub).subscribe<{ id: string }>(SERVER_CHANGED_TOPIC, (one) => void told.push(one.id));
+      await sibling.get(PubSub).subscribe('servers.changed', (one) => void told.push(one.id));
       await change(name, {});
       await change(name, { egressAllow: ['example.com'] });
       await until(() => told.includes(id), 'it is told');

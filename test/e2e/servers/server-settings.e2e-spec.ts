@@ -2,7 +2,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { SecretValuesService } from '../../../src/modules/servers/settings/secret-values.service.js';
-import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC } from '../../../src/modules/servers/server.types.js';
 import { ServersService } from '../../../src/modules/servers/servers.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -420,8 +419,8 @@ describe('a change of a server', () => {
     const sibling = await app.sibling();
     const told: unknown[] = [];
     const relay = sibling.get(PubSub);
-    await relay.subscribe<object>(SERVER_CHANGED_TOPIC, (data) => told.push(['changed', data]));
-    await relay.subscribe<object>(SERVER_DELETED_TOPIC, (data) => told.push(['deleted', data]));
+    await relay.subscribe('servers.changed', (data) => told.push(['changed', data]));
+    await relay.subscribe('servers.deleted', (data) => told.push(['deleted', data]));
     const heard: unknown[] = [];
     app
       .get(ServersService)

@@ -2,6 +2,12 @@ import type { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { Channel } from '../../protocol/channel.js';
 import type { ClientSession } from './session-ids.js';
 
+declare module '../../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'mcp.sessions': SessionEvent;
+  }
+}
+
 /** What a session set is forgotten when it was not used for this long; its id stays good until its end. */
 export const IDLE_MS = 30 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
@@ -21,8 +27,6 @@ const CHANNELS_MAX = 8;
 
 /** Ended sessions that are refused before their ids run out; beyond it the first one to end is forgotten. */
 const ENDED_MAX = 10_000;
-
-const TOPIC = 'mcp.sessions';
 
 /** What happened to a session, for every process. */
 type SessionEvent = { session: string; principal: string } & (
@@ -61,12 +65,12 @@ export class LiveSessions {
 
   /** @param own names this process */
   constructor(
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly own: string,
   ) {}
 
   async listen(): Promise<void> {
-    await this.relay.subscribe<SessionEvent>(TOPIC, (event) => this.apply(event));
+    await this.pubSub.subscribe('mcp.sessions', (event) => this.apply(event));
   }
 
   /** Sessions of which something is remembered. */
@@ -124,7 +128,7 @@ export class LiveSessions {
     const memory = this.memory(principal, key);
     if (memory.stream) return null;
     memory.stream = stream;
-    this.relay.publish(TOPIC, { session: key, principal, kind: 'streaming', by: this.own });
+    this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'streaming', by: this.own });
     return () => {
       if (memory.stream === stream) memory.stream = null;
       memory.usedAt = Date.now();
@@ -137,7 +141,7 @@ export class LiveSessions {
 
   private tell(event: SessionEvent): void {
     this.apply(event);
-    this.relay.publish(TOPIC, event);
+    this.pubSub.publish('mcp.sessions', event);
   }
 
   /** Applying an event twice changes nothing: our own come back to us. */

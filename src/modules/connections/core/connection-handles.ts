@@ -5,7 +5,6 @@ import { HandlePool } from '../../../mcp/client/handle-pool.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionHandle } from './connection-handle.js';
@@ -19,6 +18,13 @@ import { ResourceNotFoundError } from './connections.errors.js';
 import { StatusRecorder } from './status-recorder.js';
 import { UplinkTunnels } from '../uplink/uplink-tunnels.js';
 
+declare module '../../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** A connection came, changed or went. */
+    'connections.changed': ConnectionChange;
+  }
+}
+
 /** A row is believed this long; a change also arrives over the relay, at once. */
 const TARGET_CACHED_MS = 5_000;
 const TARGETS_CACHED_MAX = 50_000;
@@ -26,10 +32,7 @@ const TARGETS_CACHED_MAX = 50_000;
 /** Open upstream sessions at most. */
 const LINKS_MAX = 50_000;
 
-/** A connection came, changed or went. */
-export const CHANGED_TOPIC = 'connections.changed';
-
-/** What is told on {@link CHANGED_TOPIC}. */
+/** What is told on {@link 'connections.changed'}. */
 export interface ConnectionChange {
   /** The namespace's id and the connection's own, with a slash between. */
   key: string;
@@ -57,7 +60,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     private readonly uplinks: UplinkTunnels,
     private readonly recorder: CallRecorder,
     private readonly runs: ServerChannelsService,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   /** Links that are held. */
@@ -66,10 +69,10 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   }
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<ConnectionChange>(CHANGED_TOPIC, (change) => this.forget(change));
+    await this.pubSub.subscribe('connections.changed', (change) => this.forget(change));
     this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));
     this.runs.whenOffersChange((id) => this.links.forgetListsWhere(({ serverId }) => serverId === id));
-    await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
+    await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
       this.links.dropWhere(({ namespaceId }) => namespaceId === id, true);
     });
@@ -119,7 +122,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision: null };
     const ended = this.links.end(connection.id, true);
     this.forget(change);
-    this.relay.publish(CHANGED_TOPIC, change);
+    this.pubSub.publish('connections.changed', change);
     await ended;
   }
 
@@ -127,7 +130,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number): void {
     const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision };
     this.forget(change);
-    this.relay.publish(CHANGED_TOPIC, change);
+    this.pubSub.publish('connections.changed', change);
   }
 
   private forget({ key, id, revision }: ConnectionChange): void {

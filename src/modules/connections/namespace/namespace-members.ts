@@ -4,8 +4,7 @@ import { Repository } from 'typeorm';
 import type { AggregateMembers } from '../../../mcp/aggregate/aggregate-source.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';
-import { CHANGED_TOPIC, type ConnectionChange } from '../core/connection-handles.js';
+import type { ConnectionChange } from '../core/connection-handles.js';
 import { Connection } from '../core/connection.entity.js';
 
 /** Connections that take part, newest first; a namespace may have a million. */
@@ -23,14 +22,12 @@ export class NamespaceMembers implements OnModuleInit {
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<ConnectionChange>(CHANGED_TOPIC, ({ key }) =>
-      this.changed(key.slice(0, key.indexOf('/'))),
-    );
-    await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => this.changed(id));
+    await this.pubSub.subscribe('connections.changed', ({ key }) => this.changed(key.slice(0, key.indexOf('/'))));
+    await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.changed(id));
   }
 
   /** No query while they were read in the last 5 s. */

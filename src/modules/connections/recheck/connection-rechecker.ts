@@ -7,7 +7,7 @@ import { isDatabaseAway } from '../../../platform/database/database-outage.js';
 import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Counts } from '../../../platform/telemetry/figures.js';
-import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../../releases/releases.types.js';
+import type { ReleaseCurrent } from '../../releases/releases.types.js';
 import { ConnectionCheck, type Looked } from './connection-check.js';
 import { failedInside } from '../core/connection-status.js';
 import { StatusWriter } from '../core/status-writer.js';
@@ -50,14 +50,14 @@ export class ConnectionRechecker implements OnModuleInit {
     @InjectDataSource() private readonly database: DataSource,
     private readonly checks: ConnectionCheck,
     private readonly writer: StatusWriter,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly env: Env,
   ) {
     this.slots = new FairSemaphore(LOOKS_MAX, env.upstreamConnectTimeoutMs);
   }
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, ({ serverId }) => void this.hasten(serverId));
+    await this.pubSub.subscribe('releases.current', ({ serverId }) => void this.hasten(serverId));
   }
 
   /** Looks at a batch. @returns how many were due */

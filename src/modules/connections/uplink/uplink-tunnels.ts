@@ -12,7 +12,6 @@ import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { AccessService } from '../../auth/access.service.js';
-import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';
 import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../core/connection-status.js';
 import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
@@ -20,10 +19,14 @@ import { UplinkLeases, type ChangedConnection, type TunnelName } from './uplink-
 import { TunnelLimits } from './tunnel-limits.js';
 import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
 
+declare module '../../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'uplinks.paired': { id: string; tunnel: string };
+  }
+}
+
 /** Pings go out in so many portions, so that thousands of tunnels are not all asked at the same instant. */
 const PING_PORTIONS = 25;
-
-const PAIRED_TOPIC = 'uplinks.paired';
 
 /** What is paired: a connection, and on whose behalf. */
 export interface Pairing {
@@ -69,7 +72,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     private readonly leases: UplinkLeases,
     private readonly places: TunnelLimits,
     private readonly access: AccessService,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly env: Env,
   ) {}
 
@@ -79,12 +82,12 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ id: string; tunnel: string }>(PAIRED_TOPIC, ({ id, tunnel }) => {
+    await this.pubSub.subscribe('uplinks.paired', ({ id, tunnel }) => {
       const old = this.held.get(id);
       if (old && BigInt(old.tunnel) < BigInt(tunnel)) this.drop(old, 1001, 'replaced');
       this.onPaired(id);
     });
-    await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
+    await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       for (const tunnel of this.held.values()) if (tunnel.namespaceId === id) this.drop(tunnel, 1001, 'deleted');
     });
   }
@@ -166,7 +169,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     // Of two that replace each other at once the later one stays, whichever of them hears first that it may.
     const isLate = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
     if (old && !isLate) this.drop(old, 1001, 'replaced');
-    this.relay.publish(PAIRED_TOPIC, { id: pairing.connectionId, tunnel });
+    this.pubSub.publish('uplinks.paired', { id: pairing.connectionId, tunnel });
     if (isLate) throw new UplinkTakenError();
     const opened = this.isStopping ? null : accept();
     if (opened) return this.hold({ ...pairing, tunnel }, opened);

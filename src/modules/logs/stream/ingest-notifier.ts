@@ -1,6 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { LOGS_INGESTED_TOPIC, type LogsIngested } from '../logs.types.js';
+import type { LogsIngested } from '../logs.types.js';
 
 /** How often servers are named, and how many at a time: a NOTIFY of Postgres holds 8,000 bytes. */
 const PUBLISH_EVERY_MS = 250;
@@ -13,7 +13,7 @@ export class IngestNotifier implements OnApplicationShutdown {
   private readonly waiting = new Set<string>();
   private timer: NodeJS.Timeout | null = null;
 
-  constructor(private readonly relay: PubSub) {}
+  constructor(private readonly pubSub: PubSub) {}
 
   add(serverIds: Iterable<string>): void {
     for (const id of serverIds) this.waiting.add(id);
@@ -29,7 +29,7 @@ export class IngestNotifier implements OnApplicationShutdown {
     const serverIds = [...this.waiting].slice(0, SERVERS_MAX * MESSAGES_MAX);
     for (let first = 0; first < serverIds.length; first += SERVERS_MAX) {
       const some = serverIds.slice(first, first + SERVERS_MAX);
-      this.relay.publish(LOGS_INGESTED_TOPIC, { serverIds: some } satisfies LogsIngested);
+      this.pubSub.publish('logs.ingested', { serverIds: some } satisfies LogsIngested);
     }
     for (const id of serverIds) this.waiting.delete(id);
     if (this.waiting.size > 0) this.add([]);

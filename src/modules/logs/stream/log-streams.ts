@@ -1,11 +1,11 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { SERVER_DELETED_TOPIC, type ServerChange } from '../../servers/server.types.js';
+import type { ServerChange } from '../../servers/server.types.js';
 import type { InvocationQuery } from '../search/invocation-query.js';
 import { InvocationSearch } from '../search/invocation-search.js';
 import { LogStream, type LogStreamSink } from './log-stream.js';
 import { TooManyTailsError } from '../logs.errors.js';
-import { LOGS_INGESTED_TOPIC, type LogsIngested } from '../logs.types.js';
+import type { LogsIngested } from '../logs.types.js';
 
 /** Streams of one account, and of all together, in this process: each costs up to one small query a second. */
 const STREAMS_OF_ONE_MAX = 10;
@@ -32,15 +32,15 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
 
   constructor(
     private readonly search: InvocationSearch,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<LogsIngested>(LOGS_INGESTED_TOPIC, ({ serverIds }) => {
+    await this.pubSub.subscribe('logs.ingested', ({ serverIds }) => {
       const written = new Set(serverIds);
       for (const [stream, { serverId }] of this.open) if (written.has(serverId)) stream.wake();
     });
-    await this.relay.subscribe<ServerChange>(SERVER_DELETED_TOPIC, ({ id }) => {
+    await this.pubSub.subscribe('servers.deleted', ({ id }) => {
       for (const [stream, { serverId }] of this.open) if (serverId === id) stream.close();
     });
   }

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../connections/mock/simulator/canonical-json.js';
+import { canonicalJson } from '../../../platform/text/canonical-json.js';
 import { isObject } from '../../../platform/text/json-object.js';
 
 export type Schema = Record<string, unknown>;

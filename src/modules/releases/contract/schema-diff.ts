@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../connections/mock/simulator/canonical-json.js';
+import { canonicalJson } from '../../../platform/text/canonical-json.js';
 import { isObject } from '../../../platform/text/json-object.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import type { Schema } from './canonical-schema.js';

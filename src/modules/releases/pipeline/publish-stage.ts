@@ -7,7 +7,7 @@ import type { ReleaseType } from '../../servers/server.types.js';
 import { contractLines } from '../contract/contract-lines.js';
 import { ReleaseContracts } from '../contract/release-contracts.js';
 import type { Release } from '../release.entity.js';
-import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../releases.types.js';
+import type { ReleaseCurrent } from '../releases.types.js';
 import { RescansService } from '../rescan/rescans.service.js';
 import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
 
@@ -18,7 +18,7 @@ export class PublishStage implements ReleaseStage {
     private readonly servers: ServerReleasesService,
     private readonly contracts: ReleaseContracts,
     private readonly rescans: RescansService,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly links: ServerUrlsService,
     private readonly env: Env,
   ) {}
@@ -42,7 +42,7 @@ export class PublishStage implements ReleaseStage {
       },
       onCommitted: () => {
         const current: ReleaseCurrent = { serverId, slug, releaseId };
-        this.relay.publish(RELEASE_CURRENT_TOPIC, current);
+        this.pubSub.publish('releases.current', current);
       },
     };
   }

@@ -6,7 +6,6 @@ import { Env } from '../../../config/env.js';
 import { isDatabaseAway } from '../../../platform/database/database-outage.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Counts } from '../../../platform/telemetry/figures.js';
-import { SERVER_DELETED_TOPIC } from '../../servers/server.types.js';
 import { LeaseLostError, ReleaseLease, type Claim } from '../release-lease.js';
 import type { LogLine } from '../release-log.js';
 import { ReleaseSlots } from './release-slots.js';
@@ -15,7 +14,6 @@ import type { StageOutcome } from '../stage-outcome.js';
 import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from '../release-state.js';
 import { Release } from '../release.entity.js';
 import { ReleasesQueue } from '../releases.queue.js';
-import { RELEASE_CHANGED_TOPIC } from '../releases.types.js';
 
 const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING', status));
 
@@ -39,14 +37,14 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     private readonly stages: ReleaseStages,
     private readonly slots: ReleaseSlots,
     private readonly queue: ReleasesQueue,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly env: Env,
   ) {}
 
   /** A release that is cancelled or deleted is let go at once; without the message, at the next renewal. */
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ id: string }>(RELEASE_CHANGED_TOPIC, ({ id }) => void this.held.get(id)?.renew());
-    await this.relay.subscribe(SERVER_DELETED_TOPIC, () => this.held.forEach((lease) => void lease.renew()));
+    await this.pubSub.subscribe('releases.changed', ({ id }) => void this.held.get(id)?.renew());
+    await this.pubSub.subscribe('servers.deleted', () => this.held.forEach((lease) => void lease.renew()));
   }
 
   /** A worker that is told to stop does not leave its releases to the sweeper's patience. */
@@ -89,7 +87,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   private hold(claim: Claim): ReleaseLease {
-    const announce = () => this.relay.publish(RELEASE_CHANGED_TOPIC, { id: claim.releaseId });
+    const announce = () => this.pubSub.publish('releases.changed', { id: claim.releaseId });
     announce();
     return new ReleaseLease(this.database, claim, this.env.releaseLeaseMs, announce);
   }
@@ -116,13 +114,17 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome): Promise<boolean> {
     const { change = {}, lines = [], inTransaction } = outcome;
     if (change.status !== undefined) {
-      await lease.commit(change, lines, also);
+      await lease.commit(change, lines, inTransaction);
       this.tell(lease, change.status, lines);
       outcome.onCommitted?.();
       return false;
     }
     const next = stages[stages.indexOf(stage) + 1];
-    await lease.commit({ ...change, stage: next }, [...lines, { stage, level: 'end', message: `${stage} done` }], also);
+    await lease.commit(
+      { ...change, stage: next },
+      [...lines, { stage, level: 'end', message: `${stage} done` }],
+      inTransaction,
+    );
     return true;
   }
 

@@ -9,7 +9,6 @@ import { writeLines } from '../release-log.js';
 import { ReleaseSlots } from './release-slots.js';
 import type { Stage } from '../release-state.js';
 import { ReleasesQueue } from '../releases.queue.js';
-import { RELEASE_CHANGED_TOPIC } from '../releases.types.js';
 
 /** A release whose workers died this often is what kills them. */
 const RECOVERIES_MAX = 5;
@@ -39,7 +38,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
     @InjectDataSource() private readonly database: DataSource,
     private readonly slots: ReleaseSlots,
     private readonly queue: ReleasesQueue,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly env: Env,
   ) {}
 
@@ -112,6 +111,6 @@ export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShut
       for (const { id, stage } of found) await writeLines(id, [{ stage, level, message }], tx);
       return found;
     });
-    for (const { id } of rows) this.relay.publish(RELEASE_CHANGED_TOPIC, { id });
+    for (const { id } of rows) this.pubSub.publish('releases.changed', { id });
   }
 }

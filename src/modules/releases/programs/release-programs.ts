@@ -7,14 +7,14 @@ import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting
 import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
-import { SERVER_CHANGED_TOPIC, SERVER_DELETED_TOPIC, type ServerChange } from '../../servers/server.types.js';
+import type { ServerChange } from '../../servers/server.types.js';
 import { ServerEgressService } from '../../servers/settings/server-egress.service.js';
 import { SecretValuesService } from '../../servers/settings/secret-values.service.js';
 import { toInvocation, toPiece } from './hosted-invocations.js';
 import { ReleaseFiles } from '../release-files.js';
 import { Release } from '../release.entity.js';
 import { FileLostError } from '../releases.errors.js';
-import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../releases.types.js';
+import type { ReleaseCurrent } from '../releases.types.js';
 import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
 import { ScanTraces } from './scan-traces.js';
 
@@ -32,14 +32,14 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     private readonly scans: ScanTraces,
     private readonly programs: Programs,
     private readonly hosting: Hosting,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
     this.programs.register('release', this);
-    await this.relay.subscribe<ReleaseCurrent>(RELEASE_CURRENT_TOPIC, (current) => void this.replaced(current));
-    await this.relay.subscribe<ServerChange>(SERVER_CHANGED_TOPIC, ({ id }) => void this.hosting.renew(id));
-    await this.relay.subscribe<ServerChange>(SERVER_DELETED_TOPIC, ({ id }) => void this.hosting.forget(id));
+    await this.pubSub.subscribe('releases.current', (current) => void this.replaced(current));
+    await this.pubSub.subscribe('servers.changed', ({ id }) => void this.hosting.renew(id));
+    await this.pubSub.subscribe('servers.deleted', ({ id }) => void this.hosting.forget(id));
   }
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {

@@ -6,7 +6,6 @@ import type { Trace } from '../../../hosting/hosting.types.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { LogLevel } from '../release-log.entity.js';
 import { writeLines, type LogLine } from '../release-log.js';
-import { RELEASE_CHANGED_TOPIC } from '../releases.types.js';
 
 /** A module that prints more while it is looked at is not listened to. */
 const LINES_MAX = 50;
@@ -34,7 +33,7 @@ export class ScanTraces {
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   /** Writes down what a program says. Does not wait. */
@@ -54,7 +53,7 @@ export class ScanTraces {
   private async write(releaseId: string, lines: LogLine[]): Promise<void> {
     try {
       await writeLines(releaseId, lines, this.database.manager);
-      this.relay.publish(RELEASE_CHANGED_TOPIC, { id: releaseId });
+      this.pubSub.publish('releases.changed', { id: releaseId });
     } catch (error) {
       this.logger.warn({ msg: 'what a module said while it was scanned is lost', err: error });
     }

@@ -21,7 +21,6 @@ import { writeLines } from '../release-log.js';
 import { statusesBefore } from '../release-state.js';
 import { Release } from '../release.entity.js';
 import { ReleasesQueue } from '../releases.queue.js';
-import { RELEASE_CHANGED_TOPIC } from '../releases.types.js';
 
 /** Takes releases in. */
 @Injectable()
@@ -32,7 +31,7 @@ export class PublishService {
     private readonly files: ReleaseFiles,
     private readonly blobs: BlobStore,
     private readonly queue: ReleasesQueue,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly egress: Egress,
     private readonly vault: Vault,
     private readonly links: ServerUrlsService,
@@ -73,7 +72,7 @@ export class PublishService {
       .catch((error: unknown) => {
         throw isForeignKeyViolation(error) ? new ServerNotFoundError() : error;
       });
-    for (const older of cancelled) this.relay.publish(RELEASE_CHANGED_TOPIC, { id: older });
+    for (const older of cancelled) this.pubSub.publish('releases.changed', { id: older });
     this.queue.enqueue({ releaseId: id, attempt: 1 });
     const { warnings } = form;
     const mcpUrl = this.links.run(server.slug);

@@ -7,7 +7,7 @@ import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ReleaseContracts } from '../contract/release-contracts.js';
 import { LeaseLostError } from '../release-lease.js';
 import { writeLines } from '../release-log.js';
-import { OFFERS_CHANGED_TOPIC, RELEASE_CHANGED_TOPIC, type OffersChanged } from '../releases.types.js';
+import type { OffersChanged } from '../releases.types.js';
 import type { ClaimedRescan } from './rescan-claims.js';
 import type { Rescanned } from './rescan-scan.js';
 import { verdictOf, type RescanVerdict } from './rescan-verdict.js';
@@ -24,7 +24,7 @@ export class RescanOutcomes {
     private readonly servers: ServerReleasesService,
     private readonly contracts: ReleaseContracts,
     private readonly rescans: RescansService,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   /** Writes it and tells everybody, all or nothing: nothing when another release became current, or the server went. */
@@ -38,10 +38,10 @@ export class RescanOutcomes {
       if (error instanceof LeaseLostError || error instanceof ServerNotFoundError) return;
       throw error;
     }
-    if (verdict.lines.length > 0) this.relay.publish(RELEASE_CHANGED_TOPIC, { id: claim.releaseId });
+    if (verdict.lines.length > 0) this.pubSub.publish('releases.changed', { id: claim.releaseId });
     if (verdict.comparison === null) return;
     const changed: OffersChanged = { serverId: claim.serverId };
-    this.relay.publish(OFFERS_CHANGED_TOPIC, changed);
+    this.pubSub.publish('releases.offers', changed);
   }
 
   private async commit(claim: ClaimedRescan, verdict: RescanVerdict, tx: EntityManager): Promise<void> {

@@ -5,7 +5,6 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { RESCAN_ASKED_TOPIC } from '../releases.types.js';
 import { Rescanner } from './rescanner.js';
 
 /** One cheap query each time when there is nothing to do. Up to half more, so that processes do not march in step. */
@@ -19,11 +18,11 @@ export class RescanSweeper implements OnModuleInit, OnApplicationBootstrap, Befo
 
   constructor(
     private readonly rescanner: Rescanner,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe(RESCAN_ASKED_TOPIC, () => void this.rescanner.take());
+    await this.pubSub.subscribe('releases.rescan', () => void this.rescanner.take());
   }
 
   onApplicationBootstrap(): void {

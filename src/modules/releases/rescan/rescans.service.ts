@@ -5,7 +5,6 @@ import { Env } from '../../../config/env.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
-import { RESCAN_ASKED_TOPIC } from '../releases.types.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
 
 /** While nothing is scanned by itself, times are kept as if it were once a day. */
@@ -23,7 +22,7 @@ const PERIODS_MAX = 7;
 export class RescansService {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
     private readonly vault: Vault,
     private readonly env: Env,
   ) {}
@@ -67,7 +66,7 @@ export class RescansService {
       [serverId, releaseId, sealed],
     );
     if (rows.length === 0) return false;
-    this.relay.publish(RESCAN_ASKED_TOPIC, {});
+    this.pubSub.publish('releases.rescan', {});
     return true;
   }
 

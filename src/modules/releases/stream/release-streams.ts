@@ -1,12 +1,11 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { SERVER_DELETED_TOPIC, type ServerChange, type ServerRef } from '../../servers/server.types.js';
+import type { ServerChange, ServerRef } from '../../servers/server.types.js';
 import { toReleaseLogDto } from '../release.mapper.js';
 import { isAtRest, type ReleaseStatus } from '../release-state.js';
 import { ReleaseNotFoundError, TooManyFollowersError } from '../releases.errors.js';
 import { ReleasesService } from '../releases.service.js';
-import { RELEASE_CHANGED_TOPIC } from '../releases.types.js';
 
 /** A message may be lost while the queue's store is away, so the rows are looked at without one too. */
 const POLL_MS = 5_000;
@@ -42,7 +41,7 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
 
   constructor(
     private readonly releases: ReleasesService,
-    private readonly relay: PubSub,
+    private readonly pubSub: PubSub,
   ) {}
 
   /** Streams that are open in this process. */
@@ -51,10 +50,10 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   }
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ id: string }>(RELEASE_CHANGED_TOPIC, ({ id }) => {
+    await this.pubSub.subscribe('releases.changed', ({ id }) => {
       for (const stream of this.open.get(id) ?? []) stream.wake();
     });
-    await this.relay.subscribe<ServerChange>(SERVER_DELETED_TOPIC, ({ id }) => {
+    await this.pubSub.subscribe('servers.deleted', ({ id }) => {
       for (const streams of this.open.values()) for (const stream of streams) stream.wakeFor(id);
     });
   }
