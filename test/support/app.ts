@@ -54,8 +54,23 @@ export function uniqueName(prefix = 'test'): string {
   return `${prefix}-${randomBytes(5).toString('hex')}`;
 }
 
-/** A new empty database with every table, cloned from the template. The caller drops it. */
-export async function cloneDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
+/** A database on the Postgres of the test run. The caller drops it. */
+interface TestDatabase {
+  url: string;
+  drop: () => Promise<void>;
+}
+
+/** A new database with every table and no row, cloned from the template. */
+export function cloneDatabase(): Promise<TestDatabase> {
+  return createDatabase('slipway_template');
+}
+
+/** A new database without a table, as before the first start. */
+export function emptyDatabase(): Promise<TestDatabase> {
+  return createDatabase('template1');
+}
+
+async function createDatabase(template: string): Promise<TestDatabase> {
   const server = process.env.TEST_DATABASE_URL;
   if (!server) throw new Error('Run the tests with `npm test`: the global setup starts their database.');
   const name = `test_${randomBytes(8).toString('hex')}`;
@@ -68,7 +83,7 @@ export async function cloneDatabase(): Promise<{ url: string; drop: () => Promis
       await client.end();
     }
   };
-  await run(`CREATE DATABASE ${name} TEMPLATE slipway_template`);
+  await run(`CREATE DATABASE ${name} TEMPLATE ${template}`);
   const url = new URL(server);
   url.pathname = `/${name}`;
   const drop = async () => {

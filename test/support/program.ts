@@ -1,8 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { generateApiKey } from '../../src/modules/auth/api-key.js';
 import { until } from './until.js';
 
 const built = (file: string): string => fileURLToPath(new URL(`../../dist/src/${file}`, import.meta.url));
@@ -87,6 +89,34 @@ export async function dataFolder(): Promise<string> {
   await chmod(folder, 0o777);
   folders.push(folder);
   return folder;
+}
+
+/** A data folder and the key of its operator. */
+export interface UsedDataFolder {
+  dataDir: string;
+  key: string;
+}
+
+let template: Promise<UsedDataFolder> | undefined;
+
+/**
+ * A data folder as a first start leaves it, for tests of anything else: a copy of one that is made once per test
+ * file, without the 4 s of CPU time that `initdb` and the migrations take.
+ */
+export async function usedDataFolder(): Promise<UsedDataFolder> {
+  template ??= firstStart();
+  const { dataDir: from, key } = await template;
+  const dataDir = await dataFolder();
+  // Not fs.cp: Postgres starts only on files of its own account.
+  await promisify(execFile)('cp', ['-a', `${from}/.`, dataDir]);
+  return { dataDir, key };
+}
+
+async function firstStart(): Promise<UsedDataFolder> {
+  const [dataDir, key] = [await dataFolder(), generateApiKey()];
+  const migration = runProgram('cli/migrate.js', { DATA_DIR: dataDir, BOOTSTRAP_API_KEY: key });
+  if ((await migration.ended) !== 0) throw new Error(`The data folder was not made:\n${migration.output()}`);
+  return { dataDir, key };
 }
 
 /** Where the embedded Postgres of a data folder keeps its files. */

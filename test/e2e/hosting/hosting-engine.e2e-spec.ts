@@ -608,7 +608,7 @@ describe('the end of a program', () => {
   });
 
   it('comes with the end of this service, however that ends', async () => {
-    const root = fileURLToPath(new URL('../../', import.meta.url));
+    const root = fileURLToPath(new URL('../../../', import.meta.url));
     const runDir = await mkdtemp(path.join(tmpdir(), 'slipway-hosted-'));
     const script = `
       import { writeFileSync } from 'node:fs';

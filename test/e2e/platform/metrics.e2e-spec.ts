@@ -249,7 +249,7 @@ describe('what the metrics show', () => {
   });
 
   verifies('metrics:figures', 'under the names that the README tells', async () => {
-    const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+    const readme = await readFile(new URL('../../../README.md', import.meta.url), 'utf8');
     const told = new Set([...readme.matchAll(/`(slipway_[a-z_]+)`/g)].map(([, name]) => name));
     const shown = [...(await scrape()).all.keys()].filter((name) => name.startsWith('slipway_'));
     expect([...told].sort()).toEqual(shown.sort());
