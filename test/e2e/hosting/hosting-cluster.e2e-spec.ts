@@ -108,7 +108,7 @@ function newFolder(): string {
 async function startProcess(name: string, settings: NodeJS.ProcessEnv = {}) {
   const { env } = app;
   const port = String(await freePort());
-  const child = spawn(process.execPath, [here('../support/placed-process.mjs'), here('../../dist'), name], {
+  const child = spawn(process.execPath, [here('../../support/placed-process.mjs'), here('../../../dist'), name], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,

@@ -48,7 +48,7 @@ function startProcess(owner: CredentialOwner, callers: number) {
   const { env } = app;
   const child = spawn(
     process.execPath,
-    [here('../support/credential-process.mjs'), here('../../dist'), owner.id, guarded.url, String(callers)],
+    [here('../../support/credential-process.mjs'), here('../../../dist'), owner.id, guarded.url, String(callers)],
     {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: {

@@ -38,9 +38,11 @@ export default async function run(globalConfig, config, environment, runtime, te
     enterTestCode() {},
     leaveTestCode() {},
   };
+  const cpu0 = process.cpuUsage(), t0 = Date.now(); //PROFILE
   try {
     return await circus(globalConfig, config, environment, native, testPath, sendMessageToJest);
   } finally {
+    { const c = process.cpuUsage(cpu0); if (process.env.JEST_CPU_LOG) (await import('node:fs')).appendFileSync(process.env.JEST_CPU_LOG, `${testPath.replace(config.rootDir, '')} wall ${Date.now() - t0} cpu ${((c.user + c.system) / 1000).toFixed(0)} rss ${(process.memoryUsage().rss / 1e6).toFixed(0)}\n`); } //PROFILE
     for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
     Object.assign(process.env, env);
   }
