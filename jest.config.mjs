@@ -1,14 +1,41 @@
-/** Node itself loads the test files and what they import: see test/support/jest/runner.mjs. */
-export default {
-  testEnvironment: '<rootDir>/test/support/jest/environment.mjs',
+import { readFileSync } from 'node:fs';
+import { filesUnder } from './scripts/lib.mjs';
+
+const common = {
+  // Node itself loads the test files and what they import.
   testRunner: '<rootDir>/test/support/jest/runner.mjs',
+  testEnvironment: '<rootDir>/test/support/jest/environment.mjs',
   injectGlobals: false,
   transform: {},
   roots: ['<rootDir>/src', '<rootDir>/test'],
-  testRegex: '\\.(spec|e2e-spec)\\.ts$',
+};
+const services = {
+  ...common,
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
   globalTeardown: '<rootDir>/test/support/global-teardown.mjs',
+};
+const files = filesUnder('test').filter((file) => file.endsWith('.e2e-spec.ts'));
+const isLong = (file) => /[\\/]test[\\/](docs|extension|soak)[\\/]/.test(file);
+const isQueued = (file) => readFileSync(file, 'utf8').startsWith('// Also run with the queue on Redis');
+
+/**
+ * `unit`: no service, no database. `e2e`: everything that starts the service, on one Postgres for the whole run.
+ * `long`: minutes, run by `npm run test:long`. `redis`: the e2e tests whose first line says so, with the queue on the
+ * Redis of REDIS_FOR_TESTS.
+ */
+export default {
+  projects: [
+    { ...common, displayName: 'unit', testRegex: '\\.spec\\.ts$' },
+    { ...services, displayName: 'e2e', testMatch: files.filter((file) => !isLong(file)) },
+    { ...services, displayName: 'long', testMatch: files.filter(isLong) },
+    ...(process.env.REDIS_FOR_TESTS
+      ? [{ ...services, displayName: 'redis', testMatch: files.filter(isQueued) }]
+      : []),
+  ],
+  // Modules stay loaded from file to file; what tests leave behind grows slowly.
   workerIdleMemoryLimit: '1GB',
-  // More than a `until` has patience, so that it can say what did not happen.
+  // Longer than `until` waits, so that it can say what did not happen.
   testTimeout: 180_000,
+  // A test that failed may leave a service running; the result is out, so the run ends.
+  forceExit: true,
 };

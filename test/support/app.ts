@@ -11,6 +11,7 @@ import { loadEnv, type Env } from '../../src/config/env.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
+import { endAfterFile } from './jest/leftovers.mjs';
 import { until } from './until.js';
 import { freePort } from './upstream-net.js';
 
@@ -167,6 +168,9 @@ async function startOnce(
     await app.close();
     throw error;
   }
+  let closed: Promise<void> | undefined;
+  const close = () => (closed ??= app.close().then(afterClose).finally(forget));
+  const forget = endAfterFile(close);
   const url = `http://127.0.0.1:${env.port}`;
   const database = app.get(DataSource);
   const owner = operator ?? (await addAccount(database, { isOperator: true }));
@@ -179,10 +183,7 @@ async function startOnce(
     account: (overrides) => addAccount(database, overrides),
     get: (type) => app.get(type as Type, { strict: false }),
     sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
-    close: async () => {
-      await app.close();
-      await afterClose();
-    },
+    close,
   };
 }
 

@@ -1,13 +1,17 @@
-import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
+import { register } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { DataSource } from 'typeorm';
 
-const launcher = new URL('../../dist/src/platform/embedded/embedded-postgres.js', import.meta.url);
-const migrations = new URL('../../dist/src/platform/database/migrations.js', import.meta.url);
-const queueTables = new URL('../../dist/src/platform/queue/queue-backend.js', import.meta.url);
 const prefix = 'slipway-test-';
+const migrationsFolder = new URL('../../migrations/', import.meta.url);
+
+register('./jest/loader.mjs', import.meta.url);
+
+/** A module of the sources: the tests need no build but where they run it. */
+const load = (path) => import(new URL(`../../src/${path}`, import.meta.url).href);
 
 /**
  * One Postgres for the whole run, in TEST_DATABASE_URL: the one given there, else a throwaway of our own. It gets the
@@ -15,15 +19,13 @@ const prefix = 'slipway-test-';
  */
 export default async function globalSetup() {
   if (!process.env.TEST_DATABASE_URL) {
-    if (!existsSync(launcher))
-      throw new Error('The tests run against the build: run `npm test`, or `npm run build` first.');
     await removeAbandoned();
-    const { startEmbeddedPostgres } = await import(launcher.href);
+    const { startEmbeddedPostgres } = await load('platform/embedded/embedded-postgres.ts');
     const dataDir = join(tmpdir(), `${prefix}${process.pid}`);
     globalThis.slipwayTestPostgres = await startEmbeddedPostgres({ dataDir, log: () => undefined, throwaway: true });
     process.env.TEST_DATABASE_URL = globalThis.slipwayTestPostgres.url;
   }
-  if (existsSync(migrations)) await buildTemplate(process.env.TEST_DATABASE_URL);
+  await buildTemplate(process.env.TEST_DATABASE_URL);
 }
 
 /** A run that was killed leaves 40 MB; its server has ended with it. */
@@ -57,7 +59,21 @@ async function buildTemplate(serverUrl) {
   }
   const templateUrl = new URL(serverUrl);
   templateUrl.pathname = '/slipway_template';
-  const { migrate } = await import(migrations.href);
-  const { migrateQueue } = await import(queueTables.href);
-  await migrate(templateUrl.href, () => migrateQueue(templateUrl.href));
+  const { dataSourceOptions } = await load('platform/database/data-source-options.ts');
+  const { migrateQueue } = await load('platform/queue/queue-backend.ts');
+  const options = dataSourceOptions(templateUrl.href, 2);
+  const source = await new DataSource({ ...options, migrations: await allMigrations() }).initialize();
+  try {
+    await source.runMigrations();
+  } finally {
+    await source.destroy();
+  }
+  await migrateQueue(templateUrl.href);
+}
+
+/** The classes; the service itself finds the compiled files by a pattern. */
+async function allMigrations() {
+  const files = (await readdir(migrationsFolder)).filter((name) => name.endsWith('.ts'));
+  const modules = await Promise.all(files.map((name) => import(new URL(name, migrationsFolder).href)));
+  return modules.flatMap((module) => Object.values(module));
 }

@@ -2,12 +2,11 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { generateApiKey } from '../../src/modules/auth/api-key.js';
+import { builtFile } from './built.js';
+import { endAfterFile } from './jest/leftovers.mjs';
 import { until } from './until.js';
-
-const built = (file: string): string => fileURLToPath(new URL(`../../dist/src/${file}`, import.meta.url));
 
 /** A built program of ours, running in a process of its own. */
 export interface Program {
@@ -41,7 +40,7 @@ export function runProgram(
   settings: Record<string, string>,
   { args = [], uid }: { args?: string[]; uid?: number } = {},
 ): Program {
-  const child = spawn(process.execPath, [built(program), ...args], {
+  const child = spawn(process.execPath, [builtFile(`src/${program}`), ...args], {
     cwd: tmpdir(),
     env: { PATH: process.env.PATH, PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -49,6 +48,7 @@ export function runProgram(
     gid: uid,
   });
   running.add(child);
+  const forget = endAfterFile(() => child.kill('SIGKILL'));
   let written = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => (written += text));
@@ -58,6 +58,7 @@ export function runProgram(
     child.once('error', reject);
     child.once('close', (code, signal) => {
       running.delete(child);
+      forget();
       isOver = true;
       resolve(code ?? (signal as NodeJS.Signals));
     });

@@ -1,21 +1,21 @@
 /**
  * Jest's `testRunner`: jest-circus, with test files loaded by Node itself instead of into a VM context of their own.
  *
- * A VM context links every module again for each test file: 1.5 to 3 s for a file that starts the service. Here a
- * worker loads `src` and the packages once. Therefore modules keep their state from one test file to the next.
+ * A VM context links every module again for each test file: 6 s of CPU time for a file that starts the service. Here
+ * a worker loads `src` and the packages once. Therefore modules keep their state from one test file to the next.
  */
 import { createRequire, register } from 'node:module';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';
-
 import { setGlobals } from './globals.mjs';
+import { endLeftovers } from './leftovers.mjs';
 
 const require = createRequire(import.meta.url);
 const circus = require('jest-circus/runner').default;
+let runs = 0;
 
 register('./loader.mjs', import.meta.url);
 process.setSourceMapsEnabled(true);
-let runs = 0;
 
 export default async function run(globalConfig, config, environment, runtime, testPath, sendMessageToJest) {
   if (globalConfig.watch || globalConfig.watchAll) {
@@ -24,8 +24,9 @@ export default async function run(globalConfig, config, environment, runtime, te
   // source-map-support, which Jest installed, knows only what Jest compiled.
   delete Error.prepareStackTrace;
   const env = { ...process.env };
+  if (config.displayName?.name === 'redis') process.env.TEST_REDIS_URL = process.env.REDIS_FOR_TESTS;
   const native = {
-    // A new copy of circus for each file: it has the list of tests and the event handlers.
+    // A new copy for each file: it holds the list of tests and the event handlers.
     requireInternalModule(path) {
       delete globalThis[Symbol.for('EVENT_HANDLERS')];
       delete require.cache[path];
@@ -38,11 +39,10 @@ export default async function run(globalConfig, config, environment, runtime, te
     enterTestCode() {},
     leaveTestCode() {},
   };
-  const cpu0 = process.cpuUsage(), t0 = Date.now(); //PROFILE
   try {
     return await circus(globalConfig, config, environment, native, testPath, sendMessageToJest);
   } finally {
-    { const c = process.cpuUsage(cpu0); if (process.env.JEST_CPU_LOG) (await import('node:fs')).appendFileSync(process.env.JEST_CPU_LOG, `${testPath.replace(config.rootDir, '')} wall ${Date.now() - t0} cpu ${((c.user + c.system) / 1000).toFixed(0)} rss ${(process.memoryUsage().rss / 1e6).toFixed(0)}\n`); } //PROFILE
+    await endLeftovers();
     for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
     Object.assign(process.env, env);
   }

@@ -1,0 +1,1 @@
+export function endAfterFile(end: () => unknown): () => void;
