@@ -115,6 +115,7 @@ async function runQuick() {
 async function runLong() {
   await runLanes([[steps.build]], []);
   await runJest('long tests', ['--selectProjects', 'long']);
+  await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
   const conformance = await timed(() => command(process.execPath, [join(root, 'scripts/conformance.mjs')]));
   if (!conformance.ok) stop('conformance', conformance);
   report('conformance', conformance);
