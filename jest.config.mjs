@@ -16,22 +16,35 @@ const services = {
 };
 const files = filesUnder('test').filter((file) => file.endsWith('.e2e-spec.ts'));
 const isLong = (file) => /[\\/]test[\\/](docs|extension|soak)[\\/]/.test(file);
-const isQueued = (file) => readFileSync(file, 'utf8').startsWith('// Also run with the queue on Redis');
+const startsWith = (words) => (file) => readFileSync(file, 'utf8').startsWith(words);
 
 /** Jest takes an empty list for every file. */
 const only = (chosen) => ({ testMatch: chosen.length > 0 ? chosen : ['<rootDir>/none'] });
 
 /**
  * `unit`: no service, no database. `e2e`: everything that starts the service, on one Postgres for the whole run.
- * `long`: minutes, run by `npm run test:long`. `redis`: the e2e tests whose first line says so, with the queue on the
- * Redis of REDIS_FOR_TESTS.
+ * `long`: minutes, run by `npm run test:long`. `redis` and `redis-long`: the e2e tests whose first line says so, with the
+ * queue on the Redis of REDIS_FOR_TESTS.
  */
 export default {
   projects: [
     { ...common, displayName: 'unit', testRegex: '\\.spec\\.ts$' },
     { ...services, displayName: 'e2e', ...only(files.filter((file) => !isLong(file))) },
     { ...services, displayName: 'long', ...only(files.filter(isLong)) },
-    ...(process.env.REDIS_FOR_TESTS ? [{ ...services, displayName: 'redis', ...only(files.filter(isQueued)) }] : []),
+    ...(process.env.REDIS_FOR_TESTS
+      ? [
+          {
+            ...services,
+            displayName: 'redis',
+            ...only(files.filter(startsWith('// Also run with the queue on Redis:'))),
+          },
+          {
+            ...services,
+            displayName: 'redis-long',
+            ...only(files.filter(startsWith('// Also run with the queue on Redis by test:long:'))),
+          },
+        ]
+      : []),
   ],
   // Modules stay loaded from file to file; what tests leave behind grows slowly.
   workerIdleMemoryLimit: '1GB',

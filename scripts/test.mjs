@@ -90,15 +90,7 @@ async function runAll() {
     [[steps.build, steps.openapi, steps.migrations], [steps.lint]],
     [steps.types, steps.boundaries, steps.format],
   );
-  const env = {};
-  const projects = ['unit', 'e2e'];
-  if (onPath('redis-server')) {
-    env.REDIS_FOR_TESTS = await startRedis();
-    projects.push('redis');
-  } else {
-    notes.push('skipped: e2e on Redis (no redis-server)');
-  }
-  await runJest('tests', ['--selectProjects', ...projects], env);
+  await runJestOn('redis', 'tests', 'unit', 'e2e');
 }
 
 /** The unit tests, the e2e tests in the folders of changed modules, and those that were changed themselves. */
@@ -114,7 +106,7 @@ async function runQuick() {
 
 async function runLong() {
   await runLanes([[steps.build]], []);
-  await runJest('long tests', ['--selectProjects', 'long']);
+  await runJestOn('redis-long', 'long tests', 'long');
   await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
   const conformance = await timed(() => command(process.execPath, [join(root, 'scripts/conformance.mjs')]));
   if (!conformance.ok) stop('conformance', conformance);
@@ -142,6 +134,18 @@ async function runLanes(lanes, others) {
     }
   };
   await Promise.all(lanes.map(run));
+}
+
+/** Runs Jest as a step, with these projects and, where there is a Redis, the project that needs one. */
+async function runJestOn(redisProject, name, ...projects) {
+  const env = {};
+  if (onPath('redis-server')) {
+    env.REDIS_FOR_TESTS = await startRedis();
+    projects.push(redisProject);
+  } else {
+    notes.push('skipped: e2e on Redis (no redis-server)');
+  }
+  await runJest(name, ['--selectProjects', ...projects], env);
 }
 
 /** Runs Jest as a step, and counts its tests. */

@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: messages between processes.
+// Also run with the queue on Redis by test:long: messages between processes.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';

@@ -24,7 +24,7 @@ export default async function run(globalConfig, config, environment, runtime, te
   // source-map-support, which Jest installed, knows only what Jest compiled.
   delete Error.prepareStackTrace;
   const env = { ...process.env };
-  if (config.displayName?.name === 'redis') process.env.TEST_REDIS_URL = process.env.REDIS_FOR_TESTS;
+  if (config.displayName?.name.startsWith('redis')) process.env.TEST_REDIS_URL = process.env.REDIS_FOR_TESTS;
   const native = {
     // A new copy for each file: it holds the list of tests and the event handlers.
     requireInternalModule(path) {
