@@ -46,8 +46,8 @@ export default {
         ]
       : []),
   ],
-  // Modules stay loaded from file to file; what tests leave behind grows slowly.
-  workerIdleMemoryLimit: '1GB',
+  // A service that closed leaves nothing behind, but a new worker would load every module again.
+  workerIdleMemoryLimit: '2GB',
   // Longer than `until` waits, so that it can say what did not happen.
   testTimeout: 180_000,
 };

@@ -18,8 +18,8 @@ import { checkNode, ensureInstalled, filesUnder, readText, repoPath, root } from
 
 /** A step that hangs must fail, not stall a pipeline for hours. */
 const stepTimeoutMs = 30 * 60_000;
-/** Two at least: the tests mostly wait for databases and sockets. */
-const jestWorkers = Math.max(2, cpus().length - 1);
+/** One more than there are processors: now and then a test waits for a lease or a cache. */
+const jestWorkers = cpus().length + 1;
 
 const bin = (path) => join(root, 'node_modules', path);
 const cache = bin('.cache');
@@ -98,10 +98,12 @@ async function runQuick() {
   const changed = changedFiles();
   const modules = new Set(changed.map((file) => /^src\/(?:modules\/)?([\w-]+)\//.exec(file)?.[1]));
   const isWanted = (file) => modules.has(/^test\/e2e\/([\w-]+)\//.exec(file)?.[1]) || changed.includes(file);
-  const files = [...filesUnder('src'), ...filesUnder('test')]
+  const services = filesUnder('test')
     .map(repoPath)
-    .filter((file) => file.endsWith('.spec.ts') || (file.endsWith('.e2e-spec.ts') && isWanted(file)));
-  await runJest('tests', ['--selectProjects', 'unit', 'e2e', '--runTestsByPath', ...files]);
+    .filter((file) => file.endsWith('.e2e-spec.ts') && isWanted(file));
+  const unit = ['--selectProjects', 'unit', '--maxWorkers=1'];
+  await Promise.all([runLanes([[steps.build]], []), runJest('unit tests', unit)]);
+  if (services.length > 0) await runJest('e2e tests', ['--selectProjects', 'e2e', '--runTestsByPath', ...services]);
 }
 
 async function runLong() {
@@ -150,13 +152,14 @@ async function runJestOn(redisProject, name, ...projects) {
 
 /** Runs Jest as a step, and counts its tests. */
 async function runJest(name, args, env = {}) {
-  const outputFile = join(temp, 'jest.json');
-  const own = ['--json', `--outputFile=${outputFile}`, `--maxWorkers=${jestWorkers}`, '--passWithNoTests'];
+  const outputFile = join(temp, `${name.replaceAll(/\W+/g, '-')}.json`);
+  const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : [`--maxWorkers=${jestWorkers}`];
+  const own = ['--json', `--outputFile=${outputFile}`, ...workers, '--passWithNoTests'];
   if (chromium()) {
     env.CHROMIUM_PATH = chromium();
   } else {
     own.push('--testPathIgnorePatterns=/node_modules/', '--testPathIgnorePatterns=/test/browser/');
-    notes.push('skipped: browser tests (no chromium)');
+    if (!args.includes('unit')) notes.push('skipped: browser tests (no chromium)');
   }
   const cacheFolder = `--cacheDirectory=${join(cache, 'jest')}`;
   const result = await timed(() =>

@@ -1,26 +1,23 @@
 import { readdir, rm } from 'node:fs/promises';
-import { register } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { DataSource } from 'typeorm';
+import { ensureBuilt } from '../../scripts/lib.mjs';
 
 const prefix = 'slipway-test-';
-const migrationsFolder = new URL('../../migrations/', import.meta.url);
 
-register('./jest/loader.mjs', import.meta.url);
-
-/** A module of the sources: the tests need no build but where they run it. */
-const load = (path) => import(new URL(`../../src/${path}`, import.meta.url).href);
+const load = (path) => import(new URL(`../../dist/src/${path}`, import.meta.url).href);
 
 /**
  * One Postgres for the whole run, in TEST_DATABASE_URL: the one given there, else a throwaway of our own. It gets the
- * migrated database `slipway_template`, which each test file clones.
+ * migrated database `slipway_template`, which each test file clones. Also builds what changed: some tests start
+ * processes, and so do some parts of the service.
  */
 export default async function globalSetup() {
+  ensureBuilt();
   if (!process.env.TEST_DATABASE_URL) {
     await removeAbandoned();
-    const { startEmbeddedPostgres } = await load('platform/embedded/embedded-postgres.ts');
+    const { startEmbeddedPostgres } = await load('platform/embedded/embedded-postgres.js');
     const dataDir = join(tmpdir(), `${prefix}${process.pid}`);
     globalThis.slipwayTestPostgres = await startEmbeddedPostgres({ dataDir, log: () => undefined, throwaway: true });
     process.env.TEST_DATABASE_URL = globalThis.slipwayTestPostgres.url;
@@ -59,21 +56,7 @@ async function buildTemplate(serverUrl) {
   }
   const templateUrl = new URL(serverUrl);
   templateUrl.pathname = '/slipway_template';
-  const { dataSourceOptions } = await load('platform/database/data-source-options.ts');
-  const { migrateQueue } = await load('platform/queue/queue-backend.ts');
-  const options = dataSourceOptions(templateUrl.href, 2);
-  const source = await new DataSource({ ...options, migrations: await allMigrations() }).initialize();
-  try {
-    await source.runMigrations();
-  } finally {
-    await source.destroy();
-  }
-  await migrateQueue(templateUrl.href);
-}
-
-/** The classes; the service itself finds the compiled files by a pattern. */
-async function allMigrations() {
-  const files = (await readdir(migrationsFolder)).filter((name) => name.endsWith('.ts'));
-  const modules = await Promise.all(files.map((name) => import(new URL(name, migrationsFolder).href)));
-  return modules.flatMap((module) => Object.values(module));
+  const { migrate } = await load('platform/database/migrations.js');
+  const { migrateQueue } = await load('platform/queue/queue-backend.js');
+  await migrate(templateUrl.href, () => migrateQueue(templateUrl.href));
 }
