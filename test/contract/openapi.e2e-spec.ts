@@ -3,10 +3,11 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createApp } from '../../src/app.setup.js';
 import { loadEnv } from '../../src/config/env.js';
+import { generateApiKey } from '../../src/modules/auth/api-key.js';
 import { routeTable } from '../../src/platform/http/route-table.js';
 import { uniqueName } from '../support/app.js';
 import { startAuthorizationServer, type AuthorizationServer } from '../support/authorization-server.js';
-import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
+import { cleanUpPrograms, readySettings, runProgram } from '../support/program.js';
 import { images } from '../support/icons.js';
 import { until } from '../support/until.js';
 import { openTunnel } from '../support/uplink-client.js';
@@ -122,20 +123,19 @@ const requestHeaders = ['If-None-Match', 'Last-Event-ID'];
 const METRICS_TOKEN = 'metrics-token-of-this-test';
 
 let url: string;
-let key: string;
+const key = generateApiKey();
 let served: OpenApi;
 let committed: OpenApi;
 let operations: { name: string; method: string; path: string; operation: Operation }[];
 
 beforeAll(async () => {
   const service = runProgram('main.js', {
-    DATA_DIR: await dataFolder(),
+    ...(await readySettings(key)),
     UPSTREAM_CALL_TIMEOUT_MS: '5000',
     LOG_LEVEL: 'fatal',
     METRICS_TOKEN,
   });
   url = await service.url();
-  key = (await service.key()) as string;
   served = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
   committed = JSON.parse(await readFile(new URL('../../openapi.json', import.meta.url), 'utf8')) as OpenApi;
   operations = Object.entries(committed.paths).flatMap(([path, item]) =>

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { generateApiKey } from '../../src/modules/auth/api-key.js';
+import { cloneDatabase } from './app.js';
 import { builtFile } from './built.js';
 import { endAfterFile } from './jest/leftovers.mjs';
 import { until } from './until.js';
@@ -25,6 +26,7 @@ export interface Program {
 
 const running = new Set<ChildProcess>();
 const folders: string[] = [];
+const drops: (() => Promise<void>)[] = [];
 
 /** How long a start may take on a busy machine; an ordinary one takes under two seconds. */
 const START_MS_MAX = 60_000;
@@ -120,6 +122,18 @@ async function firstStart(): Promise<UsedDataFolder> {
   return { dataDir, key };
 }
 
+/** Settings of a service on a new database of the test run, with an operator who has this key: what starts fastest. */
+export async function readySettings(key: string): Promise<Record<string, string>> {
+  const { url, drop } = await cloneDatabase();
+  drops.push(drop);
+  return {
+    DATA_DIR: await dataFolder(),
+    DATABASE_URL: url,
+    ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 7).toString('base64')}`,
+    BOOTSTRAP_API_KEY: key,
+  };
+}
+
 /** Where the embedded Postgres of a data folder keeps its files. */
 async function databaseFolder(dataDir: string): Promise<string> {
   const note = await readFile(join(dataDir, 'pg-location'), 'utf8').catch(() => null);
@@ -152,7 +166,9 @@ export function isAlive(pid: number): boolean {
 /** Ends what still runs and removes what it left. Call it after all tests of a file. */
 export async function cleanUpPrograms(): Promise<void> {
   for (const child of running) child.kill('SIGKILL');
-  for (const folder of folders) {
+  await Promise.all(drops.splice(0).map((drop) => drop()));
+  template = undefined;
+  for (const folder of folders.splice(0)) {
     const pid = await postgresOf(folder);
     if (pid !== null) await until(() => !isAlive(pid), `the Postgres of ${folder} has ended`);
     await rm(await databaseFolder(folder), { recursive: true, force: true, maxRetries: 20 });

@@ -8,7 +8,7 @@ import { createRequire, register } from 'node:module';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';
 import { setGlobals } from './globals.mjs';
-import { endLeftovers } from './leftovers.mjs';
+import { endFile, endTest } from './leftovers.mjs';
 
 const require = createRequire(import.meta.url);
 const circus = require('jest-circus/runner').default;
@@ -33,7 +33,10 @@ export default async function run(globalConfig, config, environment, runtime, te
       return require(path);
     },
     requireModule: require,
-    setGlobalsForRuntime: (globals) => setGlobals({ ...globals, jest: jestObject(environment) }),
+    setGlobalsForRuntime(globals) {
+      setGlobals({ ...globals, jest: jestObject(environment) });
+      globals.afterEach(endTest);
+    },
     unstable_shouldLoadAsEsm: () => true,
     unstable_importModule: (path) => import(`${pathToFileURL(path).href}?run=${++runs}`),
     enterTestCode() {},
@@ -42,7 +45,7 @@ export default async function run(globalConfig, config, environment, runtime, te
   try {
     return await circus(globalConfig, config, environment, native, testPath, sendMessageToJest);
   } finally {
-    await endLeftovers();
+    await endFile();
     for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
     Object.assign(process.env, env);
   }
