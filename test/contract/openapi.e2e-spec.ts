@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createApp } from '../../src/app.setup.js';
 import { loadEnv } from '../../src/config/env.js';
+import { generateApiKey } from '../../src/modules/auth/api-key.js';
 import { routeTable } from '../../src/platform/http/route-table.js';
 import {
   ApiDocument,
@@ -12,7 +13,7 @@ import {
   type Operation,
 } from '../support/api-document.js';
 import { ApiWalk, loadWalks, METRICS_TOKEN } from '../support/api-walk.js';
-import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
+import { cleanUpPrograms, runProgram, readySettings } from '../support/program.js';
 import { verifies } from '../support/verifies.js';
 
 /** Real processes take their time on a busy machine. */
@@ -26,7 +27,7 @@ const walks = await loadWalks();
 const undocumented = walks.flatMap(([, file]) => file.undocumented ?? []);
 
 let url: string;
-let key: string;
+const key = generateApiKey();
 let served: OpenApi;
 let document: ApiDocument;
 let committed: OpenApi;
@@ -34,13 +35,12 @@ let operations: NamedOperation[];
 
 beforeAll(async () => {
   const service = runProgram('main.js', {
-    DATA_DIR: await dataFolder(),
+    ...(await readySettings(key)),
     UPSTREAM_CALL_TIMEOUT_MS: '5000',
     LOG_LEVEL: 'fatal',
     METRICS_TOKEN,
   });
   url = await service.url();
-  key = (await service.key()) as string;
   served = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
   document = await ApiDocument.read();
   committed = document.content;

@@ -249,7 +249,7 @@ describe('what the metrics show', () => {
   });
 
   verifies('metrics:figures', 'under the names that docs/operate.md lists', async () => {
-    const page = await readFile(new URL('../../docs/operate.md', import.meta.url), 'utf8');
+    const page = await readFile(new URL('../../../docs/operate.md', import.meta.url), 'utf8');
     const listed = new Set([...page.matchAll(/^\| `(slipway_[a-z_]+)`/gm)].map(([, name]) => name));
     const shown = [...(await scrape()).all.keys()].filter((name) => name.startsWith('slipway_'));
     expect([...listed].sort()).toEqual(shown.sort());
