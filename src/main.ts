@@ -121,7 +121,7 @@ function stopOnce(end: (signal: string) => Promise<void>): (signal: string) => v
   };
 }
 
-/** What a person can mend is said in a sentence; anything else is a bug or a broken part, with its stack. */
+/** One sentence for errors that the operator can fix; the stack for all others. */
 function explain(error: unknown): string {
   const expected = [
     StartError,

@@ -27,5 +27,5 @@ export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSou
   };
 }
 
-/** Where TypeORM finds the tables, for processes that do not start Nest. */
+/** All entities, for processes that do not start Nest. */
 export const entityFiles = ['modules', 'mcp', 'hosting'].map((room) => here(`../../${room}/**/*.entity.js`));

@@ -1,4 +1,4 @@
-/** Whether a value read from JSON is an object: no list, and not null. */
+/** True if a value read from JSON is an object: not an array, not null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
