@@ -3,7 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../config/env.js';
 import { BundleEngine } from './bundle/bundle-engine.js';
 import { DataFolder } from './cluster/data-folder.js';
-import { HopSender } from './cluster/hop-sender.js';
+import { HostClient } from './cluster/host-client.js';
 import { HostSelector } from './cluster/host-selector.js';
 import { HostDirectory } from './cluster/host-directory.js';
 import { HostLease } from './cluster/host-lease.js';
@@ -32,7 +32,7 @@ const engines = {
 export class HostingModule {
   static forRoot(env: Env): DynamicModule {
     const isHost = env.roles.includes('host');
-    const placing = [DataFolder, HostLease, HostDirectory, Placements, HostSelector, HopSender, HostingRouter];
+    const placing = [DataFolder, HostLease, HostDirectory, Placements, HostSelector, HostClient, HostingRouter];
     const running = [Runtime, RuntimeMetrics, sandbox, engines, { provide: LocalHosting, useExisting: Runtime }];
     return {
       module: HostingModule,

@@ -13,12 +13,11 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import { Hosting, LocalHosting } from '../hosting.js';
 import { HostAwayError, HostingUnavailableError } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramRef } from '../hosting.types.js';
-import { HopSender } from './hop-sender.js';
+import { HostClient } from './host-client.js';
 import { HostSelector } from './host-selector.js';
 import { HostDirectory } from './host-directory.js';
 import { HostLease } from './host-lease.js';
-import { RetryingDispatch, type Place } from './retrying-dispatch.js';
-import type { PlacedHandler } from './placed-handler.js';
+import { RetryingDispatch, type AttemptHandler, type Place } from './retrying-dispatch.js';
 import { Placements } from './placements.js';
 
 declare module '../../platform/queue/pub-sub.js' {
@@ -53,7 +52,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     private readonly directory: HostDirectory,
     private readonly placements: Placements,
     private readonly lease: HostLease,
-    private readonly hops: HopSender,
+    private readonly hosts: HostClient,
     private readonly pubSub: PubSub,
     @Optional() @Inject(LocalHosting) local?: LocalHosting,
   ) {
@@ -114,7 +113,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
    *
    * @param hostId the host it meant; another id than this one's now is refused, so that nothing is said to the wrong one
    */
-  receive(hostId: string, ref: ProgramRef, request: HostedRequest, handler: PlacedHandler): void {
+  receive(hostId: string, ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
     if (hostId !== this.lease.id) handler.fail(notHere());
     else this.runLocally(ref, request, handler);
   }
@@ -160,7 +159,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     if (host) {
       return {
         id: host.id,
-        send: (request, handler) => this.hops.send(host, ref, request, handler),
+        send: (request, handler) => this.hosts.send(host, ref, request, handler),
         suspect: () => this.directory.suspect(host.id),
       };
     }
@@ -171,7 +170,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     };
   }
 
-  private runLocally(ref: ProgramRef, request: HostedRequest, handler: PlacedHandler): void {
+  private runLocally(ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
     const { local } = this;
     if (!local) return handler.fail(notHere());
     if (!ref.isStateful) return local.dispatch(ref, request, handler);

@@ -1,8 +1,10 @@
 // Also run with the queue on Redis: messages between processes.
+import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
 import { Cancellation } from '../../../src/mcp/protocol/cancellation.js';
 import type { ListenFilter, McpCall, UpstreamListener } from '../../../src/mcp/protocol/channel.js';
 import { UplinkChannels } from '../../../src/modules/connections/uplink/uplink-channels.js';
+import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { eventsOf, mcp, open, send, times, toolCall } from '../../support/calls.js';
@@ -283,29 +285,46 @@ describe('the route between processes', () => {
     const id = await rowOf(path);
     const [{ tunnel }] = await app.database.query('SELECT tunnel FROM uplink_tunnels WHERE connection_id = $1', [id]);
     const at = `/internal/uplink/${id}/${tunnel}`;
-    const body = `${JSON.stringify({ ask: 'request', method: 'tools/list', timeoutMs: 5_000, hasParams: false })}\n`;
-    const post = async (header: string | null, sent = body, account?: TestAccount, to = at) => {
+    const sha256 = createHash('sha256').update('').digest('base64url');
+    const request = { kind: 'request', method: 'tools/list', timeoutMs: 5_000, hasParams: false, profileKey: null };
+    const head = JSON.stringify({ head: request, body: { sha256 } });
+    const post = async (
+      header: string | null,
+      {
+        sent = head,
+        body = '',
+        account,
+        to = at,
+      }: { sent?: string; body?: string; account?: TestAccount; to?: string } = {},
+    ) => {
       const headers = {
         'content-type': 'application/octet-stream',
         ...(header === null ? {} : { [INTERNAL_HEADER]: header }),
       };
-      return send(app, account, to, sent, { headers });
+      const response = await fetch(`${app.url}${to}`, {
+        method: 'POST',
+        headers: { ...headers, ...(account ? { authorization: `Bearer ${account.key}` } : {}) },
+        body: Buffer.concat([textFrame('head', sent), Buffer.from(body)]),
+      });
+      return { status: response.status, text: await response.text() };
     };
     const signatures = other.get(InternalSignatures);
-    const good = signatures.sign(at, body);
-    expect((await post(good)).text).toMatch(/"line":"reply"/);
+    const good = signatures.sign(at, head);
+    expect((await post(good)).text).toMatch(/"type":"reply"/);
     for (const refused of [
       await post(good),
       await post(null),
-      await post(null, body, owner),
-      await post('x.y.z.w', body, app.operator),
-      await post(signatures.sign('/internal/uplink', body)),
-      await post(signatures.sign(at, body), `${body} `),
-      await post(signatures.sign(`${at}1`, body), body, undefined, `${at}1`),
+      await post(null, { account: owner }),
+      await post('x.y.z.w', { account: app.operator }),
+      await post(signatures.sign('/internal/uplink', head)),
+      await post(signatures.sign(at, head), { sent: `${head} ` }),
+      await post(signatures.sign(at, head), { body: ' ' }),
     ]) {
       expect(refused.status).toBe(404);
-      expect(refused.body).toEqual({ error: expect.stringMatching(/^Nothing answers POST/) });
+      expect(JSON.parse(refused.text)).toEqual({ error: expect.stringMatching(/^Nothing answers POST/) });
     }
+    const moved = await post(signatures.sign(`${at}1`, head), { to: `${at}1` });
+    expect(moved.text).toContain('"TunnelMovedError"');
     expect(client.of('tools/list')).toHaveLength(1);
     expect(JSON.stringify((await app.as().get('/openapi.json')).body)).not.toContain('/internal/');
     expect((await app.as(owner).put('/namespaces/internal')).status).toBe(400);

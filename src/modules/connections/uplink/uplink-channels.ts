@@ -10,11 +10,11 @@ import type {
 import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
-import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
-import { InternalCalls } from '../../../platform/internal-http/internal-calls.js';
-import { RemoteUplinkChannel, TunnelMovedError } from './remote-uplink-channel.js';
+import { InternalClient } from '../../../platform/internal-http/internal-client.js';
+import { RemoteUplinkChannel } from './remote-uplink-channel.js';
 import { UplinkLeases, type TunnelOwner } from './uplink-leases.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
+import { TunnelMovedError } from './uplink.errors.js';
 
 /** Where a tunnel is, is believed this long; a new pairing also arrives over the relay, and a wrong guess corrects itself. */
 const OWNER_CACHED_MS = 5_000;
@@ -27,14 +27,12 @@ export class UplinkChannels {
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNER_CACHED_MS,
   });
-  private readonly calls: InternalCalls;
 
   constructor(
     private readonly tunnels: UplinkTunnels,
     private readonly leases: UplinkLeases,
-    signatures: InternalSignatures,
+    private readonly client: InternalClient,
   ) {
-    this.calls = new InternalCalls(signatures);
     tunnels.whenPaired((id) => this.owners.drop(id));
   }
 
@@ -73,7 +71,7 @@ export class UplinkChannels {
         'Another process of this service holds the tunnel and does not say where it is reached: set ADVERTISE_URL for it.',
       );
     }
-    return new RemoteUplinkChannel(this.calls, owner.url, { connectionId: id, tunnel: owner.tunnel });
+    return new RemoteUplinkChannel(this.client, owner.url, { connectionId: id, tunnel: owner.tunnel });
   }
 }
 

@@ -1,4 +1,5 @@
 import { DomainError } from '../../../platform/errors/domain-error.js';
+import { Serializable } from '../../../platform/internal-http/error-codec.js';
 
 /** Another local server is paired with the connection, and the new one did not ask to take over. */
 export class UplinkTakenError extends DomainError {
@@ -37,3 +38,7 @@ export class BadHandshakeError extends DomainError {
     super('This is no WebSocket handshake: send GET with Sec-WebSocket-Version 13 and a Sec-WebSocket-Key (RFC 6455)');
   }
 }
+
+/** The process does not hold the tunnel any more; nothing was sent to the local server. */
+@Serializable()
+export class TunnelMovedError extends Error {}
