@@ -23,6 +23,7 @@ import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
 import { HttpModule } from './platform/http/http.module.js';
+import { ProcessesModule } from './platform/processes/processes.module.js';
 import { InternalHttpModule } from './platform/internal-http/internal-http.module.js';
 import { ScheduleModule } from './platform/schedule/schedule.module.js';
 import { QueueModule } from './platform/queue/queue.module.js';
@@ -39,6 +40,7 @@ const platform = [
   BlobsModule,
   HttpModule,
   InternalHttpModule,
+  ProcessesModule,
   TelemetryModule,
 ];
 

@@ -41,7 +41,7 @@ export class HostClient {
     this.client.send(
       {
         url: host.url ?? '',
-        path: `/internal/hosting/${host.id}`,
+        path: `/internal/hosting/${host.id}/${host.epoch}`,
         head,
         body,
         answerTimeoutMs: request.isStream ? 0 : this.env.runtimeWallMs + GRACE_MS,

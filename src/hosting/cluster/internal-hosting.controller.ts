@@ -8,7 +8,7 @@ import { HostResponse } from './host-response.js';
 import { HostingRouter } from './hosting-router.js';
 
 /** Requests of other processes to programs of this one. */
-@Controller('internal/hosting/:host')
+@Controller('internal/hosting/:host/:epoch')
 @ApiExcludeController()
 export class InternalHostingController implements BeforeApplicationShutdown {
   /** Event streams, which have no end of their own. */
@@ -25,6 +25,7 @@ export class InternalHostingController implements BeforeApplicationShutdown {
   @Public()
   async serve(
     @Param('host') host: string,
+    @Param('epoch') epoch: string,
     @Req() request: IncomingMessage,
     @Res() response: ServerResponse,
   ): Promise<void> {
@@ -34,7 +35,8 @@ export class InternalHostingController implements BeforeApplicationShutdown {
       this.streams.add(answer);
       response.once('close', () => this.streams.delete(answer));
     }
-    this.hosting.receive(host, head.ref, body ? { ...head.request, body } : head.request, answer);
+    const hosted = body ? { ...head.request, body } : head.request;
+    this.hosting.receive({ id: host, epoch }, head.ref, hosted, answer);
   }
 
   beforeApplicationShutdown(): void {

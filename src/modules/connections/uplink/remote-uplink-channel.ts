@@ -24,7 +24,7 @@ import {
   type InternalClient,
   type MessageStream,
 } from '../../../platform/internal-http/internal-client.js';
-import type { TunnelName } from './uplink-leases.js';
+import type { TunnelName } from './uplink-tunnels.repository.js';
 import type { UplinkMessage, UplinkRequest } from './uplink-messages.types.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
