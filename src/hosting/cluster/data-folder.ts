@@ -3,8 +3,8 @@ import path from 'node:path';
 import { Injectable } from '@nestjs/common';
 import { isUUID } from 'class-validator';
 import { Env } from '../../config/env.js';
-import { makeFolder } from '../../platform/files/make-folder.js';
-import { createOnce, readIfThere } from '../../platform/files/once.js';
+import { makeFolder } from '../../platform/files/files.js';
+import { createOnce, readIfThere } from '../../platform/files/files.js';
 
 /**
  * Identifies the data folder: processes that read the same id share the folder, whatever path each has for it, and so the

@@ -67,6 +67,12 @@ import { UplinkTunnelsRepository } from './uplink/uplink-tunnels.repository.js';
 import { UplinkController } from './uplink/uplink.controller.js';
 import { UplinksService } from './uplink/uplinks.service.js';
 
+declare global {
+  interface SlipwayScopes {
+    connections: 'read' | 'write' | 'execute';
+  }
+}
+
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
