@@ -242,7 +242,7 @@ export class Env {
     'UPLINK_LEASE_MS',
     integer(300, 600_000),
     '15000',
-    'After this long without a sign of life of its process, a tunnel counts as closed.',
+    'A tunnel counts as closed after this long without a heartbeat of its process. A process that serves and hosts uses the shorter of this and RUNTIME_LEASE_MS.',
   )
   readonly uplinkLeaseMs: number;
 
@@ -421,7 +421,7 @@ export class Env {
     'RUNTIME_LEASE_MS',
     integer(600, 600_000),
     '15000',
-    'After this long without a sign of life of its process, hosted code that keeps sessions is started in another one.',
+    'Hosted code that keeps sessions may start in another process after this long without a heartbeat of its own. A process that serves and hosts uses the shorter of this and UPLINK_LEASE_MS.',
   )
   readonly runtimeLeaseMs: number;
 

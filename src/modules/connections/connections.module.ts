@@ -60,11 +60,10 @@ import { StatusRecorder } from './core/status-recorder.js';
 import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
 import { UplinkChannels } from './uplink/uplink-channels.js';
 import { UplinkGateway } from './uplink/uplink.gateway.js';
-import { UplinkLeases } from './uplink/uplink-leases.js';
-import { UplinkProcess } from './uplink/uplink-process.entity.js';
 import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
 import { TunnelLimits } from './uplink/tunnel-limits.js';
 import { UplinkTunnels } from './uplink/uplink-tunnels.js';
+import { UplinkTunnelsRepository } from './uplink/uplink-tunnels.repository.js';
 import { UplinkController } from './uplink/uplink.controller.js';
 import { UplinksService } from './uplink/uplinks.service.js';
 
@@ -77,15 +76,7 @@ declare global {
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([
-      ConnectionMock,
-      MockCall,
-      MockReply,
-      RecordedCallRow,
-      SimulatorUsage,
-      UplinkProcess,
-      UplinkTunnel,
-    ]),
+    TypeOrmModule.forFeature([ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorUsage, UplinkTunnel]),
     ConnectionLogCoreModule,
     SourceCompilerModule,
     AuthModule,
@@ -137,8 +128,8 @@ declare global {
     TriggersService,
     UplinkChannels,
     UplinkGateway,
-    UplinkLeases,
     UplinkTunnels,
+    UplinkTunnelsRepository,
     TunnelLimits,
     UplinksService,
     MockChannels,
