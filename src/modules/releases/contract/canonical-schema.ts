@@ -1,7 +1,6 @@
 import { canonicalJson } from '../../../platform/text/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
-
-export type Schema = Record<string, unknown>;
+import { SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
+import { isObject, type JsonObject } from '../../../platform/text/json-object.js';
 
 /** Keywords that say nothing about values and are not shown to models. */
 const NOISE = new Set(['$schema', '$id', '$comment', '$anchor', 'examples', 'example']);
@@ -20,7 +19,6 @@ const ONE = new Set([
   'else',
 ]);
 const LIST = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
-const BY_NAME = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
 
 /**
  * A JSON Schema in the one form that all spellings of the same rules share: without noise, with sets in order, without what
@@ -38,7 +36,7 @@ export function canonicalSchema(schema: unknown): unknown {
 function canonicalValue(keyword: string, value: unknown): unknown {
   if (ONE.has(keyword)) return canonicalSchema(value);
   if (LIST.has(keyword) && Array.isArray(value)) return value.map(canonicalSchema);
-  if (BY_NAME.has(keyword) && isObject(value)) {
+  if (SCHEMA_MAPS.has(keyword) && isObject(value)) {
     return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, canonicalSchema(one)]));
   }
   if ((keyword === 'type' || keyword === 'required' || keyword === 'enum') && Array.isArray(value)) {
@@ -63,13 +61,13 @@ function isImplied(keyword: string, value: unknown): boolean {
 }
 
 /** One allowed value is a list of one. */
-function constant(schema: Schema): Schema {
+function constant(schema: JsonObject): JsonObject {
   const { const: only, ...rest } = schema;
   return only === undefined || rest.enum !== undefined ? schema : { ...rest, enum: [only] };
 }
 
 /** `anyOf: [{type: string}, {type: null}]` is `type: [null, string]`. */
-function nullable(schema: Schema): Schema {
+function nullable(schema: JsonObject): JsonObject {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.type !== undefined) return schema;
   const value: unknown = anyOf.find((one) => !isNull(one));

@@ -1,7 +1,7 @@
 import { canonicalJson } from '../../../platform/text/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { resolved } from '../../../platform/json-schema/references.js';
+import { isObject, type JsonObject } from '../../../platform/text/json-object.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import type { Schema } from './canonical-schema.js';
 import type { ChangeLevel } from './contract-change.js';
 
 /** Who relies on a schema: callers send what an input schema allows, and rely on what an output schema promises. */
@@ -52,9 +52,6 @@ const ENTRIES_OF_PLACE = 100;
 
 /** Differences told of one schema; of the place where it is reached, all are. */
 const CHANGES_MAX = 1_000;
-
-/** A longer reference is taken as one that leads nowhere. */
-const REFERENCE_CHARS_MAX = 2_000;
 
 /** Keywords with a bound: whether more of it is less allowed. */
 const BOUNDS = new Map([
@@ -135,7 +132,7 @@ class SchemaDiff {
     return one === other || this.textOf(one) === this.textOf(other);
   }
 
-  private texts(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private texts(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const isDifferent = (keyword: string) => !this.isSame(before[keyword], after[keyword]);
     return [
       ...(isDifferent('description') || isDifferent('title')
@@ -145,7 +142,7 @@ class SchemaDiff {
     ];
   }
 
-  private types(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private types(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const [old, now] = [typesOf(before), typesOf(after)];
     const isNarrower = isWithin(now, old);
     const isWider = isWithin(old, now);
@@ -154,7 +151,7 @@ class SchemaDiff {
     return [this.change(kind, path, `Its type was ${typeText(before)}, and is ${typeText(after)}.`)];
   }
 
-  private values(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private values(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const [old, now] = [valuesOf(before), valuesOf(after)];
     if (!old && !now) return [];
     if (!old) return [this.change('value_removed', path, 'Only certain values are allowed now.')];
@@ -175,7 +172,7 @@ class SchemaDiff {
     ];
   }
 
-  private bounds(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private bounds(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     return [...BOUNDS.keys(), ...RESTRICTIONS].flatMap((keyword) => {
       const [old, now] = [before[keyword], after[keyword]];
       if (this.isSame(old, now)) return [];
@@ -185,7 +182,7 @@ class SchemaDiff {
     });
   }
 
-  private members(before: Schema, after: Schema, path: string, depth: number): SchemaChange[] {
+  private members(before: JsonObject, after: JsonObject, path: string, depth: number): SchemaChange[] {
     const [old, now] = [membersOf(before), membersOf(after)];
     const [oldRequired, nowRequired] = [namesIn(before.required), namesIn(after.required)];
     const noun = this.direction === 'input' ? 'input' : 'field';
@@ -217,7 +214,7 @@ class SchemaDiff {
   }
 
   /** What is said of members without a schema of their own. */
-  private openness(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private openness(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const [old, now] = [before.additionalProperties, after.additionalProperties];
     if (this.isSame(old, now)) return [];
     if (now === false) return [this.change('closed', path, 'Other members are refused now.')];
@@ -225,12 +222,12 @@ class SchemaDiff {
     return [this.change('schema_changed', path, 'What other members may be changed.')];
   }
 
-  private elements(before: Schema, after: Schema, path: string, depth: number): SchemaChange[] {
+  private elements(before: JsonObject, after: JsonObject, path: string, depth: number): SchemaChange[] {
     if (before.items === undefined && after.items === undefined) return [];
     return this.at(before.items ?? {}, after.items ?? {}, `${path}[]`, depth + 1);
   }
 
-  private others(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private others(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const keywords = new Set([...Object.keys(before), ...Object.keys(after)]);
     const changed = [...keywords].filter(
       (keyword) => !UNDERSTOOD.has(keyword) && !this.isSame(before[keyword], after[keyword]),
@@ -241,35 +238,8 @@ class SchemaDiff {
   }
 }
 
-/** With what it refers to in place of `$ref`; one that leads nowhere stays. */
-function resolved(schema: unknown, root: unknown): Schema {
-  let place: unknown = schema;
-  let around: Schema = {};
-  for (
-    let references = 0;
-    isObject(place) && typeof place.$ref === 'string' && references < DEPTH_MAX;
-    references += 1
-  ) {
-    const { $ref, ...rest } = place;
-    const target = pointedAt($ref, root);
-    if (target === undefined) break;
-    around = { ...rest, ...around };
-    place = target;
-  }
-  return isObject(place) ? { ...place, ...around } : place === false ? { not: {} } : {};
-}
-
-function pointedAt(reference: string, root: unknown): unknown {
-  if (!reference.startsWith('#') || reference.length > REFERENCE_CHARS_MAX) return undefined;
-  return reference
-    .split('/')
-    .slice(1)
-    .map((text) => text.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce<unknown>((place, name) => (isObject(place) && Object.hasOwn(place, name) ? place[name] : undefined), root);
-}
-
 /** Null: any. A number may be an integer. */
-function typesOf({ type }: Schema): Set<unknown> | null {
+function typesOf({ type }: JsonObject): Set<unknown> | null {
   if (type === undefined) return null;
   const types = new Set<unknown>([type].flat());
   if (types.has('number')) types.add('integer');
@@ -280,23 +250,23 @@ function isWithin(inner: Set<unknown> | null, outer: Set<unknown> | null): boole
   return outer === null || (inner !== null && [...inner].every((type) => outer.has(type)));
 }
 
-function typeText({ type }: Schema): string {
+function typeText({ type }: JsonObject): string {
   return type === undefined ? 'any' : [type].flat().map(String).join(' or ').slice(0, 80);
 }
 
 /** The allowed values as JSON texts; null: any. */
-function valuesOf(schema: Schema): Set<string> | null {
+function valuesOf(schema: JsonObject): Set<string> | null {
   return Array.isArray(schema.enum) ? new Set(schema.enum.map(canonicalJson)) : null;
 }
 
 /** A name that is only required is a member of which nothing else is said. */
-function membersOf({ properties, required }: Schema): Map<string, unknown> {
+function membersOf({ properties, required }: JsonObject): Map<string, unknown> {
   const named = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
   return new Map([...named, ...(isObject(properties) ? Object.entries(properties) : [])]);
 }
 
 /** How much there is to compare at one place. */
-function entriesOf(schema: Schema): number {
+function entriesOf(schema: JsonObject): number {
   const { enum: values, properties, required } = schema;
   return [schema, values, properties, required].reduce<number>(
     (sum, one) => sum + (typeof one === 'object' && one !== null ? Object.keys(one).length : 0),
