@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 
 /** The value of a tool's result. */
 export interface AnswerSample {

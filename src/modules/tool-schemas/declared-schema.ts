@@ -1,5 +1,5 @@
 import { referenced } from '../../platform/json-schema/references.js';
-import { isObject, type JsonObject } from '../../platform/text/json-object.js';
+import { isObject, type JsonObject } from '../../platform/text/json.js';
 
 /** References followed one after another: a schema may refer to itself. */
 const REFERENCES_MAX = 16;

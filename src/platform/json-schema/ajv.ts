@@ -2,7 +2,7 @@ import { Ajv, type FuncKeywordDefinition, type Options } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import { canonicalJson } from '../text/canonical-json.js';
+import { canonicalJson } from '../text/json.js';
 
 /** The dialects of JSON Schema that are understood. Whatever is valid in draft-04 to draft-06 is read as draft-07. */
 export type Dialect = keyof typeof dialects;

@@ -2,7 +2,7 @@
  * Local references of JSON Schema. The only import is free of dependencies: esbuild bundles this file into workers
  * (`hosting/worker/bootstrap`).
  */
-import { isObject, type JsonObject } from '../text/json-object.js';
+import { isObject, type JsonObject } from '../text/json.js';
 
 /** A longer reference leads nowhere: each visit splits the whole text. */
 const REFERENCE_CHARS_MAX = 2_000;

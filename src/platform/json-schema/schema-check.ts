@@ -1,5 +1,5 @@
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
-import type { JsonObject } from '../text/json-object.js';
+import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
 import { withTimeLimit } from './time-limit.js';
 

@@ -1,5 +1,5 @@
 import { resolved as withTarget } from '../../../platform/json-schema/references.js';
-import { isObject, type JsonObject } from '../../../platform/text/json-object.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
 
 /** JSON Schema as configurations use it (drafts 7 to 2020-12). */
 export interface Schema {

@@ -1,4 +1,4 @@
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import { issuesOf, resolved, typesOf, withDefaults, type ConfigError, type Schema } from './config-json-schema.js';
 import type { ConfigParser, ParseResult } from './user-module.js';
 

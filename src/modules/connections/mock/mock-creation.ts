@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { isObject, type JsonObject } from '../../../platform/text/json-object.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { ServerOffers } from '../../servers/server.types.js';

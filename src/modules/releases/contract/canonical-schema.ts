@@ -1,6 +1,5 @@
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 import { SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
-import { isObject, type JsonObject } from '../../../platform/text/json-object.js';
 
 /** Keywords that neither constrain values nor reach models. */
 const NOISE = new Set(['$schema', '$id', '$comment', '$anchor', 'examples', 'example']);

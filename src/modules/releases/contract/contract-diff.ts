@@ -1,5 +1,4 @@
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
-import { isObject, type JsonObject } from '../../../platform/text/json-object.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { changeLevels, type ChangeLevel, type ContractChange } from './contract-change.js';
 import { contractOf, hashOf, type Contract, type Items } from './contract.js';

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
-import { isObject, type JsonObject } from '../../../platform/text/json-object.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { canonicalSchema } from './canonical-schema.js';
 

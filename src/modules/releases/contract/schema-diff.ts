@@ -1,6 +1,5 @@
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 import { resolved } from '../../../platform/json-schema/references.js';
-import { isObject, type JsonObject } from '../../../platform/text/json-object.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import type { ChangeLevel } from './contract-change.js';
 

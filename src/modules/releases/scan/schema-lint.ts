@@ -1,7 +1,7 @@
 import type { AnySchemaObject, ValidateFunction } from 'ajv';
 import { createAjv, metaSchemaIds, type Dialect } from '../../../platform/json-schema/ajv.js';
 import { atPointer, decodeFragment, SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
-import { isObject, type JsonObject } from '../../../platform/text/json-object.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';
 
 /** Largest schema as JSON. Every client puts it into its model's context, so larger ones are a mistake or an attack. */

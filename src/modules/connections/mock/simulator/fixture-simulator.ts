@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import type { Fixture, FixtureRule } from './fixture.js';
 import type { SchemaSimulator } from './schema-simulator.js';
 import {

@@ -1,7 +1,6 @@
 import { DEPTH_MAX } from '../../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../../platform/errors/domain-error.js';
-import { isWithinDepth } from '../../../../platform/text/json-depth.js';
-import { isObject, type JsonObject } from '../../../../platform/text/json-object.js';
+import { isObject, isWithinDepth, type JsonObject } from '../../../../platform/text/json.js';
 import { quoted } from '../../../../platform/text/quoted.js';
 import { errorResult, structuredResult, textResult, type ToolResult } from './simulator.js';
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../../platform/text/json-object.js';
+import type { JsonObject } from '../../../../platform/text/json.js';
 import { words } from './sample-text.js';
 import { SeededRandom } from './seeded-random.js';
 import type { FrozenServer } from './simulator.js';

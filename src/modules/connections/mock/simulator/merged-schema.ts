@@ -1,5 +1,5 @@
 import { referenced } from '../../../../platform/json-schema/references.js';
-import { isObject, type JsonObject } from '../../../../platform/text/json-object.js';
+import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 
 /** References followed and parts merged for one schema. */
 const PARTS_MAX = 100;

@@ -1,6 +1,6 @@
 import type { Egress } from '../../../../platform/egress/egress.js';
 import { discard, readWithin } from '../../../../platform/egress/follow.js';
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 
 /** The HTTP form of a language model's API. */
 interface ModelDialect {

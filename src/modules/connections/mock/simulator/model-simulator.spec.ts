@@ -5,7 +5,7 @@ import { AddressPolicy, parseEgressAllow } from '../../../../platform/egress/add
 import { Egress } from '../../../../platform/egress/egress.js';
 import { ModelClient, ModelFailure } from './model-client.js';
 import { ModelSimulator } from './model-simulator.js';
-import type { JsonObject } from '../../../../platform/text/json-object.js';
+import type { JsonObject } from '../../../../platform/text/json.js';
 import { SchemaSimulator } from './schema-simulator.js';
 import type { PastCall, ToolResult } from './simulator.js';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { tracker, trackerTools } from '../../../../../test/support/tracker.js';
 import { schemaCheck } from '../../../../platform/json-schema/schema-check.js';
-import type { JsonObject } from '../../../../platform/text/json-object.js';
+import type { JsonObject } from '../../../../platform/text/json.js';
 import { SchemaSimulator } from './schema-simulator.js';
 import type { FrozenServer, ToolResult } from './simulator.js';
 

@@ -1,5 +1,4 @@
-import { canonicalJson } from '../../../../platform/text/canonical-json.js';
-import type { JsonObject } from '../../../../platform/text/json-object.js';
+import { canonicalJson, type JsonObject } from '../../../../platform/text/json.js';
 import { plainName } from './sample-text.js';
 import { satisfyingValue, UnsatisfiableError } from './schema-value.js';
 import {

@@ -1,6 +1,6 @@
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 import { matchesPattern, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
-import { isObject, type JsonObject } from '../../../../platform/text/json-object.js';
+import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
 import { plainName, textOfFormat, textOfName, words } from './sample-text.js';

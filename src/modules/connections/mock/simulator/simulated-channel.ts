@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEPTH_MAX } from '../../../../platform/database/storable.js';
-import { isWithinDepth } from '../../../../platform/text/json-depth.js';
-import { isObject, type JsonObject } from '../../../../platform/text/json-object.js';
+import { isObject, isWithinDepth, type JsonObject } from '../../../../platform/text/json.js';
 import type { Channel, Listening, McpCall, McpReply, RpcError } from '../../../../mcp/protocol/channel.js';
 import { deadlineIn, withinDeadline } from '../../../../mcp/protocol/deadline.js';
 import { members } from '../../../../mcp/protocol/json-text.js';

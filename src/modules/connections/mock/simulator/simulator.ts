@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../../platform/text/json-object.js';
+import type { JsonObject } from '../../../../platform/text/json.js';
 
 /** A server's scanned lists at the moment its mock was created. */
 export interface FrozenServer {

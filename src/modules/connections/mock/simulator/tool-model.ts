@@ -1,5 +1,5 @@
 import { schemaCheck, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
-import { isObject, type JsonObject } from '../../../../platform/text/json-object.js';
+import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 
 /** One tool of a frozen server with its schemas, which are compiled on first use. */
 export class ToolModel {
