@@ -78,7 +78,7 @@ describe('the configuration of a caller', () => {
     const round: Schema = { $defs: { a: { $ref: '#/$defs/a' } }, properties: { x: { $ref: '#/$defs/a' } } };
     expect(await read('x=1', round)).toEqual({ config: { x: 1 } });
     const tree: Schema = { type: 'object', properties: { next: { $ref: '#' }, n: { type: 'integer', default: 1 } } };
-    expect(await read('next.n=2', tree)).toEqual({ config: { next: { n: 2, next: { n: 1 } }, n: 1 } });
+    expect(await read('next.n=2', tree)).toEqual({ config: { next: { n: 2 }, n: 1 } });
     expect(
       await read('x=1', { properties: { x: { $ref: '#/$defs/a' } }, $defs: { a: { anyOf: [{ $ref: '#/$defs/a' }] } } }),
     ).toEqual({ config: { x: 1 } });
