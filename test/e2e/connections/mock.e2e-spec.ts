@@ -103,7 +103,9 @@ describe('a simulated connection', () => {
     async () => {
       const alice = { user: { id: '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11', name: 'Alice', email: 'a@example.com' } };
       const path = await mockOf(
-        JSON.stringify({ tools: { get_user: [{ arguments: { name: 'Alice' }, result: alice }] } }),
+        JSON.stringify({
+          tools: { get_user: [{ arguments: { name: 'Alice' }, result: { structuredContent: alice } }] },
+        }),
       );
       const tools = await app.as(owner).get(`${path}/.tools`);
       expect(tools.body).toEqual({ tools: tracker.tools });

@@ -60,7 +60,7 @@ function parsed(scenario: string): unknown {
 
 function readRule(rule: unknown, path: string): FixtureRule {
   if (!isObject(rule)) return fail(path, 'must be an object');
-  requireMembers(rule, ['arguments', 'result', 'content', 'error', 'delayMs', 'times'], path);
+  requireMembers(rule, ['arguments', 'result', 'error', 'delayMs', 'times'], path);
   const { arguments: wanted = {}, delayMs = 0, times } = rule;
   if (!isObject(wanted)) fail(`${path}.arguments`, 'must be an object');
   return {
@@ -71,21 +71,33 @@ function readRule(rule: unknown, path: string): FixtureRule {
   };
 }
 
-function readResult({ result, content, error }: JsonObject, path: string): ToolResult | null {
+function readResult({ result, error }: JsonObject, path: string): ToolResult | null {
   if (error !== undefined) {
-    if (typeof error !== 'string') fail(`${path}.error`, 'must be a text');
-    if (result !== undefined || content !== undefined) fail(path, 'must not have both error and result or content');
-    return errorResult(error as string);
+    if (result !== undefined) fail(path, 'must not have both result and error');
+    return typeof error === 'string' ? errorResult(error) : fail(`${path}.error`, 'must be a text');
   }
-  const base = result === undefined ? null : typeof result === 'string' ? textResult(result) : structuredResult(result);
-  if (content === undefined) return base;
+  if (result === undefined) return null;
+  if (typeof result === 'string') return textResult(result);
+  return isObject(result) ? readToolResult(result, `${path}.result`) : fail(`${path}.result`, RESULT_FORM);
+}
+
+const RESULT_FORM = 'must be a text, or a result of MCP: an object with content or structuredContent';
+
+/** A result of MCP. Without `content` its structured content is the text. */
+function readToolResult(result: JsonObject, path: string): ToolResult {
+  requireMembers(result, ['content', 'structuredContent', 'isError', '_meta'], path);
+  const { content, structuredContent, isError, _meta } = result;
+  if (content === undefined && structuredContent === undefined) fail(path, RESULT_FORM);
+  if (isError !== undefined && typeof isError !== 'boolean') fail(`${path}.isError`, 'must be true or false');
+  if (_meta !== undefined && !isObject(_meta)) fail(`${path}._meta`, 'must be an object');
+  if (content === undefined) return { ...result, ...structuredResult(structuredContent) };
   if (!Array.isArray(content)) return fail(`${path}.content`, 'must be a list of content blocks');
   content.forEach((block: unknown, at) => {
     if (!isObject(block) || typeof block.type !== 'string') {
       fail(`${path}.content[${at}]`, 'must be a content block of MCP: an object with a type');
     }
   });
-  return { ...base, content: content as JsonObject[] };
+  return { ...result, content: content as JsonObject[] };
 }
 
 function readCount(value: unknown, min: number, max: number, path: string): number {
