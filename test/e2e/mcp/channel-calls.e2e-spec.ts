@@ -556,7 +556,7 @@ describe('the timing of a call', () => {
     const [cold, warm]: CallTiming[] = [{}, {}];
     await call(channel, 'tools/call', { name: 't' }, { timing: cold });
     await call(channel, 'tools/call', { name: 't' }, { timing: warm });
-    for (const { firstByteMs } of [cold, warm]) expect(firstByteMs).toBeGreaterThan(70);
+    for (const { firstByteMs } of [cold, warm]) expect(firstByteMs).toBeGreaterThanOrEqual(70);
     expect(warm.connectMs).toBe(0);
     expect(cold.queueMs).toBeGreaterThan(0);
     for (const timing of [cold, warm]) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { randomRuns } from '../../../../../test/support/random-runs.js';
 import { tracker, trackerTools } from '../../../../../test/support/tracker.js';
 import { schemaCheck } from '../../../../platform/json-schema/schema-check.js';
 import type { JsonObject } from '../../../../platform/text/json.js';
@@ -76,7 +77,7 @@ describe('an answer of the schemas', () => {
         expect(result.isError).toBeUndefined();
         expect(checks.get(tool)?.(result.structuredContent)).toBeNull();
       }),
-      { numRuns: 200 },
+      { numRuns: randomRuns(200) },
     );
   });
 
