@@ -1,48 +1,28 @@
-import { isObject } from '../../../../platform/text/json.js';
-import type { Item } from './simulator.js';
+import { referenced } from '../../../../platform/json-schema/references.js';
+import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 
-/** References followed one after another, and parts merged into one schema. */
+/** References followed and parts merged for one schema. */
 const PARTS_MAX = 100;
 
-/** A schema with its local references and `allOf` parts worked in. What is no schema allows anything. */
-export function mergedSchema(schema: unknown, root: unknown): Item {
+/** A schema merged with its local references and `allOf` parts. A value that is no schema becomes `{}`. */
+export function mergedSchema(schema: unknown, root: unknown): JsonObject {
   return merge(schema, root, { left: PARTS_MAX });
 }
 
-function merge(given: unknown, root: unknown, budget: { left: number }): Item {
+function merge(given: unknown, root: unknown, budget: { left: number }): JsonObject {
   budget.left -= 1;
   if (!isObject(given) || budget.left < 0) return {};
   const { $ref, allOf, ...own } = given;
   const parts = [
-    ...(typeof $ref === 'string' ? [merge(referred($ref, root), root, budget)] : []),
+    ...(typeof $ref === 'string' ? [merge(referenced($ref, root), root, budget)] : []),
     ...(Array.isArray(allOf) ? allOf.map((part: unknown) => merge(part, root, budget)) : []),
   ];
   return [own, ...parts].reduce(both, {});
 }
 
-/** The schema at `#/$defs/…`, `#` or the end of any JSON pointer (RFC 6901); undefined when there is none. */
-export function referred(reference: string, root: unknown): unknown {
-  if (!reference.startsWith('#')) return undefined;
-  let at: unknown = root;
-  for (const part of reference.slice(1).split('/').slice(1)) {
-    const name = decoded(part).replaceAll('~1', '/').replaceAll('~0', '~');
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return undefined;
-    at = (at as Item)[name];
-  }
-  return at;
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
-/** What two schemas allow together, as far as keywords can be put together one by one. */
-function both(one: Item, other: Item): Item {
-  const merged: Item = { ...one };
+/** The intersection of two schemas, keyword by keyword. */
+function both(one: JsonObject, other: JsonObject): JsonObject {
+  const merged: JsonObject = { ...one };
   for (const [keyword, value] of Object.entries(other)) {
     merged[keyword] = keyword in one ? together(keyword, one[keyword], value) : value;
   }
@@ -64,8 +44,8 @@ function together(keyword: string, one: unknown, other: unknown): unknown {
   return one;
 }
 
-function properties(one: Item, other: Item): Item {
-  const merged: Item = { ...one };
+function properties(one: JsonObject, other: JsonObject): JsonObject {
+  const merged: JsonObject = { ...one };
   for (const [name, schema] of Object.entries(other)) {
     merged[name] = name in one ? { allOf: [one[name], schema] } : schema;
   }
@@ -80,12 +60,12 @@ function types(one: unknown, other: unknown): unknown {
   return shared.length === 0 && second?.includes('integer') && first?.includes('number') ? 'integer' : shared;
 }
 
-/** The alternatives of a schema, each with what applies to all of them; empty when it has none. At most 100. */
-export function variantsOf(schema: Item, root: unknown): Item[] {
+/** The alternatives of a schema, each merged with the keywords around them; empty without any. At most 100. */
+export function variantsOf(schema: JsonObject, root: unknown): JsonObject[] {
   return variants(schema, root, { left: PARTS_MAX });
 }
 
-function variants(schema: Item, root: unknown, budget: { left: number }): Item[] {
+function variants(schema: JsonObject, root: unknown, budget: { left: number }): JsonObject[] {
   const { oneOf, anyOf, ...rest } = schema;
   const choices = Array.isArray(oneOf) ? oneOf : anyOf;
   if (!Array.isArray(choices)) return [];
@@ -97,10 +77,4 @@ function variants(schema: Item, root: unknown, budget: { left: number }): Item[]
     const inner = 'oneOf' in merged || 'anyOf' in merged ? variants(merged, root, budget) : [];
     return inner.length > 0 ? inner : [merged];
   });
-}
-
-/** The texts a schema allows, where it lists what it allows; else none. */
-export function choicesOf(schema: Item): string[] {
-  const choices = Array.isArray(schema.enum) ? (schema.enum as unknown[]) : [];
-  return choices.filter((one) => typeof one === 'string');
 }

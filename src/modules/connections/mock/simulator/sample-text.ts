@@ -1,4 +1,3 @@
-import { wordsOf } from './names.js';
 import type { SeededRandom } from './seeded-random.js';
 
 const WORDS =
@@ -11,7 +10,7 @@ const CITIES = ['Lisbon', 'Oslo', 'Kyoto', 'Toronto', 'Nairobi', 'Vienna'];
 const COUNTRIES = ['Portugal', 'Norway', 'Japan', 'Canada', 'Kenya', 'Austria'];
 const CURRENCIES = ['EUR', 'USD', 'JPY', 'CHF'];
 
-/** All dates that are made lie in the year from here. */
+/** Dates lie in the year from here. */
 const DAY_ZERO = Date.UTC(2026, 0, 1);
 const YEAR_SECONDS = 365 * 24 * 60 * 60;
 
@@ -29,7 +28,7 @@ export function words(random: SeededRandom, count: number): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Makers of texts by the formats that JSON Schema names. Hosts are those that never exist (RFC 2606). */
+/** Texts by JSON Schema format. Hosts are reserved ones that never exist (RFC 2606). */
 const byFormat: Record<string, (random: SeededRandom) => string> = {
   'date-time': dateOf,
   'iso-date-time': dateOf,
@@ -58,7 +57,7 @@ const byFormat: Record<string, (random: SeededRandom) => string> = {
   password: (random) => random.hex(12),
 };
 
-/** Makers of texts by what a property is called, in lower case with `_` between its words; first match first. */
+/** Texts by the name of a property in snake case; the first match counts. */
 const byName: [RegExp, (random: SeededRandom) => string][] = [
   [/uuid|guid/, (random) => random.uuid()],
   [/e?mail$/, (random) => `${word(random)}@example.com`],
@@ -89,9 +88,24 @@ export function textOfFormat(format: string, random: SeededRandom): string | nul
   return Object.hasOwn(byFormat, format) ? byFormat[format](random) : null;
 }
 
-/** A text that a property of this name could hold. */
+/** A text that suits a property of this name. */
 export function textOfName(name: string, random: SeededRandom): string {
-  const plain = wordsOf(name).join('_');
+  const plain = snakeCase(name);
   const make = byName.find(([pattern]) => pattern.test(plain))?.[1];
   return make ? make(random) : words(random, 2);
+}
+
+/** `createPullRequest`, `create-pull_request` and `create.pull/request` become `create_pull_request`. */
+function snakeCase(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '_')
+    .replace(/^_|_$/g, '');
+}
+
+/** A name without case and separators: `issueNumber` and `issue_number` are equal. */
+export function plainName(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '');
 }
