@@ -1,6 +1,6 @@
 /** A line for the program's log. */
 export interface RefusalLine {
-  at: Date;
+  at: number;
   level: 'warn';
   message: string;
 }
@@ -32,6 +32,6 @@ export class RefusalLines {
     this.told++;
     const more = this.leftOut === 0 ? '' : ` (${this.leftOut} refusals before this one were not written down)`;
     this.leftOut = 0;
-    this.tell({ at: new Date(now), level: 'warn', message: `Outbound request refused: ${message}${more}` });
+    this.tell({ at: now, level: 'warn', message: `Outbound request refused: ${message}${more}` });
   }
 }

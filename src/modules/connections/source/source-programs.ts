@@ -5,11 +5,10 @@ import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
+import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
+import type { ConnectionCall } from '../../logs/invocation.types.js';
 import { Connection } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
-import type { LoggedCall } from '../log/call-record.js';
-import { LineRecorder } from '../log/line-recorder.js';
-import { LogRecorder } from '../log/log-recorder.js';
 import { SourceCompiler } from './source-compiler.js';
 
 const UNRECORDED_MAX = 2_000;
@@ -27,8 +26,7 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly compiler: SourceCompiler,
     private readonly programs: Programs,
-    private readonly lines: LineRecorder,
-    private readonly calls: LogRecorder,
+    private readonly calls: ConnectionCallsService,
   ) {}
 
   onModuleInit(): void {
@@ -57,10 +55,8 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
   }
 
   traced(trace: Trace): void {
-    const { ref, invocationId, lines, exceptions } = trace;
-    const place = { connectionId: ref.id, invocationId };
-    for (const { at, level, message } of lines) this.lines.record({ ...place, at, level, name: null, message });
-    for (const { at, name, message } of exceptions) this.lines.record({ ...place, at, level: null, name, message });
+    const { ref, invocationId: id, lines, exceptions } = trace;
+    if (lines.length + exceptions.length > 0) this.calls.record({ id, connectionId: ref.id, lines, exceptions });
     this.note(trace);
   }
 
@@ -78,7 +74,10 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
   }
 }
 
-function toCall({ ref, invocationId, outcome, wallMs = 0 }: Trace, request: NonNullable<Trace['request']>): LoggedCall {
+function toCall(
+  { ref, invocationId, outcome, wallMs = 0 }: Trace,
+  request: NonNullable<Trace['request']>,
+): ConnectionCall {
   return {
     id: invocationId,
     connectionId: ref.id,
@@ -86,15 +85,10 @@ function toCall({ ref, invocationId, outcome, wallMs = 0 }: Trace, request: NonN
     method: request.method,
     url: request.path.split('?')[0] ?? '',
     rpcMethod: request.rpcMethod,
-    toolName: null,
     status: request.status,
     outcome: outcome === undefined || outcome === 'ok' ? 'ok' : outcome === 'canceled' ? 'canceled' : 'exception',
-    failureName: null,
-    failureMessage: null,
-    guardMs: null,
-    queueMs: null,
-    connectMs: null,
-    firstByteMs: null,
-    totalMs: wallMs,
+    timing: { guardMs: null, queueMs: null, connectMs: null, firstByteMs: null, totalMs: wallMs },
+    lines: [],
+    exceptions: [],
   };
 }

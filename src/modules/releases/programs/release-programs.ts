@@ -7,10 +7,10 @@ import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting
 import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
+import type { Invocation } from '../../logs/invocation.types.js';
 import type { ServerChange } from '../../servers/server.types.js';
 import { ServerEgressService } from '../../servers/settings/server-egress.service.js';
 import { SecretValuesService } from '../../servers/settings/secret-values.service.js';
-import { toInvocation, toPiece } from './hosted-invocations.js';
 import { ReleaseFiles } from '../release-files.js';
 import { Release } from '../release.entity.js';
 import { FileLostError } from '../releases.errors.js';
@@ -59,11 +59,10 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     return this.given(await this.releaseOf(ref));
   }
 
-  /** A program that is scanned tells its release's log, any other its server's. */
+  /** Records the trace in the log of the release that is scanned, otherwise in the log of the server. */
   traced(trace: Trace): void {
     if (isScanned(trace.ref)) this.scans.take(trace);
-    else if (trace.request) this.invocations.record(toInvocation(trace, trace.request));
-    else this.invocations.append(toPiece(trace));
+    else this.invocations.record(toInvocation(trace));
   }
 
   private async releaseOf(ref: ProgramRef): Promise<Release> {
@@ -93,4 +92,27 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
       this.logger.warn({ msg: 'what a release replaces runs until nobody calls it', err: error });
     }
   }
+}
+
+/** A part of the invocation that was recorded where it was called, or a whole one for requests nobody else records. */
+function toInvocation({ ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions }: Trace): Invocation {
+  return {
+    id: invocationId,
+    serverId: ref.ownerId,
+    lines,
+    exceptions,
+    ...(request
+      ? {
+          releaseId: ref.id,
+          at: request.at,
+          method: request.method,
+          url: request.path.split('?')[0] ?? '',
+          rpcMethod: request.rpcMethod,
+          status: request.status,
+          outcome: outcome ?? 'ok',
+          cpuMs: cpuMs ?? 0,
+          wallMs: wallMs ?? 0,
+        }
+      : { outcome, cpuMs }),
+  };
 }
