@@ -4,7 +4,7 @@ import { slice } from '../../mcp/protocol/json-text.js';
 import { CallerLeftError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { redactedJson } from '../../platform/telemetry/redact-payload.js';
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationOutcome } from '../logs/invocation.types.js';
 import { RequestRecord } from '../../mcp/server/request-record.js';

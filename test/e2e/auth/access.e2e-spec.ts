@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import supertest from 'supertest';
 import { createApp } from '../../../src/app.setup.js';
-import { declarationOf } from '../../../src/modules/auth/access.check.js';
+import { declarationOf } from '../../../src/modules/auth/access.service.js';
 import type { AccessRule } from '../../../src/modules/auth/access.types.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../../src/modules/auth/api-key.js';
 import { ServersController } from '../../../src/modules/servers/servers.controller.js';

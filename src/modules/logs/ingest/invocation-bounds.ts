@@ -1,6 +1,6 @@
 import { toStorableText } from '../../../platform/database/storable.js';
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
-import { redact } from '../../../platform/telemetry/redact.js';
+import { redact } from '../../../platform/telemetry/logger.js';
 import type { ConnectionCall, Invocation, LogException, LogLine } from '../invocation.types.js';
 
 /** Maximum number of lines, and of exceptions, of one invocation; the earliest are stored. */

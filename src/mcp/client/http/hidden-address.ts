@@ -6,10 +6,10 @@ import {
   UpstreamError,
   UpstreamFailure,
   UpstreamTimeoutError,
-} from '../../mcp/protocol/mcp-errors.js';
+} from '../../protocol/mcp-errors.js';
 
 /** The same failure in words that name the server and no address. What is no failure of an upstream stays as it is. */
-export function underName(error: Error, upstream: URL, name: string): Error {
+export function withHiddenAddress(error: Error, upstream: URL, name: string): Error {
   const isNameless =
     error instanceof CallerLeftError ||
     error instanceof UpstreamAuthRequiredError ||

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { link, readFile, rm, writeFile } from 'node:fs/promises';
+import { link, readFile, rm, writeFile, mkdir, stat } from 'node:fs/promises';
+import path from 'node:path';
 
 /** What a file holds; null when there is none. @throws what the file system says otherwise */
 export async function readIfThere(file: string): Promise<string | null> {
@@ -26,4 +27,25 @@ export async function createOnce(file: string, content: string, mode = 0o666): P
     await rm(draft, { force: true });
   }
   return readFile(file, 'utf8');
+}
+
+/**
+ * Creates a folder and those above it. Not `mkdir` with `recursive`: in a file system that takes no folders (`/proc`)
+ * Node 20 then tries for ever.
+ *
+ * @throws what the file system says
+ */
+export async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return;
+    const parent = path.dirname(folder);
+    if (code !== 'ENOENT' || parent === folder) throw error;
+    await makeFolder(parent);
+    await mkdir(folder).catch((again: NodeJS.ErrnoException) => {
+      if (again.code !== 'EEXIST') throw again;
+    });
+  }
 }

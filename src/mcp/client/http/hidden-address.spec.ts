@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { fromHttpStatus, fromSocketError, notMcp } from '../../mcp/protocol/mcp-errors.js';
-import { withoutAddress } from './upstream-names.js';
+import { fromHttpStatus, fromSocketError, notMcp } from '../../protocol/mcp-errors.js';
+import { withoutAddress } from './hidden-address.js';
 
 describe('withoutAddress', () => {
   const urls = ['http://mcp:8080/s3cret/mcp', 'https://up.example.com/s3cret', 'http://127.0.0.1:3001/s3cret?k=s3cret'];
