@@ -22,7 +22,7 @@ export class ConnectionLogController {
   @Get()
   @Access('connections:read', ownConnections)
   @ApiOkResponse({ type: ConnectionLogDto, example: connectionLogExample })
-  @ApiErrors(400, 404)
+  @ApiErrors(400, 404, { status: 504, message: 'The search took longer than 10 s: give a shorter range' })
   list(
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') id: string,

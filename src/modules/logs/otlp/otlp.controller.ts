@@ -26,11 +26,11 @@ export class OtlpController {
   constructor(private readonly logs: RuntimeLogsService) {}
 
   /**
-   * Send log records with an OpenTelemetry exporter. OTLP/HTTP, protobuf or JSON, also gzip, 1 MB unpacked. Records of a
-   * trace are shown as one invocation, what belongs to no trace as one for each export. What a later export has of a trace
-   * is added to it for 15 minutes where it comes to the same process, as it does over one connection; else it is an
-   * invocation of its own. `exception.*` become exceptions; `mcp.method.name`, `gen_ai.tool.name`, `http.request.method`,
-   * `http.response.status_code`, `url.full` and `url.path` describe the request. Other attributes are not kept.
+   * Send log records with an OpenTelemetry exporter. OTLP/HTTP, protobuf or JSON, also gzip, 1 MB unpacked. The records of
+   * a trace become one invocation, records without a trace one per export. Records of later exports are added to their trace
+   * for 15 minutes if they reach the same process, as over one connection; otherwise they become an invocation of their own.
+   * `exception.*` become exceptions; `mcp.method.name`, `gen_ai.tool.name`, `http.request.method`,
+   * `http.response.status_code`, `url.full` and `url.path` describe the request. Other attributes are not stored.
    */
   @Post()
   @HttpCode(200)
@@ -41,7 +41,7 @@ export class OtlpController {
   })
   @Access('servers:write', ownServerOrNone)
   @ApiOkResponse({
-    description: 'An ExportLogsServiceResponse in the form of the request; empty when every record was taken.',
+    description: 'An ExportLogsServiceResponse in the form of the request; empty if all records were accepted.',
     schema: { type: 'object' },
     example: {},
   })

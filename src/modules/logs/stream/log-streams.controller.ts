@@ -24,10 +24,10 @@ export class LogStreamsController {
   ) {}
 
   /**
-   * Follow the invocations of a server live. Server-sent events: `init` with the newest ones, newest first, then
-   * `invocation` for each that comes, and again with the same `id` when more of it is known. Come back with
-   * `Last-Event-ID` within 15 minutes to get what you missed. It ends when the key loses its right, and when the server
-   * is deleted; an account may have 10 streams in a process.
+   * Follow the invocations of a server live. Server-sent events: `init` with the newest, newest first, then `invocation`
+   * for each new one, and again with the same `id` when parts are added. Reconnect with `Last-Event-ID` within 15 minutes
+   * to receive the events in between. The stream ends when the key loses access or the server is deleted; an account may
+   * have 10 streams in a process.
    */
   @Get()
   @ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of the last event you have.' })
