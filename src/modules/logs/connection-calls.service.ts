@@ -15,7 +15,7 @@ const CHARS_A_MINUTE_MAX = 1024 * 1024;
 const WAITING_CHARS_MAX = 16 * 1024 * 1024;
 const BARE_CHARS = 300;
 
-/** What one connection recorded in the current minute. */
+/** The parts of one connection in the current minute. */
 interface Usage {
   calls: number;
   printed: number;

@@ -13,13 +13,13 @@ import { SourceCompiler } from './source-compiler.js';
 
 const UNRECORDED_MAX = 2_000;
 
-/** What every module of a connection is given. */
-const NOTHING: ProgramValues = { secrets: {}, egressAllow: null };
+/** The values of every module of a connection: none. */
+const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 
-/** The modules of connections, for those who run them. They have no secrets, and no configuration. */
+/** Provides the modules of connections to the hosting runtime. They have no secrets and no configuration. */
 @Injectable()
 export class SourcePrograms implements ProgramOwner, OnModuleInit {
-  /** Requests whose lines, or whose end, may still come; without lines they are forgotten. */
+  /** Requests whose lines or end may still come. */
   private readonly unrecorded = new LRUCache<string, { end: Trace | null; hasLines: boolean }>({ max: UNRECORDED_MAX });
 
   constructor(
@@ -41,17 +41,17 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
     if (!row?.source) throw new ProgramStartError('The connection is gone: it was deleted.');
     try {
       return await this.compiler.withCompiled(row.source, row.namespaceId, (file) =>
-        use({ ref, file, configSchema: null, ...NOTHING }),
+        use({ ref, file, configSchema: null, ...NO_VALUES }),
       );
     } catch (error) {
-      // What compiled once does so again, unless what is compiled into it is another by now.
+      // It compiled when the connection was created, but its dependencies may have changed.
       if (error instanceof InvalidSourceError) throw new ProgramStartError(error.message, error);
       throw error;
     }
   }
 
   valuesOf(): Promise<ProgramValues> {
-    return Promise.resolve(NOTHING);
+    return Promise.resolve(NO_VALUES);
   }
 
   traced(trace: Trace): void {
@@ -61,8 +61,8 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
   }
 
   /**
-   * Requests that nobody else records, such as the opening of a session, are kept only if the module said something during
-   * them. Their end and their lines come in any order.
+   * Records a request that has no other record, such as the opening of a session, if the module printed something during
+   * it. Its end and its lines come in any order.
    */
   private note(trace: Trace): void {
     const { invocationId, lines, exceptions } = trace;

@@ -104,8 +104,8 @@ function toInvocation(
   first: Date,
 ): Invocation {
   const known = (name: string) => attributes.get(name) ?? null;
-  const given = Number(attributes.get('http.response.status_code'));
-  const status = Number.isInteger(given) && given >= 100 && given <= 599 ? given : null;
+  const sent = Number(attributes.get('http.response.status_code'));
+  const status = Number.isInteger(sent) && sent >= 100 && sent <= 599 ? sent : null;
   return {
     id,
     serverId,

@@ -64,28 +64,28 @@ function plain(value: unknown, depth = 0): Plain {
   return null;
 }
 
-const readers: Record<string, (given: unknown, depth: number) => Plain> = {
+const readers: Record<string, (value: unknown, depth: number) => Plain> = {
   stringValue: textOf,
-  boolValue: (given) => given === true,
+  boolValue: (value) => value === true,
   intValue: numberOf,
   doubleValue: numberOf,
-  bytesValue: (given) => (Buffer.isBuffer(given) ? given.toString('base64') : textOf(given)),
-  arrayValue: (given, depth) => listOf(given, 'values').map((one) => plain(one, depth)),
-  kvlistValue: (given, depth) =>
+  bytesValue: (value) => (Buffer.isBuffer(value) ? value.toString('base64') : textOf(value)),
+  arrayValue: (value, depth) => listOf(value, 'values').map((one) => plain(one, depth)),
+  kvlistValue: (value, depth) =>
     Object.fromEntries(
-      listOf(given, 'values').map((pair) => [textOf(own(pair, 'key')), plain(own(pair, 'value'), depth)]),
+      listOf(value, 'values').map((pair) => [textOf(own(pair, 'key')), plain(own(pair, 'value'), depth)]),
     ),
 };
 
-function textOf(given: unknown): string {
-  return typeof given === 'string' ? given : '';
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
 /** A number from a number, digits, or the halves of a 64-bit number; 0 for anything else. Exact up to 2^53. */
-function numberOf(given: unknown): number {
-  const { low, high } = isMembers(given) ? given : {};
+function numberOf(value: unknown): number {
+  const { low, high } = isMembers(value) ? value : {};
   if (typeof low === 'number' && typeof high === 'number') return high * 2 ** 32 + (low >>> 0);
-  const number = typeof given === 'number' || typeof given === 'string' ? Number(given) : 0;
+  const number = typeof value === 'number' || typeof value === 'string' ? Number(value) : 0;
   return Number.isFinite(number) ? number : 0;
 }
 
@@ -107,8 +107,8 @@ function levelOf(number: unknown, text: unknown): string {
   return /^(err|fatal|crit|alert|emerg)/.test(word) ? 'error' : 'info';
 }
 
-function traceIdOf(given: unknown): string | null {
-  const hex = Buffer.isBuffer(given) ? given.toString('hex') : textOf(given).toLowerCase();
+function traceIdOf(value: unknown): string | null {
+  const hex = Buffer.isBuffer(value) ? value.toString('hex') : textOf(value).toLowerCase();
   return /^(?!0{32})[0-9a-f]{32}$/.test(hex) ? hex : null;
 }
 

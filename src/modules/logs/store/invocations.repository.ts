@@ -36,29 +36,29 @@ export interface DeletedOwner {
 }
 
 /** Both rows have the part with `method`: servers elsewhere may send the same record again. */
-const IS_REPEATED = 'kept.method IS NOT NULL AND excluded.method IS NOT NULL';
+const IS_REPEATED = 'stored.method IS NOT NULL AND excluded.method IS NOT NULL';
 
 /** The new entries that are not among the old ones. */
-const notIn = (kept: string, added: string): string => `
+const notIn = (stored: string, added: string): string => `
   coalesce((SELECT jsonb_agg(entry) FROM (SELECT jsonb_array_elements(${added})
-                               EXCEPT ALL SELECT jsonb_array_elements(${kept})) AS news(entry)), '[]')`;
+                               EXCEPT ALL SELECT jsonb_array_elements(${stored})) AS news(entry)), '[]')`;
 
 /** Both lists in the order of time, the earliest 1,000. */
-const merged = (kept: string, added: string, isRepeated: string): string => `
-  CASE WHEN ${added} = '[]' THEN ${kept} WHEN ${kept} = '[]' THEN ${added}
+const merged = (stored: string, added: string, isRepeated: string): string => `
+  CASE WHEN ${added} = '[]' THEN ${stored} WHEN ${stored} = '[]' THEN ${added}
        ELSE (SELECT jsonb_agg(entry ORDER BY at, place) FROM (
                SELECT entry, (entry ->> 'at')::bigint AS at, place
-                 FROM jsonb_array_elements(${kept} || CASE WHEN ${isRepeated} THEN ${notIn(kept, added)} ELSE ${added} END)
+                 FROM jsonb_array_elements(${stored} || CASE WHEN ${isRepeated} THEN ${notIn(stored, added)} ELSE ${added} END)
                       WITH ORDINALITY AS both_of(entry, place)
                 ORDER BY at, place LIMIT ${LINES_MAX}) AS earliest) END`;
 
-const mergedColumn = (name: string): string => merged(`kept.${name}`, `excluded.${name}`, IS_REPEATED);
+const mergedColumn = (name: string): string => merged(`stored.${name}`, `excluded.${name}`, IS_REPEATED);
 
 const mergedMember = (name: string): string =>
-  merged(`(kept.call -> '${name}')`, `(excluded.call -> '${name}')`, 'true');
+  merged(`(stored.call -> '${name}')`, `(excluded.call -> '${name}')`, 'true');
 
 const surplus = (column: string): string =>
-  `greatest(0, jsonb_array_length(kept.${column}) + jsonb_array_length(excluded.${column}) - ${LINES_MAX})`;
+  `greatest(0, jsonb_array_length(stored.${column}) + jsonb_array_length(excluded.${column}) - ${LINES_MAX})`;
 
 /** The columns of the server's view, and the value of each after the server was deleted. */
 const serverColumns = [
@@ -95,33 +95,33 @@ const arrays = insertedColumns.map(([, type], index) => `$${index + 1}::${type}[
  * another server. Outcome and CPU time of a part without `method` override those of the part with it, whichever came first.
  */
 export const INSERT_INVOCATIONS = `
-  INSERT INTO invocations AS kept (${names}, jobs)
-  SELECT given.*, ARRAY[$${insertedColumns.length + 1}::integer]
-    FROM unnest(${arrays}) AS given(${names})
-   WHERE EXISTS (SELECT FROM servers WHERE servers.id = given.server_id)
+  INSERT INTO invocations AS stored (${names}, jobs)
+  SELECT input.*, ARRAY[$${insertedColumns.length + 1}::integer]
+    FROM unnest(${arrays}) AS input(${names})
+   WHERE EXISTS (SELECT FROM servers WHERE servers.id = input.server_id)
   ON CONFLICT (id, day) DO UPDATE SET
     server_id = excluded.server_id,
-    release_id = coalesce(kept.release_id, excluded.release_id),
-    at = CASE WHEN excluded.method IS NULL THEN kept.at ELSE excluded.at END,
-    method = coalesce(kept.method, excluded.method),
-    url = coalesce(kept.url, excluded.url),
-    rpc_method = coalesce(kept.rpc_method, excluded.rpc_method),
-    tool_name = coalesce(kept.tool_name, excluded.tool_name),
-    status = coalesce(kept.status, excluded.status),
-    outcome = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.outcome, kept.outcome)
-                   ELSE coalesce(kept.outcome, excluded.outcome) END,
-    cpu_ms = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.cpu_ms, kept.cpu_ms)
-                  ELSE coalesce(kept.cpu_ms, excluded.cpu_ms) END,
-    wall_ms = coalesce(kept.wall_ms, excluded.wall_ms),
+    release_id = coalesce(stored.release_id, excluded.release_id),
+    at = CASE WHEN excluded.method IS NULL THEN stored.at ELSE excluded.at END,
+    method = coalesce(stored.method, excluded.method),
+    url = coalesce(stored.url, excluded.url),
+    rpc_method = coalesce(stored.rpc_method, excluded.rpc_method),
+    tool_name = coalesce(stored.tool_name, excluded.tool_name),
+    status = coalesce(stored.status, excluded.status),
+    outcome = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.outcome, stored.outcome)
+                   ELSE coalesce(stored.outcome, excluded.outcome) END,
+    cpu_ms = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.cpu_ms, stored.cpu_ms)
+                  ELSE coalesce(stored.cpu_ms, excluded.cpu_ms) END,
+    wall_ms = coalesce(stored.wall_ms, excluded.wall_ms),
     lines = ${mergedColumn('lines')},
     exceptions = ${mergedColumn('exceptions')},
-    payload = coalesce(kept.payload, excluded.payload),
-    search_text = left(concat_ws(chr(10), nullif(kept.search_text, ''), nullif(excluded.search_text, '')), ${SEARCH_CHARS_MAX}),
-    left_out = CASE WHEN ${IS_REPEATED} THEN greatest(kept.left_out, excluded.left_out)
-                    ELSE kept.left_out + excluded.left_out + ${surplus('lines')} + ${surplus('exceptions')} END,
-    jobs = kept.jobs || excluded.jobs
-  WHERE (kept.server_id IS NULL OR kept.server_id = excluded.server_id) AND NOT kept.jobs @> excluded.jobs
-    AND cardinality(kept.jobs) < ${JOBS_MAX}`;
+    payload = coalesce(stored.payload, excluded.payload),
+    search_text = left(concat_ws(chr(10), nullif(stored.search_text, ''), nullif(excluded.search_text, '')), ${SEARCH_CHARS_MAX}),
+    left_out = CASE WHEN ${IS_REPEATED} THEN greatest(stored.left_out, excluded.left_out)
+                    ELSE stored.left_out + excluded.left_out + ${surplus('lines')} + ${surplus('exceptions')} END,
+    jobs = stored.jobs || excluded.jobs
+  WHERE (stored.server_id IS NULL OR stored.server_id = excluded.server_id) AND NOT stored.jobs @> excluded.jobs
+    AND cardinality(stored.jobs) < ${JOBS_MAX}`;
 
 /** The values of {@link INSERT_INVOCATIONS}. @param job a random number, the same when the job runs again */
 export function insertValues(rows: Invocation[], job: number): unknown[] {
@@ -155,16 +155,16 @@ export function insertValues(rows: Invocation[], job: number): unknown[] {
  * the transaction ends.
  */
 const INSERT_CALLS = `
-  INSERT INTO invocations AS kept (id, day, at, connection_id, call, jobs)
-  SELECT given.*, '{}'
-    FROM unnest($1::uuid[], $2::date[], $3::timestamptz[], $4::uuid[], $5::jsonb[]) AS given(id, day, at, connection_id, call)
-    JOIN connections ON connections.id = given.connection_id FOR KEY SHARE OF connections
+  INSERT INTO invocations AS stored (id, day, at, connection_id, call, jobs)
+  SELECT input.*, '{}'
+    FROM unnest($1::uuid[], $2::date[], $3::timestamptz[], $4::uuid[], $5::jsonb[]) AS input(id, day, at, connection_id, call)
+    JOIN connections ON connections.id = input.connection_id FOR KEY SHARE OF connections
   ON CONFLICT (id, day) DO UPDATE SET
     connection_id = excluded.connection_id,
-    call = CASE WHEN kept.call IS NULL THEN excluded.call
-                ELSE kept.call || excluded.call
+    call = CASE WHEN stored.call IS NULL THEN excluded.call
+                ELSE stored.call || excluded.call
                      || jsonb_build_object('lines', ${mergedMember('lines')}, 'exceptions', ${mergedMember('exceptions')}) END
-  WHERE kept.connection_id IS NULL OR kept.connection_id = excluded.connection_id`;
+  WHERE stored.connection_id IS NULL OR stored.connection_id = excluded.connection_id`;
 
 const CLAIM_DELETED = `
   UPDATE deleted_invocation_owners SET due_at = now() + ${NEXT_CLEARING_AFTER}
