@@ -372,7 +372,7 @@ export class Env {
   @Setting('RUNTIME_IDLE_MS', integer(100, 86_400_000), '300000', 'Hosted code nobody calls for so long is stopped.')
   readonly runtimeIdleMs: number;
 
-  @Setting('LOG_RETENTION_DAYS', integer(1, 3_650), '14', 'Days the runtime logs of servers are kept.')
+  @Setting('LOG_RETENTION_DAYS', integer(1, 3_650), '14', 'Days the logs of servers and connections are kept.')
   readonly logRetentionDays: number;
 
   @Setting(

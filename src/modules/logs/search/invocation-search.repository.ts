@@ -4,30 +4,34 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
-import { DAY_MS, dayOfId } from '../store/invocation-days.js';
-import { condition, part, rangeOf, type Condition, type InvocationQuery } from './invocation-query.js';
-import { LogRetention } from '../store/log-retention.js';
-import type { InvocationRow } from '../store/invocation-row.js';
+import type { ConnectionCallQuery, FoundCall, Invocation } from '../invocation.types.js';
 import { SearchTooLongError } from '../logs.errors.js';
-import { SearchIndexes } from '../store/search-indexes.js';
+import { DAY_MS, dayOfId } from '../store/invocation-days.js';
+import { PartitionCache } from '../store/partition-cache.js';
 import { searchRanges, type IndexedRange } from '../store/search-ranges.js';
+import { condition, part, rangeOf, type Condition, type InvocationQuery } from './invocation-query.js';
 
-/** `total` is counted up to here, and not exact beyond: ten times as much takes a common word hundreds of milliseconds. */
+/** `total` is exact up to here: counting ten times as many of a common word takes hundreds of milliseconds. */
 export const TOTAL_MAX = 1_000;
 
-/** The newest invocations, which are read for a word before its index is asked: enough to count one that every fourth has. */
+/** The newest invocations, read without the search index first: enough to count 1,000 if every fourth has the word. */
 const NEAREST_MAX = 4_000;
 
-/** What one search may take. With server and a day given it takes some milliseconds. */
+/** The newest requests of a connection that its view shows and searches. */
+const CALLS_MAX = 1_000;
+
+/** Time limit of one search. With a server and a day it takes milliseconds. */
 const SEARCH_MS_MAX = 10_000;
 
-/** How long a search waits for others. */
-const TURN_MS_MAX = 10_000;
+/** Time limit of the wait for other searches. */
+const WAIT_MS_MAX = 10_000;
 
-/** An invocation as it is kept. `method` is null while its record has not come. */
-export type FoundInvocation = Omit<InvocationRow, 'serverId' | 'at'> & { at: Date };
+const QUERY_CANCELED = '57014';
 
-/** How often an invocation was written to: another number, and there is more to it. */
+/** A row of the server's view. `method` is null while only later parts have come. */
+export type FoundInvocation = Omit<Invocation, 'serverId' | 'at'> & { at: Date };
+
+/** An invocation and its version, which changes when a part is added to the server's view. */
 export interface InvocationVersion {
   id: string;
   version: number;
@@ -36,44 +40,56 @@ export interface InvocationVersion {
 const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "rpcMethod", tool_name AS "toolName",
   status, outcome, cpu_ms AS "cpuMs", wall_ms AS "wallMs", lines, exceptions, payload, left_out AS "leftOut"`;
 
-/** How many match, counted to one beyond 1,000 or more, and the ids of the newest, newest first. */
+/** Searches at most the 1,000 newest requests, which are read along the index of the connection. */
+const CALLS = `
+  WITH newest AS (
+    SELECT id, call FROM invocations WHERE connection_id = $1 AND call -> 'status' IS NOT NULL
+     ORDER BY id DESC LIMIT ${CALLS_MAX})
+  SELECT id, call, count(*) OVER ()::int AS total FROM newest
+   WHERE ($2::float8 IS NULL OR (call ->> 'at')::float8 >= $2) AND ($3::float8 IS NULL OR (call ->> 'at')::float8 < $3)
+     AND ($4::text IS NULL OR call ->> 'outcome' = $4) AND ($5::text IS NULL OR call ->> 'toolName' = $5)
+     AND ($6::text IS NULL OR position(lower($6) IN lower(call ->> 'toolName')) > 0
+          OR EXISTS (SELECT FROM jsonb_array_elements((call -> 'exceptions') || (call -> 'lines')) AS entry
+                      WHERE position(lower($6) IN lower(concat_ws(chr(10), entry ->> 'name', entry ->> 'message'))) > 0))
+   ORDER BY id DESC LIMIT $7`;
+
+/** The number of matches, up to one more than the maximum, and the ids of the newest, newest first. */
 interface Counted {
   total: number;
   ids: string[];
 }
 
 /**
- * Finds invocations. Every statement is held to one server and to the days that are asked for. For a word the newest of
- * the server are read along `(server_id, id)` first: a common one is found there at once, whatever the planner takes it for.
- * What is older is read part by part (`searchRanges`), so that Postgres can use the index over the texts of each, and
- * from the newest on, so that it is over as soon as enough are found.
+ * Finds invocations of one server, or of one connection; each view reads its own columns only. For a word the newest
+ * invocations of the server are read along `(server_id, id)` first: a common word is found there at once, whatever the
+ * planner estimates. Older ones are read range by range (`searchRanges`), because Postgres uses a search index only for a
+ * condition within its range, and newest first, which ends the search once enough are found.
  */
 @Injectable()
-export class InvocationSearch {
+export class InvocationSearchRepository {
   private readonly slots: FairSemaphore;
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
-    private readonly days: LogRetention,
-    private readonly indexes: SearchIndexes,
+    private readonly partitions: PartitionCache,
     @Inject(Env) env: Env,
   ) {
-    // Half of the connections at most, and a quarter for one server.
-    this.slots = new FairSemaphore(Math.max(2, Math.floor(env.databasePoolMax / 2)), TURN_MS_MAX);
+    // Half of the pool at most, and a quarter of it for one server or connection.
+    this.slots = new FairSemaphore(Math.max(2, Math.floor(env.databasePoolMax / 2)), WAIT_MS_MAX);
   }
 
   /**
-   * The newest that match, newest first, and how many do: exactly up to 1,000, and 1,000 beyond.
+   * The newest matches, newest first, and their number, exact up to 1,000.
    *
-   * @throws SearchTooLongError after 10 s, NoSlotError while too many others search
+   * @throws SearchTooLongError after 10 s, NoSlotError after 10 s of waiting for other searches
    */
   async find(
     serverId: string,
     query: InvocationQuery,
     limit: number,
   ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean }> {
-    const indexed = query.search === undefined ? null : await this.indexes.ranges();
-    const oldest = Date.parse(await this.days.oldest());
+    const indexed = query.search === undefined ? null : await this.partitions.indexedRanges();
+    const oldest = Date.parse(await this.partitions.oldestDay());
     return this.bounded(serverId, async (tx) => {
       const counted = indexed
         ? await searched(tx, serverId, query, limit, oldest, indexed)
@@ -83,7 +99,31 @@ export class InvocationSearch {
     });
   }
 
-  /** The newest that match since a moment, newest first, with how often each was written to. @throws as `find` */
+  /**
+   * The newest matching requests of a connection, newest first, and their number, of its newest 1,000.
+   *
+   * @throws as `find`
+   */
+  async findCalls(
+    connectionId: string,
+    { from, to, outcome, tool, search }: ConnectionCallQuery,
+    limit: number,
+  ): Promise<{ calls: FoundCall[]; total: number }> {
+    const rows = await this.bounded(connectionId, (tx) =>
+      tx.query<{ id: string; call: Omit<FoundCall, 'id'>; total: number }[]>(CALLS, [
+        connectionId,
+        from?.getTime() ?? null,
+        to?.getTime() ?? null,
+        outcome ?? null,
+        tool ?? null,
+        search ?? null,
+        limit,
+      ]),
+    );
+    return { calls: rows.map(({ id, call }) => ({ id, ...call })), total: rows[0]?.total ?? 0 };
+  }
+
+  /** The newest matches since a time, newest first, with their versions. @throws as `find` */
   async versions(serverId: string, query: InvocationQuery, since: Date, limit: number): Promise<InvocationVersion[]> {
     const { sql, values } = condition(serverId, query);
     const to = new Date(Date.now() + DAY_MS);
@@ -96,17 +136,17 @@ export class InvocationSearch {
     );
   }
 
-  /** These, newest first; those that are gone are missing. */
+  /** The invocations with these ids, newest first; those that do not exist are missing. */
   async byIds(serverId: string, ids: string[]): Promise<FoundInvocation[]> {
     return byIds(this.database.manager, serverId, ids);
   }
 
   /**
-   * Runs statements one at a time for a server, on one core, and not for long. What is read together lies together: with
-   * the usual cost of a page Postgres would walk the primary key, past everybody's invocations.
+   * Runs the statements of one search on one core and within 10 s, and few searches of one owner at a time. The rows of a
+   * search lie close together: with the default cost of a page Postgres would scan the primary key, past all other rows.
    */
-  private bounded<T>(serverId: string, work: (tx: EntityManager) => Promise<T>): Promise<T> {
-    return this.slots.run(serverId, async () => {
+  private bounded<T>(ownerId: string, work: (tx: EntityManager) => Promise<T>): Promise<T> {
+    return this.slots.run(ownerId, async () => {
       try {
         return await this.database.transaction(async (tx) => {
           await tx.query(
@@ -123,9 +163,7 @@ export class InvocationSearch {
   }
 }
 
-const QUERY_CANCELED = '57014';
-
-/** What has a word: among the newest of the server, then among the rest, unless those are enough. */
+/** Matches of a word: among the newest of the server, then among the rest unless those suffice. */
 async function searched(
   tx: EntityManager,
   serverId: string,
@@ -138,14 +176,14 @@ async function searched(
   if (near.last === null || near.total > TOTAL_MAX) return near;
   const rest = { ...query, before: near.last };
   const { from, to } = rangeOf(rest, oldest);
-  const slices = searchRanges(from, to, indexed).map(
+  const branches = searchRanges(from, to, indexed).map(
     ({ day, fromId, toId }) => `day = '${day}' AND id >= '${fromId}' AND id < '${toId}'`,
   );
-  const far = await count(tx, slices, condition(serverId, rest), limit, TOTAL_MAX + 1 - near.total);
+  const far = await count(tx, branches, condition(serverId, rest), limit, TOTAL_MAX + 1 - near.total);
   return { total: near.total + far.total, ids: [...near.ids, ...far.ids].slice(0, limit) };
 }
 
-/** Of the newest of the server; `last` is the last one that was read, null when there are no others. */
+/** Matches among the newest of the server. `last` is the id of the oldest that was read, null if there are no more. */
 async function nearest(
   tx: EntityManager,
   whole: string,
@@ -165,9 +203,9 @@ async function nearest(
 }
 
 /**
- * Counts to `countMax` in branches that follow each other in time, the newest first. Each is read newest first and no
- * further than that, so that Postgres takes the index over the texts for a rare word; and it reads the next one only
- * when those before were not enough, since it runs what is not parallel in the order in which it is written.
+ * Counts up to `countMax` in branches that follow each other in time, newest first. The limit of each branch makes Postgres
+ * use the search index for a rare word, and the outer limit keeps it from reading branches that are not needed: a plan
+ * that is not parallel runs them in this order.
  */
 async function count(
   tx: EntityManager,
