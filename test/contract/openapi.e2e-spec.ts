@@ -107,10 +107,8 @@ const undocumented = [
   'POST /run/{slug}/{path}',
   'DELETE /run/{slug}/{path}',
   // Pages for browsers, and a document for authorization servers.
-  'GET /setup/connections/{id}/{epoch}',
-  'POST /setup/connections/{id}/{epoch}',
-  'GET /setup/{token}',
-  'POST /setup/{token}',
+  'GET /setup/{path}',
+  'POST /setup/{path}',
   'GET /oauth/callback',
   'GET /oauth/client.json',
 ];

@@ -1,6 +1,6 @@
 import { DomainError } from '../errors/domain-error.js';
 
-/** What went wrong on the way of a person: shown on a page. The message is whole sentences: what happened, what to do. */
+/** An error that a person reads on a page. Its message is whole sentences: the event, and what to do. */
 export abstract class PageError extends DomainError {
   constructor(
     /** The heading of the page. */

@@ -1,15 +1,15 @@
 import { parseUrl } from '../../../config/parse-url.js';
 
-/** How an address names a server of this registry. */
+/** The part of an address that identifies a server of this registry. */
 export type RegistryAddress = { name: string } | { slug: string };
 
-/** Hosts that published tools write for servers of their registry, which for them is this one. */
+/** The hosts of published tools for registry servers; their registry is this one. */
 const NAME_HOST = 'server.smithery.ai';
 const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.run\.tools$/;
 
 /**
- * The server of this registry that an address means, so that calling it needs no way through the network: our own run
- * addresses, and those that published command line tools write (`https://server.smithery.ai/acme/weather[/mcp]`,
+ * The server of this registry that an address means, which is then called without the network: our own run addresses, and
+ * those that published command line tools write (`https://server.smithery.ai/acme/weather[/mcp]`,
  * `https://acme--weather.run.tools`). Null for any other address.
  */
 export function registryAddressOf(address: string, baseUrl: string): RegistryAddress | null {
@@ -30,7 +30,7 @@ export function registryAddressOf(address: string, baseUrl: string): RegistryAdd
   return own?.[1] === undefined ? null : { slug: own[1] };
 }
 
-/** Whether an address is one of this service. */
+/** True for an address of this service. */
 export function isOwnAddress(address: string, baseUrl: string): boolean {
   return parseUrl(address)?.origin === new URL(baseUrl).origin;
 }

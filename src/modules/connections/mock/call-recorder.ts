@@ -9,6 +9,7 @@ import { WriteBehind } from '../../../platform/database/write-behind.js';
 import { isWithinDepth } from '../../../platform/text/json-depth.js';
 import { isObject } from '../../../platform/text/json-object.js';
 import { Vault } from '../../../platform/vault/vault.js';
+import { ConnectionEvents } from '../core/connection.events.js';
 
 /** What is recorded of one connection. */
 const RECORDED_CALLS_MAX = 1_000;
@@ -28,9 +29,6 @@ interface Heard {
   bytes: number;
 }
 
-/** Hears the calls of one connection. */
-export type CallTap = (call: McpCall, reply: McpReply) => void;
-
 /** Writes down the calls of connections that are being recorded, behind the calls. */
 @Injectable()
 export class CallRecorder implements OnApplicationShutdown {
@@ -44,21 +42,24 @@ export class CallRecorder implements OnApplicationShutdown {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     private readonly vault: Vault,
-  ) {}
+    events: ConnectionEvents,
+  ) {
+    events.on('answered', (connection, call, reply) => this.record(connection, call, reply));
+  }
 
-  /** Records until then; null when nothing is to be recorded. Never throws: a call that cannot be recorded is left out. */
-  tap({ id, recordingUntil }: { id: string; recordingUntil: Date | null }): CallTap | null {
-    const until = recordingUntil?.getTime() ?? 0;
-    if (until <= Date.now()) return null;
-    return (call, reply) => {
-      if (Date.now() >= until) return;
-      try {
-        this.hear(id, call, reply);
-      } catch (error) {
-        // Arguments that are nested too deep cannot be written as JSON, although they could be read.
-        this.logger.warn({ msg: 'a call could not be recorded', connectionId: id, err: error });
-      }
-    };
+  /** Never throws: a call that cannot be recorded is left out. */
+  private record(
+    { id, recordingUntil }: { id: string; recordingUntil: Date | null },
+    call: McpCall,
+    reply: McpReply,
+  ): void {
+    if (Date.now() >= (recordingUntil?.getTime() ?? 0)) return;
+    try {
+      this.hear(id, call, reply);
+    } catch (error) {
+      // Arguments that are nested too deep cannot be written as JSON, although they could be read.
+      this.logger.warn({ msg: 'a call could not be recorded', connectionId: id, err: error });
+    }
   }
 
   /** Writes what waits in this process. */

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
@@ -6,6 +6,7 @@ import type { Channel } from '../../../mcp/protocol/channel.js';
 import { ReplaySimulator } from './simulator/replay-simulator.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type SimulatedServer } from './simulator/simulated-channel.js';
+import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionMock } from './connection-mock.entity.js';
 import { MockReplies, replayedIn } from './mock-replies.js';
@@ -25,7 +26,7 @@ export interface MockTarget {
 
 /** The channels of simulated connections. None of them knows an address to call. */
 @Injectable()
-export class MockChannels {
+export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
   private readonly held = new LRUCache<string, { server: Promise<SimulatedServer>; chars: number }>({
     max: HELD_MAX,
     maxSize: HELD_CHARS_MAX,
@@ -36,7 +37,12 @@ export class MockChannels {
     @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
     private readonly model: MockModel,
     private readonly replies: MockReplies,
+    private readonly transports: ConnectionTransports,
   ) {}
+
+  onModuleInit(): void {
+    this.transports.register('mock', this);
+  }
 
   channelTo(target: MockTarget): Channel {
     return new SimulatedChannel(() => this.find(target));

@@ -1,69 +1,43 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
-import { ConnectionRechecker, RECHECK_BATCH } from './connection-rechecker.js';
-import { ConnectionRefresher, type Due } from './connection-refresher.js';
+import { Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { Schedule } from '../../../platform/schedule/schedule.js';
+import { ConnectionRechecker } from './connection-rechecker.js';
+import { ConnectionRefresher } from './connection-refresher.js';
+import { RECHECK_BATCH, type DueToken } from './recheck.repository.js';
 
-/** Two cheap queries each time when there is nothing to do. Up to half more, so that processes do not march in step. */
+/** Two cheap queries each time, if nothing is due. Up to half more, so that processes do not run in step. */
 const PAUSE_MS = 4_000;
 
-/** Looks after connections that nobody calls: renews tokens ahead of their end, and looks again at what was broken. */
+/** Refreshes tokens and rechecks connections that nobody calls. */
 @Injectable()
-export class ConnectionSweeper implements OnApplicationBootstrap, OnApplicationShutdown {
-  private readonly logger = new Logger('connections');
-  private readonly timers = new Set<NodeJS.Timeout>();
-  private readonly running = new Set<Promise<void>>();
+export class ConnectionSweeper implements OnApplicationBootstrap, OnModuleDestroy {
   private isEnding = false;
 
   constructor(
     private readonly refresher: ConnectionRefresher,
     private readonly rechecker: ConnectionRechecker,
+    private readonly schedule: Schedule,
   ) {}
 
   onApplicationBootstrap(): void {
-    // Apart, since a slow upstream must hold up no refresh.
-    this.schedule(() => this.refresh());
-    this.schedule(() => this.recheck());
+    const ms = PAUSE_MS * (1 + Math.random() / 2);
+    // Two timers, so that a slow upstream holds up no refresh.
+    this.schedule.every('refresh of tokens', ms, () => this.refresh());
+    this.schedule.every('recheck of connections', ms, () => this.recheck());
   }
 
-  async onApplicationShutdown(): Promise<void> {
+  onModuleDestroy(): void {
     this.isEnding = true;
-    for (const timer of this.timers) clearTimeout(timer);
-    await Promise.all(this.running);
   }
 
-  /** Renews all tokens that are due. */
+  /** Refreshes all tokens that are due. */
   async refresh(): Promise<void> {
-    let last: Due | null = null;
+    let last: DueToken | null = null;
     do last = await this.refresher.run(last);
     while (last !== null && !this.isEnding);
   }
 
-  /** Looks at all connections that are due. */
+  /** Checks all connections that are due. */
   async recheck(): Promise<void> {
     while ((await this.rechecker.run()) >= RECHECK_BATCH && !this.isEnding);
-  }
-
-  private schedule(work: () => Promise<void>): void {
-    const timer = setTimeout(
-      () => {
-        this.timers.delete(timer);
-        const run = this.attempt(work).finally(() => {
-          this.running.delete(run);
-          if (!this.isEnding) this.schedule(work);
-        });
-        this.running.add(run);
-      },
-      PAUSE_MS * (1 + Math.random() / 2),
-    ).unref();
-    this.timers.add(timer);
-  }
-
-  private async attempt(work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      const level = isDatabaseAway(error) ? 'debug' : 'error';
-      this.logger[level]({ msg: 'connections were not looked after', err: error });
-    }
   }
 }

@@ -14,13 +14,13 @@ import { SourceCompiler } from './source-compiler.js';
 
 const UNRECORDED_MAX = 2_000;
 
-/** What every module of a connection is given. */
-const NOTHING: ProgramValues = { secrets: {}, egressAllow: null };
+/** Modules of connections have no secrets and no egress rules of their own. */
+const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 
-/** The modules of connections, for those who run them. They have no secrets, and no configuration. */
+/** The modules of connections as programs, in processes with the role `host`. */
 @Injectable()
 export class SourcePrograms implements ProgramOwner, OnModuleInit {
-  /** Requests whose lines, or whose end, may still come; without lines they are forgotten. */
+  /** Requests whose lines or whose end may still arrive. */
   private readonly unrecorded = new LRUCache<string, { end: Trace | null; hasLines: boolean }>({ max: UNRECORDED_MAX });
 
   constructor(
@@ -40,20 +40,20 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
       where: { id: ref.id },
       select: { id: true, namespaceId: true, source: true },
     });
-    if (!row?.source) throw new ProgramStartError('The connection is gone: it was deleted.');
+    if (!row?.source) throw new ProgramStartError('The connection was deleted.');
     try {
       return await this.compiler.withCompiled(row.source, row.namespaceId, (file) =>
-        use({ ref, file, configSchema: null, ...NOTHING }),
+        use({ ref, file, configSchema: null, ...NO_VALUES }),
       );
     } catch (error) {
-      // What compiled once does so again, unless what is compiled into it is another by now.
+      // A module that was compiled before can fail now if a package that is compiled into it has changed.
       if (error instanceof InvalidSourceError) throw new ProgramStartError(error.message, error);
       throw error;
     }
   }
 
   valuesOf(): Promise<ProgramValues> {
-    return Promise.resolve(NOTHING);
+    return Promise.resolve(NO_VALUES);
   }
 
   traced(trace: Trace): void {
@@ -65,8 +65,8 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
   }
 
   /**
-   * Requests that nobody else records, such as the opening of a session, are kept only if the module said something during
-   * them. Their end and their lines come in any order.
+   * Requests that no call record covers, such as the opening of a session, are recorded only if the module logged lines
+   * during them. Their end and their lines arrive in any order.
    */
   private note(trace: Trace): void {
     const { invocationId, lines, exceptions } = trace;

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type {
   Channel,
   Listening,
@@ -12,6 +12,7 @@ import type { UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
 import { InternalCalls } from '../../../platform/internal-http/internal-calls.js';
+import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
 import { RemoteUplinkChannel, TunnelMovedError } from './remote-uplink-channel.js';
 import { UplinkLeases, type TunnelOwner } from './uplink-leases.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
@@ -22,7 +23,7 @@ const OWNERS_CACHED_MAX = 50_000;
 
 /** Leads calls of uplink connections to their tunnels: in this process, or by internal HTTP in the one that holds it. */
 @Injectable()
-export class UplinkChannels {
+export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
   private readonly owners = new RowCache<TunnelOwner>((id) => this.leases.owner(id), {
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNER_CACHED_MS,
@@ -32,10 +33,15 @@ export class UplinkChannels {
   constructor(
     private readonly tunnels: UplinkTunnels,
     private readonly leases: UplinkLeases,
+    private readonly transports: ConnectionTransports,
     signatures: InternalSignatures,
   ) {
     this.calls = new InternalCalls(signatures);
     tunnels.whenPaired((id) => this.owners.drop(id));
+  }
+
+  onModuleInit(): void {
+    this.transports.register('uplink', this);
   }
 
   /** A channel that lasts as long as the connection, through however many tunnels. */

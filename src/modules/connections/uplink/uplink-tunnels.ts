@@ -13,6 +13,8 @@ import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { AccessService } from '../../auth/access.service.js';
 import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../core/connection-status.js';
+import { ConnectionEvents } from '../core/connection.events.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
 import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
 import { UplinkLeases, type ChangedConnection, type TunnelName } from './uplink-leases.js';
@@ -65,13 +67,14 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   private lastPortion = 0;
   private isStopping = false;
   private keeping: Promise<void> | null = null;
-  private onChanged: (connection: ChangedConnection) => void = () => undefined;
   private onPaired: (connectionId: string) => void = () => undefined;
 
   constructor(
     private readonly leases: UplinkLeases,
     private readonly places: TunnelLimits,
     private readonly access: AccessService,
+    private readonly connections: ConnectionHandles,
+    private readonly events: ConnectionEvents,
     private readonly pubSub: PubSub,
     private readonly env: Env,
   ) {}
@@ -82,6 +85,10 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   async onModuleInit(): Promise<void> {
+    this.events.on('changed', ({ id, revision }) => {
+      const tunnel = revision === null ? this.held.get(id) : undefined;
+      if (tunnel) this.drop(tunnel, 1001, 'deleted');
+    });
     await this.pubSub.subscribe('uplinks.paired', ({ id, tunnel }) => {
       const old = this.held.get(id);
       if (old && BigInt(old.tunnel) < BigInt(tunnel)) this.drop(old, 1001, 'replaced');
@@ -117,11 +124,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     for (const { socket } of all) socket.shut(1001, 'restarting');
   }
 
-  /** Calls `listener` with every connection that a tunnel of this process changed. */
-  whenChanged(listener: (connection: ChangedConnection) => void): void {
-    this.onChanged = listener;
-  }
-
   /** Calls `listener` with the id of every connection that was paired anew, in any process. */
   whenPaired(listener: (connectionId: string) => void): void {
     this.onPaired = listener;
@@ -153,12 +155,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       leave();
       throw error;
     }
-  }
-
-  /** Closes the tunnel of a connection that is gone. */
-  deleted(connectionId: string): void {
-    const tunnel = this.held.get(connectionId);
-    if (tunnel) this.drop(tunnel, 1001, 'deleted');
   }
 
   private async take(pairing: Placed, accept: () => WebSocket | null): Promise<void> {
@@ -194,7 +190,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     try {
       const { serverInfo } = await held.socket.channel.open(this.env.upstreamConnectTimeoutMs);
       const changed = await this.leases.opened(held, toStoredServerInfo(serverInfo));
-      if (changed) this.onChanged(changed);
+      if (changed) this.connections.announce(changed, changed.revision);
     } catch (error) {
       if (error instanceof UpstreamFailure) held.socket.fault ??= error.message;
       else this.logger.error({ msg: 'a tunnel could not be opened', err: error });
@@ -225,7 +221,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   private async announced(changes: Promise<ChangedConnection[]>): Promise<void> {
-    for (const connection of await changes) this.onChanged(connection);
+    for (const changed of await changes) this.connections.announce(changed, changed.revision);
   }
 
   /** Renews the lease, drops what is not ours any more, and clears up after processes that died. */
