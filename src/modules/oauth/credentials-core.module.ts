@@ -13,28 +13,20 @@ import { TokenRefresherService } from './token-refresher.service.js';
 import { SetupLinksService } from './setup/setup-links.service.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
+const services = [
+  AuthAdaptersService,
+  AuthorizationsService,
+  CredentialRepository,
+  CredentialsService,
+  OAuthClientsService,
+  PreregisteredClientsService,
+  SetupLinksService,
+];
+
 /** Tokens and setup links, in every role. Has no controllers. */
 @Module({
   imports: [TypeOrmModule.forFeature([OAuthClient, UpstreamCredential, PendingAuthorization])],
-  providers: [
-    AuthAdaptersService,
-    PreregisteredClientsService,
-    OAuthClientsService,
-    TokenRefresherService,
-    AuthorizationsService,
-    CredentialRepository,
-    CredentialsService,
-    CredentialsMetrics,
-    SetupLinksService,
-  ],
-  exports: [
-    AuthAdaptersService,
-    AuthorizationsService,
-    CredentialRepository,
-    CredentialsService,
-    OAuthClientsService,
-    PreregisteredClientsService,
-    SetupLinksService,
-  ],
+  providers: [...services, TokenRefresherService, CredentialsMetrics],
+  exports: services,
 })
 export class CredentialsCoreModule {}

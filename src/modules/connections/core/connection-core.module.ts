@@ -15,36 +15,23 @@ import { StatusRecorder } from './status-recorder.js';
 import { StatusRepository } from './status.repository.js';
 import { TargetResolver } from './target-resolver.js';
 
+const providers = [
+  ConnectionEvents,
+  ConnectionHandles,
+  ConnectionReader,
+  ConnectionRepository,
+  ConnectionTransports,
+  ConnectionUrls,
+  ConnectionValues,
+  StatusRecorder,
+  StatusRepository,
+  TargetResolver,
+];
+
 /** Connections, their status, and the registry of transports. Every other folder of connections stands on this module. */
 @Module({
   imports: [TypeOrmModule.forFeature([Connection]), ServersModule, CredentialsModule, RunModule],
-  providers: [
-    ConnectionEvents,
-    ConnectionHandles,
-    ConnectionReader,
-    ConnectionRepository,
-    ConnectionTransports,
-    ConnectionUrls,
-    ConnectionValues,
-    StatusRecorder,
-    StatusRepository,
-    TargetResolver,
-  ],
-  exports: [
-    TypeOrmModule,
-    ServersModule,
-    CredentialsModule,
-    RunModule,
-    ConnectionEvents,
-    ConnectionHandles,
-    ConnectionReader,
-    ConnectionRepository,
-    ConnectionTransports,
-    ConnectionUrls,
-    ConnectionValues,
-    StatusRecorder,
-    StatusRepository,
-    TargetResolver,
-  ],
+  providers,
+  exports: [TypeOrmModule, ServersModule, CredentialsModule, RunModule, ...providers],
 })
 export class ConnectionCoreModule {}

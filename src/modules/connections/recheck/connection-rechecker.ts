@@ -1,23 +1,31 @@
-import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
+  type OnModuleInit,
+} from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { isDatabaseAway } from '../../../platform/database/database-outage.js';
 import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { Schedule } from '../../../platform/schedule/schedule.js';
 import { Counts } from '../../../platform/telemetry/figures.js';
 import type { ReleaseCurrent } from '../../releases/releases.types.js';
 import { failedInside } from '../core/connection-status.js';
 import { ConnectionCheck } from './connection-check.js';
-import { RecheckRepository, type ClaimedConnection } from './recheck.repository.js';
+import { RECHECK_BATCH, RecheckRepository, sweepPauseMs, type ClaimedConnection } from './recheck.repository.js';
 
 /** Concurrent checks of this process; half of them at one host, and half for one account. */
 const CHECKS_MAX = 4;
 
 /** Checks connections that are due. Connections to one public URL cost one dial. */
 @Injectable()
-export class ConnectionRechecker implements OnModuleInit {
+export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger('connections');
   private readonly slots: FairSemaphore;
+  private isEnding = false;
   /** Checks of this process, each for all connections that share it; `late` found no slot in time. */
   readonly results = new Counts('result', ['done', 'late', 'failed']);
 
@@ -25,6 +33,7 @@ export class ConnectionRechecker implements OnModuleInit {
     private readonly repository: RecheckRepository,
     private readonly checks: ConnectionCheck,
     private readonly pubSub: PubSub,
+    private readonly schedule: Schedule,
     env: Env,
   ) {
     this.slots = new FairSemaphore(CHECKS_MAX, env.upstreamConnectTimeoutMs);
@@ -32,6 +41,16 @@ export class ConnectionRechecker implements OnModuleInit {
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('releases.current', ({ serverId }: ReleaseCurrent) => void this.hasten(serverId));
+  }
+
+  onApplicationBootstrap(): void {
+    this.schedule.every('recheck of connections', sweepPauseMs(), async () => {
+      while ((await this.run()) >= RECHECK_BATCH && !this.isEnding);
+    });
+  }
+
+  onModuleDestroy(): void {
+    this.isEnding = true;
   }
 
   /** Checks a batch. @returns the number of connections that were due */

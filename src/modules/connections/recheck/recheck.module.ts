@@ -3,13 +3,12 @@ import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { ConnectionCheck } from './connection-check.js';
 import { ConnectionRechecker } from './connection-rechecker.js';
 import { ConnectionRefresher } from './connection-refresher.js';
-import { ConnectionSweeper } from './connection-sweeper.js';
 import { RecheckRepository } from './recheck.repository.js';
 
 /** Checks of upstreams: after a change, and by itself for connections that nobody calls. */
 @Module({
   imports: [ConnectionCoreModule],
-  providers: [ConnectionCheck, ConnectionRechecker, ConnectionRefresher, ConnectionSweeper, RecheckRepository],
+  providers: [ConnectionCheck, ConnectionRechecker, ConnectionRefresher, RecheckRepository],
   exports: [ConnectionCheck, ConnectionRechecker],
 })
 export class RecheckModule {}

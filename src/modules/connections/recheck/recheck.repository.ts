@@ -5,6 +5,14 @@ import { Env } from '../../../config/env.js';
 import { StatusRepository } from '../core/status.repository.js';
 import type { CheckedConnection } from './connection-check.js';
 
+/** The pause between two sweeps: two cheap queries if nothing is due. */
+const SWEEP_PAUSE_MS = 4_000;
+
+/** Up to half longer at random, so that processes do not sweep in step. */
+export function sweepPauseMs(): number {
+  return SWEEP_PAUSE_MS * (1 + Math.random() / 2);
+}
+
 /** Connections that one claim takes; those that share their public URL with one of them are taken as well. */
 export const RECHECK_BATCH = 20;
 const SHARED_MAX = 10_000;
