@@ -3,6 +3,7 @@ import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import fc from 'fast-check';
 import { classify, shapeFault, type McpRequestHeaders } from '../../src/mcp/server/classify.js';
 import { verifies } from '../support/verifies.js';
+import { randomRuns } from '../support/random-runs.js';
 
 const prefix = 'io.modelcontextprotocol/';
 
@@ -70,7 +71,7 @@ describe('classification of what clients send', () => {
         const got = ours.era ?? `${ours.fault.status} ${ours.fault.code}`;
         if (!later.has(`${expected} ${got}`)) expect(got).toBe(expected);
       }),
-      { numRuns: 3_000 },
+      { numRuns: randomRuns(3_000) },
     );
   });
 

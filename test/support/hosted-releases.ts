@@ -1,6 +1,7 @@
-import { afterEach, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import type { Invocation, InvocationPiece } from '../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../src/modules/logs/ingest/invocations.service.js';
+import { endAfterTest } from './jest/leftovers.mjs';
 import type { TestAccount, TestApp } from './app.js';
 import { createServer } from './factories.js';
 import { published, releaseIn, type ReleaseBody } from './releases.js';
@@ -38,6 +39,7 @@ export function invocationsOf(app: TestApp): { records: Invocation[]; pieces: In
   const heard = { records: [] as Invocation[], pieces: [] as InvocationPiece[] };
   const record = service.record.bind(service);
   const append = service.append.bind(service);
+  endAfterTest(() => jest.restoreAllMocks());
   jest.spyOn(service, 'record').mockImplementation((one) => {
     heard.records.push(one);
     record(one);
@@ -48,5 +50,3 @@ export function invocationsOf(app: TestApp): { records: Invocation[]; pieces: In
   });
   return heard;
 }
-
-afterEach(() => void jest.restoreAllMocks());

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { parseServerCard } from './server-card.js';
+import { randomRuns } from '../../../test/support/random-runs.js';
 
 const serverInfo = { name: 'weather', version: '1.2.0' };
 
@@ -92,7 +93,7 @@ describe('a server card', () => {
         const card = parseServerCard(value);
         expect(parseServerCard(card)).toEqual(card);
       }),
-      { numRuns: 500 },
+      { numRuns: randomRuns(500) },
     );
   });
 });

@@ -7,6 +7,12 @@ import { ConnectionSetupModule } from './setup/connection-setup.module.js';
 import { ConnectionToolsModule } from './tools/connection-tools.module.js';
 import { TriggersModule } from './triggers/triggers.module.js';
 
+declare global {
+  interface SlipwayScopes {
+    connections: 'read' | 'write' | 'execute';
+  }
+}
+
 /** Connections to MCP servers. Routes match in this order, so `connect/{namespace}/{connectionId}` is last. */
 @Module({
   imports: [

@@ -1,20 +1,20 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { In, Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
-import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
+import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
-import { requireNamespaceName } from './namespace-name.js';
 import type { DeletedNamespaceDto, NamespaceDto, NamespaceListDto, NamespaceQueryDto } from './namespace.dto.js';
 import { Namespace } from './namespace.entity.js';
-import { toNamespaceDto } from './namespace.mapper.js';
+import { toNamespaceDto } from './namespace.dto.js';
 import { NamespaceHoldsServersError, NamespaceTakenError } from './namespaces.errors.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -31,7 +31,8 @@ export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => voi
 
 /** Namespaces: claimed, listed, deleted, and asked for by the access guard. */
 @Injectable()
-export class NamespacesService implements NamespaceOwners, OnModuleInit {
+export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
+  private readonly logger = new Logger('namespaces');
   private readonly owners = new RowCache<{ id: string; accountId: string }>((name) => this.load(name), {
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNERS_CACHED_MS,
@@ -48,6 +49,14 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
   async onModuleInit(): Promise<void> {
     this.access.useNamespaceOwners(this);
     await this.pubSub.subscribe('namespaces.deleted', ({ name }) => this.owners.drop(name));
+  }
+
+  /** Reports namespaces whose short form `/{namespace}` a route has taken since they were claimed. */
+  async onApplicationBootstrap(): Promise<void> {
+    const hidden = await this.namespaces.findBy({ name: In([...RESERVED_NAMESPACES]) });
+    for (const { name } of hidden) {
+      this.logger.warn(`A route begins with /${name}: reach the namespace "${name}" under /connect/${name} only`);
+    }
   }
 
   async find(name: string): Promise<{ id: string; accountId: string } | null> {
@@ -145,4 +154,15 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
     this.owners.drop(name);
     return row ? toNamespaceDto({ name: row.name, createdAt: row.created_at }) : null;
   }
+}
+
+/** @throws InvalidInputError when nobody may own this name */
+function requireNamespaceName(name: string): string {
+  if (!NAMESPACE_NAME.test(name)) {
+    throw new InvalidInputError(
+      'name must be 3 to 39 lower-case letters, digits and hyphens, and begin and end with a letter or digit',
+    );
+  }
+  if (RESERVED_NAMESPACES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another name`);
+  return name;
 }

@@ -37,14 +37,3 @@ export function bindBrowser(env: Env, request: Request, response: Response, link
   const known = readCookie(env, request.headers.cookie, linkId);
   sendCookie(env, response, linkId, isSecret(known) ? known : newSecret());
 }
-
-/**
- * Refuses forms of other origins, also of a neighboring host, in addition to the SameSite cookie. Browsers that do not send
- * the header pass.
- *
- * @param site the `Sec-Fetch-Site` header
- * @throws the error that `refusal` makes
- */
-export function requireOwnPage(site: string | undefined, refusal: () => Error): void {
-  if (site !== undefined && site !== 'same-origin') throw refusal();
-}

@@ -1,5 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { Response } from 'express';
+import { DomainError } from '../errors/domain-error.js';
+
+/** An error that a person reads on a page. Its message is whole sentences: the event, and what to do. */
+export abstract class PageError extends DomainError {
+  constructor(
+    /** The heading of the page. */
+    readonly title: string,
+    message: string,
+    detail?: unknown,
+  ) {
+    super(message, detail);
+  }
+}
 
 /** A page and the headers that it is sent with. */
 export interface Page {
@@ -94,4 +107,15 @@ export function escaped(text: string): string {
   return text
     .replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ' ')
     .replace(/[&<>"']/g, (char) => ENTITIES[char]);
+}
+
+/**
+ * Refuses forms of other origins, also of a neighboring host, in addition to the SameSite cookie. Browsers that do not send
+ * the header pass.
+ *
+ * @param site the `Sec-Fetch-Site` header
+ * @throws the error that `refusal` makes
+ */
+export function requireOwnPage(site: string | undefined, refusal: () => Error): void {
+  if (site !== undefined && site !== 'same-origin') throw refusal();
 }

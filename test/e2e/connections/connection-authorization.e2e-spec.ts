@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: messages between processes.
+// Also run with the queue on Redis by test:long: messages between processes.
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import { ConnectionRefresher } from '../../../src/modules/connections/recheck/connection-refresher.js';

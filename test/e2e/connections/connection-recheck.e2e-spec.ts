@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: messages between processes.
+// Also run with the queue on Redis by test:long: messages between processes.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { ConnectionCheck } from '../../../src/modules/connections/recheck/connection-check.js';

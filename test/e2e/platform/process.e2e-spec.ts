@@ -6,8 +6,16 @@ import { join } from 'node:path';
 import pg from 'pg';
 import supertest from 'supertest';
 import { generateApiKey } from '../../../src/modules/auth/api-key.js';
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../../src/platform/embedded/embedded-postgres.js';
-import { cleanUpPrograms, databaseUrlOf, dataFolder, isAlive, postgresOf, runProgram } from '../../support/program.js';
+import { emptyDatabase } from '../../support/app.js';
+import {
+  cleanUpPrograms,
+  databaseUrlOf,
+  dataFolder,
+  isAlive,
+  postgresOf,
+  runProgram,
+  usedDataFolder,
+} from '../../support/program.js';
 import { openDoor } from '../../support/database-door.js';
 import { until } from '../../support/until.js';
 import { startUpstream } from '../../support/upstream.js';
@@ -21,12 +29,7 @@ const MIGRATION_LOCK = 7_265_017;
 
 const vaultKey = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
 
-const databases: EmbeddedPostgres[] = [];
-
-afterAll(async () => {
-  await Promise.all(databases.map((database) => database.stop()));
-  await cleanUpPrograms();
-}, SLOW_MS);
+afterAll(cleanUpPrograms, SLOW_MS);
 
 function bearer(key: string | null): [string, string] {
   return ['authorization', `Bearer ${key}`];
@@ -40,17 +43,6 @@ async function query<T>(url: string, sql: string, values: unknown[] = []): Promi
   } finally {
     await client.end();
   }
-}
-
-/** An empty Postgres of our own, as `DATABASE_URL` would name one. */
-async function emptyDatabase() {
-  const database = await startEmbeddedPostgres({
-    dataDir: await dataFolder(),
-    log: () => undefined,
-    throwaway: true,
-  });
-  databases.push(database);
-  return database;
 }
 
 describe('the first start', () => {
@@ -136,7 +128,7 @@ describe('the first start', () => {
       ).toBe(200);
       next.kill('SIGTERM');
       await next.ended;
-      await database.stop();
+      await database.drop();
     },
     SLOW_MS,
   );
@@ -152,7 +144,8 @@ describe('the first start', () => {
       await doorkeeper.connect();
       await doorkeeper.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
       const services = [1, 2].map(() => runProgram('main.js', settings));
-      const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+      const waiting = `SELECT 1 FROM pg_locks JOIN pg_database d ON d.oid = database
+        WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`;
       await until(async () => (await doorkeeper.query(waiting)).rowCount === 2, 'both wait');
       await doorkeeper.end();
       const keys = await Promise.all(services.map((service) => service.key()));
@@ -167,7 +160,7 @@ describe('the first start', () => {
       expect(await query(database.url, 'SELECT count(*)::int AS keys FROM api_keys')).toEqual([{ keys: 1 }]);
       for (const service of services) service.kill('SIGTERM');
       expect(await Promise.all(services.map((service) => service.ended))).toEqual([0, 0]);
-      await database.stop();
+      await database.drop();
     },
     SLOW_MS,
   );
@@ -331,13 +324,13 @@ describe('a start that cannot succeed', () => {
     ).toBe(200);
     service.kill('SIGTERM');
     await service.ended;
-    await database.stop();
+    await database.drop();
   });
 });
 
 describe('the end', () => {
   verifies('stop:graceful', 'does not wait for a client that connected and never asked', async () => {
-    const service = runProgram('main.js', { DATA_DIR: await dataFolder() });
+    const service = runProgram('main.js', { DATA_DIR: (await usedDataFolder()).dataDir });
     const { port } = new URL(await service.url());
     const silent = connect(Number(port), '127.0.0.1');
     await once(silent, 'connect');
@@ -354,10 +347,9 @@ describe('the end', () => {
     'a stop signal lets a running call finish, ends the upstream session and Postgres, and exits 0',
     async () => {
       const upstream = await startUpstream({ sessions: true });
-      const dataDir = await dataFolder();
+      const { dataDir, key } = await usedDataFolder();
       const service = runProgram('main.js', { DATA_DIR: dataDir });
       const url = await service.url();
-      const key = await service.key();
       await supertest(url)
         .put('/namespaces/acme')
         .set(...bearer(key));
@@ -410,10 +402,9 @@ describe('the end', () => {
     'stop:killed',
     'after SIGKILL no Postgres stays behind, and the next start has the data',
     async () => {
-      const dataDir = await dataFolder();
+      const { dataDir, key } = await usedDataFolder();
       const service = runProgram('main.js', { DATA_DIR: dataDir });
       const url = await service.url();
-      const key = await service.key();
       expect(
         (
           await supertest(url)
@@ -441,10 +432,9 @@ describe('the end', () => {
     'a second signal ends it at once, with exit code 1 and without Postgres',
     async () => {
       const upstream = await startUpstream();
-      const dataDir = await dataFolder();
+      const { dataDir, key } = await usedDataFolder();
       const service = runProgram('main.js', { DATA_DIR: dataDir });
       const url = await service.url();
-      const key = await service.key();
       await supertest(url)
         .put('/namespaces/acme')
         .set(...bearer(key));
@@ -565,7 +555,7 @@ describe('the log', () => {
       for (const line of ofRequests) expect(line.requestId).toMatch(/^[A-Za-z0-9._-]{8,128}$/);
       mirror.close();
       await Promise.all([upstream.close(), needy.close(), door.close()]);
-      await database.stop();
+      await database.drop();
     },
     SLOW_MS,
   );

@@ -476,6 +476,6 @@ describe('a connection to a hosted server', () => {
     await app.as(owner).delete(`/servers/${encodeURIComponent(server.name)}`);
     // The processes hear of it behind the answer.
     const called = async () => (await app.as(owner).post(`${path}/.tools/given`, {})).body as { error?: string };
-    await until(async () => (await called()).error === 'upstream_error', 'the connection has ended', 3_000);
+    await until(async () => (await called()).error === 'upstream_error', 'the connection has ended');
   });
 });

@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: jobs, and messages between processes.
+// Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -244,17 +244,6 @@ describe('whoever does not own the server', () => {
       expect((await readRelease(app, owner, name, id)).status).toBe('AUTH_REQUIRED');
     },
   );
-
-  it('gets nothing without a key', async () => {
-    const name = await createServer(app, owner);
-    const id = await insertRelease(app, name);
-    for (const [method, path] of doors(name, id)) {
-      const response = await app.as()[method](path);
-      expect([path, response.status]).toEqual([path, 401]);
-    }
-    expect((await publish(app, undefined, name, external())).status).toBe(401);
-    expect((await app.as(owner).get(releasesPath(name))).body.releases).toHaveLength(1);
-  });
 
   it('is told by publishing whether the server or its namespace is missing', async () => {
     const name = await createServer(app, owner);

@@ -218,7 +218,7 @@ describe('a server that changes under its release', () => {
     expect(await all()).toEqual(Array(4).fill(['forecast']));
     expect(lists).toBe(listed);
     await rescan(one.serverId);
-    await until(async () => (await all()).every(([name]) => name === 'now'), 'everybody knows', 3_000);
+    await until(async () => (await all()).every(([name]) => name === 'now'), 'everybody knows');
   });
 });
 
@@ -234,7 +234,7 @@ describe('callers of a server that changed', () => {
     const session = upstream.seen.at(-1)?.session;
     tools = [now];
     await rescan(one.serverId);
-    await until(async () => !(await listed()).includes('forecast'), 'the connection knows', 3_000);
+    await until(async () => !(await listed()).includes('forecast'), 'the connection knows');
     expect(upstream.seen.at(-1)).toMatchObject({ method: 'tools/list', session });
   });
 });

@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: jobs, and messages between processes.
+// Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { once } from 'node:events';
 import http from 'node:http';
 import { text as consume } from 'node:stream/consumers';

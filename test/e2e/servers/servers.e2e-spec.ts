@@ -3,7 +3,7 @@ import { SERVER_SUBRESOURCES } from '../../../src/platform/http/resource-names.j
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/icons.js';
-import { releaseServer, serverIdOf } from '../../support/server-rows.js';
+import { ownMembers, releaseServer, serverIdOf } from '../../support/server-rows.js';
 import { whileNamespaceIsLocked } from '../../support/locks.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -322,15 +322,6 @@ describe('PUT of a server', () => {
       expect((await app.as(owner).get(`/namespaces?q=${namespaces[0]}`)).body.namespaces).toEqual([]);
     },
   );
-
-  it('answers 401 without a key, whatever the name and the body', async () => {
-    const namespace = await createNamespace(app, owner);
-    for (const path of [...creationPaths(namespace, 'weather'), `/servers/${namespace}`, '/servers/A%2Fb']) {
-      const response = await app.as().put(path, { displayName: 5 });
-      expect([response.status, response.body]).toEqual([401, { error: 'Unauthorized' }]);
-    }
-    expect(await storedIn(namespace)).toEqual([]);
-  });
 });
 
 describe('GET /servers/{qualifiedName}', () => {
@@ -359,7 +350,7 @@ describe('GET /servers/{qualifiedName}', () => {
         const qualifiedName = await createServer(app, owner, { namespace, server, ...texts });
         const response = await app.as(owner).get(`/servers/${encodeURIComponent(qualifiedName)}`);
         expect(response.status).toBe(200);
-        expect(response.body).toStrictEqual({
+        expect(ownMembers(app, response.body)).toStrictEqual({
           qualifiedName,
           ...texts,
           iconUrl: null,
@@ -457,7 +448,7 @@ describe('GET /servers/{qualifiedName}', () => {
             ],
           });
           const response = await app.as(other).get(path);
-          expect(response.body).toStrictEqual({
+          expect(ownMembers(app, response.body)).toStrictEqual({
             qualifiedName: name,
             displayName: server || namespace,
             description: '',
@@ -509,14 +500,6 @@ describe('GET /servers/{qualifiedName}', () => {
       expect(bundleUrl).toMatch(new RegExp(`^${app.url}${path}/download\\?expires=\\d+&signature=[\\w-]{43}$`));
     },
   );
-
-  it('answers 401 without a key, to a missing one too', async () => {
-    const name = encodeURIComponent(await createServer(app, owner));
-    for (const path of [`/servers/${name}`, '/servers/never%2Fwas', '/servers/A']) {
-      const response = await app.as().get(path);
-      expect([response.status, response.body]).toEqual([401, { error: 'Unauthorized' }]);
-    }
-  });
 
   verifies('server:get:not-found', 'an unknown server is not found', async () => {
     const namespace = await createNamespace(app, owner);
@@ -654,13 +637,6 @@ describe('DELETE /servers/{qualifiedName}', () => {
     }
     expect(ghost.body).toEqual(notFound);
     expect(await storedIn(namespace)).toEqual(before);
-  });
-
-  it('answers 401 without a key', async () => {
-    const name = await createServer(app, owner);
-    const response = await app.as().delete(`/servers/${encodeURIComponent(name)}`);
-    expect([response.status, response.body]).toEqual([401, { error: 'Unauthorized' }]);
-    expect((await app.as(owner).get(`/servers/${encodeURIComponent(name)}`)).status).toBe(200);
   });
 
   it('and DELETE of its namespace, in this order, free the namespace', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { SseParser } from './sse-parser.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
 
 /** What the parser tells when the stream comes in these chunks. */
 function read(...chunks: (Buffer | string)[]): string[] {
@@ -47,7 +48,7 @@ describe('SseParser', () => {
           expect(read(...[...bytes].map((byte) => Buffer.from([byte])))).toEqual(expected);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: randomRuns(500) },
     );
   });
 

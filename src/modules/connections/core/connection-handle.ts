@@ -46,18 +46,15 @@ export class ConnectionHandle extends UpstreamHandle {
     this.recordingUntil = recordingUntil;
   }
 
-  override request(call: McpCall): Promise<McpReply> {
-    const reply = super.request(call);
-    // The caller does not wait for the recording.
-    if (this.recordingUntil) {
-      reply
-        .then(
-          (answer) => this.events.emit('answered', this, call, answer),
-          () => undefined,
-        )
-        .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', err: error }));
-    }
-    return reply;
+  /** Reports the answer of a recorded connection. The caller does not wait for it. */
+  protected override started(call: McpCall, reply: Promise<McpReply>): void {
+    if (!this.recordingUntil) return;
+    reply
+      .then(
+        (answer) => this.events.emit('answered', this, call, answer),
+        () => undefined,
+      )
+      .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', err: error }));
   }
 
   protected override succeeded(): void {

@@ -1,7 +1,7 @@
 import { parseUrl } from '../../../config/parse-url.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import type { SetConnectionDto } from './connection.dto.js';
 import type { Connection } from './connection.entity.js';
 import type { QueryValues, StoredSource, TargetKind } from './connection.types.js';

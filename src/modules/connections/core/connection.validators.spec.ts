@@ -4,6 +4,7 @@ import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import fc from 'fast-check';
 import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, Omittable } from './connection.validators.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
 
 class Body {
   @Omittable()
@@ -178,7 +179,7 @@ describe('headers', () => {
         const secret = 'hush-hush-\u0001';
         expect(fault('headers', { ...headers, 'X-Secret': secret })).not.toContain('hush');
       }),
-      { numRuns: 1_000 },
+      { numRuns: randomRuns(1_000) },
     );
   });
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { toStoredServerInfo } from './server-info.js';
 import { storableFault, toStorableText } from '../../../platform/database/storable.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
 
 describe('what a server said of itself', () => {
   it('is kept where it is of the right type, and nothing else of it', () => {
@@ -28,7 +29,7 @@ describe('what a server said of itself', () => {
           for (const text of [src, mimeType, ...sizes]) expect(typeof text).toBe('string');
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(2_000) },
     );
   });
 });

@@ -6,7 +6,7 @@ import { McpHttpServer } from '../../../mcp/server/mcp-http-server.js';
 import type { AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js';
 import { separators } from '../../../mcp/aggregate/member-names.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { FastPath } from '../../auth/fast-path.decorator.js';

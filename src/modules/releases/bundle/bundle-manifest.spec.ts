@@ -12,6 +12,7 @@ import { ZipFile } from 'yazl';
 import { InvalidArchiveError, openZip } from '../../../platform/zip/zip-archive.js';
 import { InvalidBundleError, readBundle, type BundleFacts } from './bundle-manifest.js';
 import { requireConfigSchema } from '../config/config-schema.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
 
 const limits = { entriesMax: 1_000, totalBytesMax: 16 * 1024 * 1024 };
 const inputSchema = { type: 'object', properties: {} };
@@ -294,7 +295,7 @@ describe('a bundle that cannot be installed', () => {
         expect(message).toMatch(/^(?:manifest\.json|unexpected: Error: accepted)/);
         expect(message).not.toMatch(/[\p{C}\p{Default_Ignorable_Code_Point}]/u);
       }),
-      { numRuns: 300 },
+      { numRuns: randomRuns(300) },
     );
   });
 });

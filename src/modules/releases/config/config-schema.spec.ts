@@ -4,6 +4,7 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { ConfigKind } from './config-fields.js';
 import { compileConfig, mapConfig } from './config-map.js';
 import { requireConfigSchema } from './config-schema.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
 
 const kinds: ConfigKind[] = ['external', 'hosted', 'stdio'];
 const string = { type: 'string' };
@@ -170,7 +171,7 @@ describe('a config schema', () => {
         const { headers } = mapConfig(compileConfig(schema, kind), { headers: {}, query });
         for (const [name, text] of Object.entries(headers)) expect(() => new Headers([[name, text]])).not.toThrow();
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(2_000) },
     );
   });
 });

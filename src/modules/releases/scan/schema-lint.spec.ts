@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { schemaIssues } from './schema-lint.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
 
 const texts = (schema: unknown) => schemaIssues(schema).map(({ text }) => text);
 const rules = (schema: unknown) => schemaIssues(schema).map(({ rule }) => rule);
@@ -210,7 +211,7 @@ describe('the schema of a tool', () => {
         expect(faults.length).toBeLessThanOrEqual(3);
         for (const { text } of faults) expect(text).not.toMatch(/[\p{C}\p{Default_Ignorable_Code_Point}]/u);
       }),
-      { numRuns: 3_000 },
+      { numRuns: randomRuns(3_000) },
     );
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { confusableSkeleton } from './confusables.js';
 import { checkServer, DESCRIPTION_CHARS_MAX, FINDINGS_MAX, type Finding, type ServerText } from './security-check.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
 
 const inputSchema = { type: 'object', properties: { q: { type: 'string', description: 'What to look for' } } };
 const tool = (name: string, more: object = {}) => ({ name, description: 'Looks things up.', inputSchema, ...more });
@@ -281,7 +282,7 @@ describe('hostile input', () => {
           expect(message).toMatch(/\.$/);
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(2_000) },
     );
   });
 });

@@ -5,6 +5,7 @@ import { schemaCheck } from './schema-check.js';
 import { SchemaSimulator } from './schema-simulator.js';
 import type { FrozenServer, Item, ToolResult } from './simulator.js';
 import type { World } from './world.js';
+import { randomRuns } from '../../../../../test/support/random-runs.js';
 
 const BY_DEFAULT = 'The simulated server failed, as its scenario says.';
 
@@ -276,7 +277,7 @@ describe('every answer', () => {
           if (!result.isError) expect(checks.get(tool)?.(result.structuredContent)).toBeNull();
         }
       }),
-      { numRuns: 150 },
+      { numRuns: randomRuns(150) },
     );
   });
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { schemaCheck } from './schema-check.js';
 import { UnsatisfiableError, valueFor } from './schema-value.js';
+import { randomRuns } from '../../../../../test/support/random-runs.js';
 
 /** Schemas as tools have them, each one satisfiable. */
 const { schema: schemas } = fc.letrec<{ schema: object; leaf: object }>((tie) => ({
@@ -57,7 +58,7 @@ describe('a value for a schema', () => {
         expect(check?.(value)).toBeNull();
         expect(valueFor(schema, { seed, given: known ?? undefined })).toEqual(value);
       }),
-      { numRuns: 500 },
+      { numRuns: randomRuns(500) },
     );
   });
 
