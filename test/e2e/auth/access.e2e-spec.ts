@@ -111,8 +111,6 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     secretName: 'SECRET',
     domainId: 'managed',
     id: releaseId,
-    token: 'a-setup-link',
-    epoch: '1',
     triggerName: 'page.updated',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {

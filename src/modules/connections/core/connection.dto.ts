@@ -153,6 +153,14 @@ export class ServerIconDto {
   sizes?: string[];
 }
 
+/** A JSON Schema of an object. */
+export class ObjectSchemaDto {
+  /** Always `object`. */
+  type: string;
+  properties?: Record<string, unknown>;
+  required?: string[];
+}
+
 /** The `serverInfo` of the MCP server. */
 export class ServerInfoDto {
   /** @example 'echo-server' */

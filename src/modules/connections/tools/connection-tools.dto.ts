@@ -1,12 +1,4 @@
-import { ServerIconDto } from '../core/connection.dto.js';
-
-/** A JSON Schema of an object. */
-export class ObjectSchemaDto {
-  /** Always `object`. */
-  type: string;
-  properties?: Record<string, unknown>;
-  required?: string[];
-}
+import { ObjectSchemaDto, ServerIconDto } from '../core/connection.dto.js';
 
 /** Hints about a tool, as the server gives them. */
 export class ToolAnnotationsDto {

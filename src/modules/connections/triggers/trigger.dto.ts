@@ -1,7 +1,7 @@
 import { Type } from 'class-transformer';
 import { IsObject, IsString, Matches, MaxLength, ValidateNested } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
-import { ObjectSchemaDto } from '../tools/connection-tools.dto.js';
+import { ObjectSchemaDto } from '../core/connection.dto.js';
 import { AsGiven, Omittable } from '../core/connection.validators.js';
 
 /** A kind of event that a server sends. */

@@ -16,7 +16,7 @@ import { visible } from '../../../platform/text/quoted.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import type { ConnectionHandle } from '../core/connection-handle.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
-import type { ObjectSchemaDto } from '../tools/connection-tools.dto.js';
+import type { ObjectSchemaDto } from '../core/connection.dto.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import type { SubscribeTriggerDto, TriggerDto, TriggerSubscriptionDto, UnsubscribeTriggerDto } from './trigger.dto.js';
 
