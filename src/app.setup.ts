@@ -6,7 +6,7 @@ import express, { type Request, type Response } from 'express';
 import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
 import { AccessService } from './modules/auth/access.service.js';
-import { checkRoutes } from './modules/auth/access.check.js';
+import { checkRoutes } from './modules/auth/access.service.js';
 import { FastPathRouter } from './modules/auth/fast-path-router.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';

@@ -9,6 +9,7 @@ import { toJsonSchema } from '../../src/modules/tool-schemas/shape-schema.js';
 import { parseShape, toShapeText } from '../../src/modules/tool-schemas/shape-text.js';
 import {
   DEPTH_MAX,
+  FIELDS_MAX,
   merged,
   NODES_MAX,
   placesBelow,
@@ -171,10 +172,20 @@ describe('an inferred schema', () => {
   );
 });
 
+const ascending = (one: number, other: number): number => one - other;
+
+/** An object with these names. */
+function objectOf(keys: string[]): object {
+  return Object.fromEntries(keys.map((name, i) => [name, i]));
+}
+
+/** As JSON, with the members of maps in a fixed order. */
+function sorted(shape: Shape): unknown {
+  return JSON.parse(JSON.stringify(shape, (_, one: unknown) => (one instanceof Map ? [...one].sort() : one)));
+}
+
 describe('a shape', () => {
   it('is the same in whatever order and groups samples are put together', () => {
-    const sorted = (shape: Shape): unknown =>
-      JSON.parse(JSON.stringify(shape, (_, one: unknown) => (one instanceof Map ? [...one].sort() : one)));
     fc.assert(
       fc.property(fc.array(output.map(asJson), { minLength: 3, maxLength: 12 }), fc.nat(), (values, seed) => {
         const at = 1 + (seed % (values.length - 1));
@@ -183,6 +194,28 @@ describe('a shape', () => {
         expect(sorted(parseShape(toShapeText(parts)))).toEqual(sorted(parts));
       }),
       { numRuns: randomRuns(100) },
+    );
+  });
+
+  it('is the same in whatever order and groups objects with too many fields are put together', () => {
+    const pool = Array.from({ length: 2 * FIELDS_MAX }, (_, i) => `f${i}x`);
+    const wide = fc
+      .tuple(fc.nat(pool.length), fc.nat(pool.length))
+      .map((ends) => pool.slice(...ends.toSorted(ascending)));
+    const samples = fc.array(wide, { minLength: 2, maxLength: 5 }).map((all) => all.map(objectOf));
+    fc.assert(
+      fc.property(samples, fc.nat(), (values, seed) => {
+        const at = 1 + (seed % (values.length - 1));
+        const parts = merged(together(values.slice(at)), together(values.slice(0, at)));
+        expect(sorted(parts)).toEqual(sorted(together(values)));
+        expect(sorted(parseShape(toShapeText(parts)))).toEqual(sorted(parts));
+        const names = new Set(values.flatMap((value) => Object.keys(value)));
+        expect(parts.objects?.isMap).toBe(names.size > FIELDS_MAX);
+        expect(parts.objects?.fields.size).toBe(names.size > FIELDS_MAX ? 0 : names.size);
+        const accepts = ajvAccepts(JSON.parse(JSON.stringify(toJsonSchema(parts))) as object);
+        expect(values.filter((value) => !accepts(value))).toEqual([]);
+      }),
+      { numRuns: 50 },
     );
   });
 

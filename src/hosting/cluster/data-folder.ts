@@ -3,8 +3,8 @@ import path from 'node:path';
 import { Injectable } from '@nestjs/common';
 import { isUUID } from 'class-validator';
 import { Env } from '../../config/env.js';
-import { makeFolder } from '../../platform/files/make-folder.js';
-import { createOnce, readIfThere } from '../../platform/files/once.js';
+import { makeFolder } from '../../platform/files/files.js';
+import { createOnce, readIfThere } from '../../platform/files/files.js';
 
 /**
  * Tells data folders apart: processes that read the same id share the folder, however each of them calls it, and so the

@@ -1,11 +1,11 @@
-import type { HttpDispatcher } from '../../mcp/client/http/http-dispatcher.js';
+import type { HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
 import { exchange } from '../../mcp/client/http/http-exchange.js';
 import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { tokenSetOf, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { parseUrl } from '../../config/parse-url.js';
 import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
-import { withoutAddress } from './upstream-names.js';
+import { withoutAddress } from '../../mcp/client/http/hidden-address.js';
 
 /** A refresh holds the row of its credential for so long. */
 const ANSWER_MS_MAX = 10_000;

@@ -8,13 +8,12 @@ import { HttpChannels } from '../../mcp/client/http/http-channels.js';
 import type { HttpTarget } from '../../mcp/client/http/http-wire.js';
 import { HostedAuthAdapter } from './hosted-auth-adapter.js';
 import { HostedDispatcher } from './hosted-dispatcher.js';
-import { NamedChannel } from './named-channel.js';
 import { SessionNames } from './session-names.js';
 
 /** Callers of one stateful program that may have sessions of their own at once, through one channel. */
 const SESSIONS_MAX = 1_000;
 
-/** The profile key of callers who are not told apart. No client session and no key is called so. */
+/** The profile key of callers without a key of their own. No client session and no key has this name. */
 const SHARED = 'shared';
 
 /** How a program is called. */
@@ -61,17 +60,18 @@ export class HostedChannelsService {
     // A bundle's sessions are processes, which nothing brings back.
     const isKept = ref.isStateful && ref.engine === 'worker' && sessionsOf !== undefined;
     const nameOf = isKept ? this.names.within(ref.ownerId, sessionsOf, headers, query) : null;
-    const channel = this.channels.channelTo({
+    return this.channels.channelTo({
       url,
+      name,
       headers: withoutOurs(headers),
       bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
       door: new HostedDispatcher(this.hosting, ref, this.host),
       invocationHeader: INVOCATION_HEADER,
       sessionsMax: SESSIONS_MAX,
+      ...(ref.isStateful && { sessionPerCaller: { sharedKey: nameOf ? SHARED : undefined } }),
       ...(nameOf && { sessions: { header: SESSION_HEADER, nameOf } }),
     });
-    return new NamedChannel(channel, url, name, ref.isStateful, nameOf ? SHARED : undefined);
   }
 }
 

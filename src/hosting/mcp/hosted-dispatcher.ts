@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import type { HttpDispatcher } from '../../mcp/client/http/http-dispatcher.js';
+import type { HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
 import {
   NotHostedError,
   UpstreamBusyError,

@@ -4,7 +4,6 @@ import { lchown, lstat, open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env, WALLS, type Wall } from '../../config/env.js';
-import { programEnv } from './program-env.js';
 import { makePivotRoot, type PivotRoot, type PivotRootPlan } from './pivot-root.js';
 import {
   FIRST_USER,
@@ -15,6 +14,14 @@ import {
   type Level,
   type Isolation,
 } from './isolation-checks.js';
+
+/** How a program comes to its environment. */
+interface ProgramEnv {
+  /** Goes between the walls and the program. */
+  wrapper: string[];
+  /** For the outermost wrapper. */
+  env: Record<string, string>;
+}
 
 /** A program's own processes, and what they see of files; null: what their account may see on this host. */
 export interface Solitude {
@@ -212,4 +219,22 @@ export class HeldFiles {
   async release(): Promise<void> {
     for (const file of this.open.splice(0)) await file.close().catch(() => undefined);
   }
+}
+
+/**
+ * Carries a program's environment through its walls under names that mean nothing. What builds them runs as this service,
+ * and a tenant's `PATH`, `LD_PRELOAD` or function of a shell would have it run a tenant's code. A shell behind all walls
+ * gives the variables their names; one whose name no shell takes is left out, and the shell says so. No value stands in an
+ * argument, which every process of the machine can read.
+ */
+function programEnv(env: Record<string, string>): ProgramEnv {
+  const pairs = Object.entries(env);
+  if (pairs.length === 0) return { wrapper: [], env: {} };
+  const carriers = pairs.map((_, index) => `SLIPWAY_${index}`);
+  // `command`: a variable that cannot be set, such as a shell's own, ends the shell otherwise.
+  const given = carriers.map((name) => `command export -- "$${name}"; unset ${name}`);
+  return {
+    wrapper: ['sh', '-c', ['unset OLDPWD', ...given, 'exec "$@"'].join('\n'), 'sh'],
+    env: Object.fromEntries(pairs.map(([name, value], index) => [carriers[index] ?? '', `${name}=${value}`])),
+  };
 }

@@ -19,7 +19,7 @@ import { AggregateEvents } from './aggregate-events.js';
 import { MemberRequests } from './member-requests.js';
 import { AggregateLists, withMember } from './aggregate-lists.js';
 import { listenToResources, withQualifiedContents } from './aggregate-resources.js';
-import type { AggregateSource } from './aggregate-source.js';
+import type { AggregateSource } from './member-requests.js';
 
 /** Clients' sessions whose upstream sessions are known, so that they can be ended with them. */
 const PROFILES_MAX = 10_000;

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { ListenFilter, Listening, UpstreamListener } from '../protocol/channel.js';
-import { listChanges } from '../protocol/list-changes.js';
-import type { AggregateSource } from './aggregate-source.js';
+import { listChanges } from '../protocol/list-pages.js';
+import type { AggregateSource } from './member-requests.js';
 
 /** Connections that are listened to, and how many are begun at once. */
 const HEARD_MAX = 100;

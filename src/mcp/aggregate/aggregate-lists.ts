@@ -7,7 +7,7 @@ import { rpcCode } from '../protocol/protocol.js';
 import { MemberNames, qualifyUri, type Separator } from './member-names.js';
 import { errorReply, resultReply } from './own-reply.js';
 import { namingMember, type GatheredItems, type MemberRequests, type AggregateItem } from './member-requests.js';
-import type { AggregateMembers, AggregateSource } from './aggregate-source.js';
+import type { AggregateMembers, AggregateSource } from './member-requests.js';
 
 /** Connections one page is about at most, and items after which it ends with the connections that are being asked. */
 const MEMBERS_OF_PAGE_MAX = 100;

@@ -1,9 +1,9 @@
 import type { McpReply, UpstreamListener } from '../protocol/channel.js';
 import { elements, members as membersOf, slice, splice } from '../protocol/json-text.js';
-import { RESOURCE_UPDATED } from '../protocol/list-changes.js';
+import { RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { qualifyUri, readUri } from './member-names.js';
 import { withMember } from './aggregate-lists.js';
-import type { AggregateSource } from './aggregate-source.js';
+import type { AggregateSource } from './member-requests.js';
 
 const LISTEN_TIMEOUT_MS = 5_000;
 

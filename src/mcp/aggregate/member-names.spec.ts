@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { MemberNames, qualifyUri, readUri, separators } from './member-names.js';
-import type { AggregateMember } from './aggregate-source.js';
+import type { AggregateMember } from './member-requests.js';
 
 function names(separator: '.' | '__', ...ids: string[]): MemberNames {
   const members = ids.map((connectionId): AggregateMember => ({

@@ -1,4 +1,4 @@
-import type { AggregateMember } from './aggregate-source.js';
+import type { AggregateMember } from './member-requests.js';
 
 /** How names are put together: `connectionId.tool`, or `connectionId__tool` for model APIs that refuse dots. */
 export const separators = ['.', '__'] as const;

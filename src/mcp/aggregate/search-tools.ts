@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { quoted } from '../../platform/text/quoted.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members as membersOf, slice } from '../protocol/json-text.js';
@@ -8,7 +8,7 @@ import { resultReply, toolFailure, toolReply } from './own-reply.js';
 import { rankTools, readTools } from './tool-ranking.js';
 import type { MemberRequests } from './member-requests.js';
 import { leftOut, withMember, type AggregateLists } from './aggregate-lists.js';
-import type { MemberFault, AggregateSource } from './aggregate-source.js';
+import type { MemberFault, AggregateSource } from './member-requests.js';
 
 /** Tools that are looked through for one question. */
 const SEARCHED_MAX = 10_000;

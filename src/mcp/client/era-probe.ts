@@ -3,10 +3,10 @@ import { fromHttpStatus, UpstreamAuthRequiredError, UpstreamError, UpstreamFailu
 import { resultOf, withEnvelope } from '../protocol/messages.js';
 import { LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 import { helloOfDiscover, versionsOfDiscover } from '../protocol/session.js';
-import { verdictOf, type EraVerdict } from '../eras/era-verdict.js';
+import { verdictOf, type EraVerdict } from '../eras/era-store.js';
 import { HandshakeRefusedError, isOutOfPlace } from './protocol-adapter.js';
 import type { HttpWire, Look } from './http/http-wire.js';
-import type { OpenedSession, OpenSession, SessionEars } from './legacy-session.types.js';
+import type { OpenedSession, OpenSession, SessionEars } from './session-slots.js';
 import { discovered, modernHeaders, type Discovered } from './modern-adapter.js';
 import { refusal } from './refusal.js';
 import { openSse } from './http/sse-session.js';

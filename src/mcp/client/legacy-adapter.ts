@@ -10,8 +10,8 @@ import {
 } from './protocol-adapter.js';
 import { SessionLostError } from './http/http-wire.js';
 import { LegacyListening } from './legacy-listening.js';
-import type { LegacySession, OpenedSession, OpenSession, SessionEars } from './legacy-session.types.js';
-import { LegacyTasks } from './legacy-tasks.js';
+import type { LegacySession, OpenedSession, OpenSession, SessionEars } from './session-slots.js';
+import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import { Listeners } from './listeners.js';
 import { ProfileSlots, SessionSlot } from './session-slots.js';
 
@@ -88,9 +88,9 @@ export class LegacyAdapter implements ProtocolAdapter {
     const left = () => Math.max(1, from + timeoutMs - performance.now());
     const open = slot.value;
     const session = open ?? (await this.session(slot, timeoutMs, call));
-    return this.tasks.request(session.hello, call, open ? timeoutMs : left(), (one, ms) =>
-      this.send(slot, slot.value ?? session, one, ms),
-    );
+    const ms = open ? timeoutMs : left();
+    if (!offersTasks(session.hello)) return this.send(slot, session, call, ms);
+    return this.tasks.send(call, ms, (one, leftMs) => this.send(slot, slot.value ?? session, one, leftMs));
   }
 
   private async send(slot: SessionSlot, session: LegacySession, call: McpCall, timeoutMs: number): Promise<McpReply> {

@@ -1,7 +1,7 @@
 import type { ListenFilter } from '../protocol/channel.js';
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { SessionLostError } from './http/http-wire.js';
-import type { LegacySession } from './legacy-session.types.js';
+import type { LegacySession } from './session-slots.js';
 import type { Ears, ListenStream } from './listeners.js';
 import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 

@@ -1,13 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { parseMessage, replyTo } from '../protocol/messages.js';
-import type { UpstreamIdentity } from '../protocol/protocol.js';
 import { LegacyTasks } from './legacy-tasks.js';
-
-const hello = {
-  era: 'legacy',
-  capabilities: { tasks: { requests: { tools: { call: {} } } } },
-} as unknown as UpstreamIdentity;
 
 function replyOf(result: object): McpReply {
   const text = JSON.stringify({ jsonrpc: '2.0', id: 1, result });
@@ -22,10 +16,10 @@ it('names that no tool of MCP has are not remembered, so that a server cannot fi
     return Promise.resolve(replyOf(call.method === 'tools/list' ? { tools } : { content: [] }));
   };
   const tasks = new LegacyTasks();
-  await tasks.request(hello, { method: 'tools/list', timeoutMs: 1_000 }, 1_000, send);
+  await tasks.send({ method: 'tools/list', timeoutMs: 1_000 }, 1_000, send);
   for (const { name } of tools) {
     const call = { method: 'tools/call', params: JSON.stringify({ name }), timeoutMs: 1_000 };
-    await tasks.request(hello, call, 1_000, send);
+    await tasks.send(call, 1_000, send);
   }
   const asTask = sent.filter(({ method }) => method === 'tools/call').map(({ params }) => params?.includes('"task"'));
   expect(asTask).toEqual([true, false]);

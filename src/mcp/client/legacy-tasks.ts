@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { memberText, withMember, withoutMembers } from '../protocol/json-edit.js';
@@ -24,7 +24,7 @@ const CANCEL_MS = 2_000;
 type Send = (call: McpCall, timeoutMs: number) => Promise<McpReply>;
 
 /** Whether a server runs tool calls as tasks. */
-function offersTasks({ capabilities: { tasks } }: UpstreamIdentity): boolean {
+export function offersTasks({ capabilities: { tasks } }: UpstreamIdentity): boolean {
   if (tasks === undefined) return false;
   const requests = isObject(tasks) ? tasks.requests : undefined;
   return isObject(requests) && isObject(requests.tools) && isObject(requests.tools.call);
@@ -40,9 +40,8 @@ export class LegacyTasks {
   private readAt = -Infinity;
   private reading: Promise<void> | null = null;
 
-  /** Sends a request to the server that introduced itself so. @throws UpstreamFailure */
-  async request(hello: UpstreamIdentity, call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
-    if (!offersTasks(hello)) return send(call, timeoutMs);
+  /** Sends a request to a server that {@link offersTasks}. @throws UpstreamFailure */
+  async send(call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
     if (call.method === 'tools/list') return this.learn(await send(call, timeoutMs));
     return call.method === 'tools/call' ? this.call(call, timeoutMs, send) : send(call, timeoutMs);
   }

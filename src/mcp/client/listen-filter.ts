@@ -1,5 +1,5 @@
 import type { ListenFilter } from '../protocol/channel.js';
-import { listChanges } from '../protocol/list-changes.js';
+import { listChanges } from '../protocol/list-pages.js';
 import { parseMessage } from '../protocol/messages.js';
 
 /** Resources one listener, or all of a channel together, may name. */

@@ -1,6 +1,6 @@
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
-import { listChanges, RESOURCE_UPDATED } from '../protocol/list-changes.js';
+import { listChanges, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { bounded, common, hasAny, isSame, union, uriIn, wants } from './listen-filter.js';
 

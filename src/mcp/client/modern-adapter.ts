@@ -1,20 +1,29 @@
 import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
-import { deadlineIn } from '../protocol/deadline.js';
+import { deadlineIn, withinDeadline } from '../protocol/deadline.js';
 import { elements, members, slice, splice } from '../protocol/json-text.js';
 import { listPages, mcpLists } from '../protocol/list-pages.js';
-import { UpstreamFailure, UpstreamError } from '../protocol/mcp-errors.js';
-import { headerValue, namedBy, resultOf, withEnvelope } from '../protocol/messages.js';
+import { UpstreamFailure, UpstreamError, fromHttpStatus } from '../protocol/mcp-errors.js';
+import {
+  headerValue,
+  namedBy,
+  resultOf,
+  withEnvelope,
+  parseMessage,
+  requestText,
+  withoutSubscriptionId,
+} from '../protocol/messages.js';
 import { MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
-import { resultTypeOf } from '../protocol/result-type.js';
+import { resultTypeOf } from '../protocol/messages.js';
 import { helloOfDiscover } from '../protocol/session.js';
 import { EraContradictedError, isOutOfPlace, mayRepeat, type ProtocolAdapter } from './protocol-adapter.js';
 import type { HttpWire } from './http/http-wire.js';
-import { Listeners } from './listeners.js';
-import { modernListening } from './modern-listening.js';
+import { Listeners, type OpenListening } from './listeners.js';
 import { refusal } from './refusal.js';
 import type { ResultCache } from './result-cache.js';
 import { SingleFlight } from './single-flight.js';
 import { paramHeaders, ToolHeaders } from './tool-headers.js';
+import { isObject } from '../../platform/text/json.js';
+import { common } from './listen-filter.js';
 
 /** What a server says of itself is believed this long at least, however little it says about that. */
 const HELLO_MS_MIN = 30_000;
@@ -23,6 +32,8 @@ const HELLO_MS_MAX = 60 * 60_000;
 /** Reading all tools anew, for what their calls must repeat in headers. */
 const TOOLS_TIMEOUT_MS = 30_000;
 const TOOL_PAGES_MAX = 64;
+
+const METHOD = 'subscriptions/listen';
 
 /** What a server said of itself, and until when that holds. */
 export interface Discovered {
@@ -200,4 +211,63 @@ export function discovered(reply: McpReply, url: URL): Discovered {
   const { ttlMs } = result as { ttlMs?: unknown };
   const ms = typeof ttlMs === 'number' && ttlMs > HELLO_MS_MIN ? Math.min(ttlMs, HELLO_MS_MAX) : HELLO_MS_MIN;
   return { hello: helloOfDiscover(result, url), until: Date.now() + ms };
+}
+
+/**
+ * Listening to a modern server: one `subscriptions/listen`, whose first message says what of the filter the server tells.
+ * A server that refuses it, or does not know it, tells nothing.
+ */
+function modernListening(wire: HttpWire, headers: Record<string, string>): OpenListening {
+  return async (filter, ears, timeoutMs) => {
+    let acknowledge: (honoured: ListenFilter) => void = () => undefined;
+    let fail: (error: Error) => void = () => undefined;
+    const acknowledged = new Promise<ListenFilter>((resolve, reject) => {
+      acknowledge = resolve;
+      fail = reject;
+    });
+    acknowledged.catch(() => undefined);
+    let isEnded = false;
+    const end = () => {
+      isEnded = true;
+      fail(new UpstreamError(`${wire.target.url.host} ended the stream on which it should tell of changes.`));
+      ears.lost();
+    };
+    const stream = await wire.stream({
+      method: 'POST',
+      headers: { ...headers, 'mcp-method': METHOD },
+      body: requestText(wire.takeId(), METHOD, withEnvelope(JSON.stringify({ notifications: filter }))),
+      timeoutMs,
+      onMessage: (data) => {
+        const head = parseMessage(data);
+        if (typeof head?.method !== 'string') {
+          // An error says that it tells nothing; a result that it is over, which the stream's own end says too.
+          if (head?.error) acknowledge({});
+        } else if (head.method === 'notifications/subscriptions/acknowledged') {
+          acknowledge(common(filter, honouredIn(head.params)));
+        } else ears.hear(withoutSubscriptionId(data), head.method);
+      },
+      onEnd: end,
+    });
+    if (stream.status >= 500 || stream.status === 429) throw fromHttpStatus(stream.status, wire.target.url, undefined);
+    if (stream.text !== null) return { honoured: {}, close: async () => undefined };
+    const late = `${wire.target.url.host} did not say what changes it tells of.`;
+    try {
+      const honoured = isEnded ? await acknowledged : await withinDeadline(acknowledged, timeoutMs, late);
+      return { honoured, close: async () => stream.close() };
+    } catch (error) {
+      stream.close();
+      throw error;
+    }
+  };
+}
+
+function honouredIn(params: unknown): ListenFilter {
+  const told = isObject(params) && isObject(params.notifications) ? params.notifications : {};
+  const { resourceSubscriptions: uris } = told;
+  return {
+    toolsListChanged: told.toolsListChanged === true,
+    promptsListChanged: told.promptsListChanged === true,
+    resourcesListChanged: told.resourcesListChanged === true,
+    resourceSubscriptions: Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string') : [],
+  };
 }

@@ -3,7 +3,7 @@ import type { Egress } from '../../platform/egress/egress.js';
 import { discard, follow, readWithin } from '../../platform/egress/follow.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { ServerInfo } from '../protocol/protocol.js';
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 
 /** Where servers publish their card, at their origin. */
 const CARD_PATH = '/.well-known/mcp/server-card.json';

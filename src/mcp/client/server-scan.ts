@@ -1,5 +1,5 @@
 import { DEPTH_MAX } from '../../platform/database/storable.js';
-import { isWithinDepth } from '../../platform/text/json-depth.js';
+import { isWithinDepth } from '../../platform/text/json.js';
 import { quoted } from '../../platform/text/quoted.js';
 import type { Channel } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';

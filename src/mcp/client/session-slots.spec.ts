@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import type { LegacySession, OpenSession } from './legacy-session.types.js';
+import type { LegacySession, OpenSession } from './session-slots.js';
 import { ProfileSlots, SessionSlot } from './session-slots.js';
 
 afterEach(() => void jest.useRealTimers());

@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { members, slice } from '../protocol/json-text.js';
 import { headerValue } from '../protocol/messages.js';
 

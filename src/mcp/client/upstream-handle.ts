@@ -2,14 +2,14 @@ import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListe
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 import { ToolCatalog } from './tool-catalog.js';
 
-/** How long calls may still run on a link that was replaced. */
+/** Time that running calls have after the handle was replaced. */
 const DRAIN_MS_MAX = 60_000;
 
-/** The live end of something in this process: its channel, which knows what runs on it and so when it may close. */
+/** An open upstream channel shared by its callers: counts what runs on it, so that it closes when it is idle. */
 export abstract class UpstreamHandle implements Channel {
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();
-  /** What it led to was deleted. */
+  /** The connection or release behind it was deleted. */
   protected isGone = false;
   private running = 0;
   private listeners = 0;
@@ -22,9 +22,13 @@ export abstract class UpstreamHandle implements Channel {
   }
 
   request(call: McpCall): Promise<McpReply> {
+    const refusal = this.refusal(call);
+    if (refusal) return Promise.reject(refusal);
     const { onNotification } = call;
-    const heeded = onNotification ? { ...call, onNotification: this.heeding(onNotification) } : call;
-    return this.watched(call.method, this.channel.request(heeded));
+    const observed = onNotification ? { ...call, onNotification: this.withListChanges(onNotification) } : call;
+    const reply = this.watched(call.method, this.channel.request(observed));
+    this.started(call, reply);
+    return reply;
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
@@ -35,7 +39,7 @@ export abstract class UpstreamHandle implements Channel {
     };
     this.listeners += 1;
     const watched: UpstreamListener = {
-      onNotification: this.heeding((text, method) => listener.onNotification(text, method)),
+      onNotification: this.withListChanges((text, method) => listener.onNotification(text, method)),
       onEnd: (reason) => {
         leave();
         listener.onEnd(reason);
@@ -70,7 +74,7 @@ export abstract class UpstreamHandle implements Channel {
     return this.channel.close(forGood);
   }
 
-  /** Closes once the calls that run are over, after a minute in any case. */
+  /** Closes when its running calls have ended, after a minute at the latest. */
   async retire(forGood?: boolean): Promise<void> {
     if (this.running > 0) {
       await new Promise<void>((resolve) => {
@@ -84,21 +88,29 @@ export abstract class UpstreamHandle implements Channel {
     await this.close(forGood);
   }
 
-  /** Nothing runs on it, and nobody listens. */
+  /** True without running calls and listeners. */
   get isIdle(): boolean {
     return this.running === 0 && this.listeners === 0;
   }
 
+  /** A reason not to send a call; null to send it. */
+  protected refusal(_call: McpCall): Error | null {
+    return null;
+  }
+
+  /** A call was sent; `reply` settles as for its caller. Must not throw. */
+  protected started(_call: McpCall, _reply: Promise<McpReply>): void {}
+
   /** A request was answered, with an error of the upstream's or without. */
   protected succeeded(): void {}
 
-  /** A request failed. @returns what its caller gets to hear */
+  /** A request failed. @returns the error for its caller */
   protected failed(_method: string, error: Error): Error {
     return error;
   }
 
-  /** Whoever hears that the tools changed: the catalog hears it first. */
-  private heeding(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
+  /** Drops the cached tool catalog before the caller hears that the tools changed. */
+  private withListChanges(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
     return (text, method) => {
       if (method === 'notifications/tools/list_changed') this.catalog.forget();
       onNotification(text, method);

@@ -1,12 +1,25 @@
-import type { Channel, McpReply } from './channel.js';
+import type { Channel, McpReply, ListenFilter } from './channel.js';
 import { deadlineIn } from './deadline.js';
 import { elements, members, slice, type Span } from './json-text.js';
 import { UpstreamError } from './mcp-errors.js';
 import { rpcCode } from './protocol.js';
-import { completeOrRefuse } from './result-type.js';
+import { completeOrRefuse } from './messages.js';
 
 /** What is read of one list in all; a single answer may be as large. */
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
+
+/** The part of a filter that one list is. */
+type ListFlag = Exclude<keyof ListenFilter, 'resourceSubscriptions'>;
+
+/** The lists whose changes are told, by the notification that tells, in the words of `subscriptions/listen`. */
+export const listChanges: ReadonlyMap<string, ListFlag> = new Map([
+  ['notifications/tools/list_changed', 'toolsListChanged'],
+  ['notifications/prompts/list_changed', 'promptsListChanged'],
+  ['notifications/resources/list_changed', 'resourcesListChanged'],
+]);
+
+/** Tells that a resource changed, to those who subscribed to it. */
+export const RESOURCE_UPDATED = 'notifications/resources/updated';
 
 /** A list that servers give in pages. */
 export interface ListKind {

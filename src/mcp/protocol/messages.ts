@@ -1,7 +1,8 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import type { ClientAnswer, McpReply, RpcError } from './channel.js';
 import { members, slice, splice, type Span } from './json-text.js';
 import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era } from './protocol.js';
+import { InputNeededError, UpstreamError } from './mcp-errors.js';
 
 /** A JSON-RPC message as far as routing it needs. */
 export interface RpcHead {
@@ -137,4 +138,30 @@ export const namedBy: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
 /** A reply's result as a value; undefined for an error. For what we read ourselves, never for what passes through. */
 export function resultOf({ text, result }: McpReply): unknown {
   return result ? JSON.parse(slice(text, result)) : undefined;
+}
+
+/** What the result of a modern upstream is: `complete` when it does not say, null for an error. */
+export function resultTypeOf({ text, result, era }: McpReply): string | null {
+  if (!result) return null;
+  if (era === 'legacy' || !text.includes('"resultType"') || text[result[0]] !== '{') return 'complete';
+  const span = members(text, result[0]).get('resultType');
+  const type: unknown = span && JSON.parse(slice(text, span));
+  return typeof type === 'string' ? type : 'complete';
+}
+
+/**
+ * The reply, if it needs nothing more of whoever asked: for callers who cannot be asked back.
+ *
+ * @throws InputNeededError when the upstream asks for input, UpstreamError for a task or what MCP does not know
+ */
+export function completeOrRefuse(reply: McpReply): McpReply {
+  const type = resultTypeOf(reply);
+  if (type === null || type === 'complete') return reply;
+  if (type === 'input_required') throw new InputNeededError();
+  if (type === 'task') {
+    throw new UpstreamError(
+      'The MCP server answered with a task to be asked for later, which this way of calling does not do.',
+    );
+  }
+  throw new UpstreamError(`The MCP server answered with a result of type "${type.slice(0, 40)}", which is not MCP.`);
 }

@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { elements, slice } from '../protocol/json-text.js';
 import { envelope, rpcCode } from '../protocol/protocol.js';
 import { errorText } from './mcp-responses.js';

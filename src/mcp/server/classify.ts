@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { namedBy, type RpcHead } from '../protocol/messages.js';
 import { envelope, LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 

@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import type { InputRequest } from './bridge/input.js';
 
 /** What a legacy client can be asked, as it declared it and its revision has it, in as few characters as a session id wants. */

@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { LEGACY_VERSIONS, type UpstreamIdentity } from '../protocol/protocol.js';
 import { serverMeta } from './bridge/hop.js';
 import { SERVED_VERSIONS } from './classify.js';

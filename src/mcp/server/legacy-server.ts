@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import type { McpReply, RpcError } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import { withoutMembers } from '../protocol/json-edit.js';
 import { slice } from '../protocol/json-text.js';
 import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
-import { resultTypeOf } from '../protocol/result-type.js';
+import { resultTypeOf } from '../protocol/messages.js';
 import {
   errorText,
   hopError,

@@ -22,7 +22,6 @@ import { LegacyServer } from './legacy-server.js';
 import { LiveSessions } from './sessions/live-sessions.js';
 import { McpServer } from './mcp-server.js';
 import { ModernServer } from './modern-server.js';
-import { isTrustedOrigin } from './origin.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 import { PendingClientRequests } from './pending-client-requests.js';
 import { ResponseSink } from './response-sink.js';
@@ -33,6 +32,7 @@ import { Subscriptions } from './sessions/subscriptions.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 import { ToolNotes } from './tool-notes.js';
 import { UpstreamCalls } from './upstream-calls.js';
+import { parseUrl } from '../../config/parse-url.js';
 
 /** The largest JSON-RPC message taken from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -40,6 +40,16 @@ const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Requests one account may have under way in this process, with all its keys, and all together. */
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
+
+const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+/** Where we are reached. */
+interface OwnSite {
+  /** The base of our own URLs. */
+  readonly baseUrl: string;
+  /** True while nobody but this machine can reach us. */
+  readonly isLocalOnly: boolean;
+}
 
 /** What clients have open at MCP endpoints. */
 export interface McpServerStats {
@@ -241,4 +251,15 @@ function callerOf({ principal, target }: McpServerTarget): string {
 function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
+}
+
+/**
+ * Whether a browser page of this origin may use MCP endpoints: our own, and local pages while we are local ourselves.
+ * Programs send no Origin. The Host header proves nothing here: a rebinding page controls it.
+ */
+function isTrustedOrigin(origin: string | undefined, { baseUrl, isLocalOnly }: OwnSite): boolean {
+  if (origin === undefined) return true;
+  const given = parseUrl(origin);
+  if (!given) return false;
+  return given.origin === new URL(baseUrl).origin || (isLocalOnly && LOOPBACK_HOST.test(given.hostname));
 }

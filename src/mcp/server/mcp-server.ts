@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import type { Channel } from '../protocol/channel.js';
 import { DuplicateMemberError, members, slice, type Span } from '../protocol/json-text.js';

@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError } from '../protocol/mcp-errors.js';
 import { rpcCode, type Era } from '../protocol/protocol.js';

@@ -3,7 +3,7 @@ import { Controller, Delete, Get, Module, Post, type Type } from '@nestjs/common
 import { NestFactory } from '@nestjs/core';
 import { Public } from '../../platform/http/public.decorator.js';
 import { routeTable } from '../../platform/http/route-table.js';
-import { checkRoutes, declarationOf, RouteDeclarationError } from './access.check.js';
+import { checkRoutes, declarationOf, RouteDeclarationError } from './access.service.js';
 import { Access } from './access.decorator.js';
 
 @Controller('servers')

@@ -6,7 +6,7 @@ import { pageOf } from '../../platform/http/pagination.dto.js';
 import type { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import type { AccountDto, AccountListDto, CreateAccountDto } from './account.dto.js';
 import { Account } from './account.entity.js';
-import { toAccountDto } from './account.mapper.js';
+import { toAccountDto } from './account.dto.js';
 import { AccountExistsError, AccountNotFoundError } from './auth.errors.js';
 
 /** The accounts, managed by the operator. */

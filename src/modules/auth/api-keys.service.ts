@@ -10,7 +10,7 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Caller } from './access.types.js';
 import { ApiKey } from './api-key.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
-import { toApiKeyDto, toCreatedApiKeyDto } from './account.mapper.js';
+import { toApiKeyDto, toCreatedApiKeyDto } from './account.dto.js';
 import type { ApiKeyDto, ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from './account.dto.js';
 import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
 

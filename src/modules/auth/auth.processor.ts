@@ -4,7 +4,14 @@ import { Queue } from 'bullmq';
 import { jobOptions } from '../../platform/queue/job-options.js';
 import { QueueMetrics } from '../../platform/queue/queue-metrics.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { AUTH_QUEUE, PURGE_EXPIRED_KEYS, PURGE_INTERVAL_MS } from './auth.queue.js';
+
+/** Upkeep of API keys: one job a day. */
+export const AUTH_QUEUE = 'auth';
+
+/** Removes keys that expired long ago. No payload: the job looks for itself, and may run any number of times. */
+const PURGE_EXPIRED_KEYS = 'purge-expired-keys';
+
+const PURGE_INTERVAL_MS = 24 * 60 * 60 * 1000;
 
 /** Runs the daily clean-up of API keys; however many workers there are, it runs once a day. */
 @Processor(AUTH_QUEUE)

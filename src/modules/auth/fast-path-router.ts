@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { errorAnswer, familyOf } from '../../platform/errors/error-body.js';
 import { logFailure } from '../../platform/errors/error.filter.js';
 import type { Route } from '../../platform/http/route-table.js';
-import { declarationOf } from './access.check.js';
+import { declarationOf } from './access.service.js';
 import type { AccessService } from './access.service.js';
 import type { AccessRule } from './access.types.js';
 import { DIRECT, type DirectRequest } from './fast-path.decorator.js';

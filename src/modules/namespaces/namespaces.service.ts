@@ -4,17 +4,17 @@ import { Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
-import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
+import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
-import { requireNamespaceName } from './namespace-name.js';
 import type { DeletedNamespaceDto, NamespaceDto, NamespaceListDto, NamespaceQueryDto } from './namespace.dto.js';
 import { Namespace } from './namespace.entity.js';
-import { toNamespaceDto } from './namespace.mapper.js';
+import { toNamespaceDto } from './namespace.dto.js';
 import { NamespaceHoldsServersError, NamespaceTakenError } from './namespaces.errors.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -145,4 +145,15 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
     this.owners.drop(name);
     return row ? toNamespaceDto({ name: row.name, createdAt: row.created_at }) : null;
   }
+}
+
+/** @throws InvalidInputError when nobody may own this name */
+function requireNamespaceName(name: string): string {
+  if (!NAMESPACE_NAME.test(name)) {
+    throw new InvalidInputError(
+      'name must be 3 to 39 lower-case letters, digits and hyphens, and begin and end with a letter or digit',
+    );
+  }
+  if (RESERVED_NAMESPACES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another name`);
+  return name;
 }

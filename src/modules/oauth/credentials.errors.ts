@@ -1,5 +1,5 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
-import { PageError } from '../../platform/pages/page.errors.js';
+import { PageError } from '../../platform/pages/page.js';
 
 /** Thrown by `begin`: see there. */
 export { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';

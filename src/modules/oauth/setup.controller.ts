@@ -2,10 +2,10 @@ import { Controller, Get, Headers, Param, Post, Query, Req, Res, UseFilters } fr
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';
-import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { bindBrowser, readCookie } from '../../platform/pages/browser-cookie.js';
-import { requireOwnPage } from '../../platform/pages/own-page.js';
+import { requireOwnPage } from '../../platform/pages/page.js';
 import { PageFilter } from '../../platform/pages/page.filter.js';
 import { sendPage } from '../../platform/pages/page.js';
 import { CallbackQueryDto } from './callback.dto.js';

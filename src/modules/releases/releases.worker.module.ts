@@ -5,7 +5,7 @@ import { DeployStage } from './pipeline/deploy-stage.js';
 import { ExternalScan } from './scan/external-scan.js';
 import { HostedScan } from './scan/hosted-scan.js';
 import { MetadataStage } from './pipeline/metadata-stage.js';
-import { ModuleChecks } from './pipeline/module-checks.js';
+import { ModuleChecks } from './pipeline/deploy-stage.js';
 import { PublishStage } from './pipeline/publish-stage.js';
 import { ReleasePipeline } from './pipeline/release-pipeline.js';
 import { ReleasePipelineMetrics } from './pipeline/release-pipeline.metrics.js';

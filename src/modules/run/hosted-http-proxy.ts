@@ -11,7 +11,6 @@ import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js
 import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';
 import { withoutOurs } from '../../hosting/mcp/hosted-channels.service.js';
 import type { InvocationRecord } from './invocation-record.js';
-import { requestHeaders, responseHeaders } from './proxy-headers.js';
 
 /** Such requests one account may have under way in this process, and all together. */
 const EACH_MAX = 256;
@@ -19,6 +18,26 @@ const ALL_MAX = 5_000;
 
 /** Everything of a request's URL up to the slug. */
 const ADDRESS = /^\/run\/[^/?]+/;
+
+/** What is about this hop, what says who the caller is to us, and what a proxy before us says of it. */
+const NOT_PASSED =
+  /^(?:authorization|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|forwarded|x-forwarded-.*|x-real-ip)$/;
+
+/** What hosted code may say in headers of an answer; `x-…` of its own too, but for those that browsers or we heed. */
+const PASSED =
+  /^(?:content-(?:type|length|encoding|language|disposition|range)|cache-control|etag|expires|last-modified|location|retry-after|vary|link|accept-ranges|allow|date|x-(?!slipway-|request-id$|accel-|frame-options$|content-type-options$|xss-|permitted-|dns-|should-retry$).*)$/;
+
+/**
+ * Hosted code answers on the origin of this service, where people's setup pages and the API's own page are. So it sets no
+ * cookies and no policies there, and a page of its own is a stranger to them: `sandbox` gives it an origin that is
+ * nobody's, without scripts and forms, and nothing is taken for a script that is not said to be one.
+ */
+const WALLS = {
+  'content-security-policy': 'sandbox',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-site',
+  'referrer-policy': 'no-referrer',
+};
 
 /** Whose server is called, and by whom. */
 export interface HttpProxyCaller {
@@ -157,3 +176,24 @@ class RawAnswer implements Dispatcher.DispatchHandler {
 }
 
 const BROKEN = 'The hosted code broke off before it answered: its author finds why in the logs of the server.';
+
+/** The headers of a request as hosted code may see them: never our key, never our cookies. */
+function requestHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
+  const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && !NOT_PASSED.test(name));
+  return Object.fromEntries(passed) as Record<string, string | string[]>;
+}
+
+/**
+ * The headers of an answer of hosted code as they leave the service.
+ *
+ * @param prefix where its root is: an absolute path it redirects to is below that
+ */
+function responseHeaders(headers: IncomingHttpHeaders, prefix: string): Record<string, string | string[]> {
+  const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && PASSED.test(name));
+  const { location } = headers;
+  return {
+    ...(Object.fromEntries(passed) as Record<string, string | string[]>),
+    ...(location?.startsWith('/') && !location.startsWith('//') ? { location: `${prefix}${location}` } : {}),
+    ...WALLS,
+  };
+}

@@ -6,7 +6,7 @@ import { CallerLeftError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 import { DomainError, statusOf } from '../../platform/errors/domain-error.js';
 import { redactedJson } from '../../platform/telemetry/redact-payload.js';
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationException, InvocationOutcome } from '../logs/invocation.types.js';

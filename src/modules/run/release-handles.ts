@@ -28,14 +28,13 @@ export class ReleaseHandles {
     values: RunValues | null,
     caller: Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): ReleaseHandle {
-    const { id, upstream, config, authAddress } = release;
+    const { id, config, authAddress } = release;
     const isClosed = authAddress !== null && !caller.bearer && values?.headers.authorization === undefined;
     const channel = this.channelTo(name, release, values ?? { headers: {}, query: [] }, caller);
     return new ReleaseHandle(channel, {
       serverId,
       releaseId: id,
       serverName: name,
-      upstream,
       inputs: inputNames(config),
       closedAt: isClosed ? this.addresses.run(slug) : null,
     });
@@ -53,6 +52,12 @@ export class ReleaseHandles {
     }
     const url = new URL(upstream);
     for (const [key, value] of query) url.searchParams.append(key, value);
-    return this.channels.channelTo({ url, headers, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
+    return this.channels.channelTo({
+      url,
+      name: `"${name}"`,
+      headers,
+      bearer,
+      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+    });
   }
 }

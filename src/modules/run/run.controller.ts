@@ -3,7 +3,7 @@ import { Controller, Delete, Get, Head, HttpCode, Options, Patch, Post, Put, Req
 import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
 import { rpcCode } from '../../mcp/protocol/protocol.js';
 import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
-import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';
 import { FastPath } from '../auth/fast-path.decorator.js';
 import type { DirectRequest } from '../auth/fast-path.decorator.js';

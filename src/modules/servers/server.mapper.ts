@@ -16,7 +16,7 @@ import type { ServerSummaryDto } from './search/server-search.dto.js';
 import type { ServerDomainDto } from './settings/server-settings.dto.js';
 import type { IconOrigin, ServerUrlsService } from './server-urls.service.js';
 import type { ReleaseType, ServerSnapshot } from './server.types.js';
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 
 type Item = Record<string, unknown>;
 

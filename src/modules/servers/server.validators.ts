@@ -1,6 +1,6 @@
 import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
-import { parseHostPattern } from '../../platform/egress/host-patterns.js';
+import { parseHostPattern } from '../../platform/egress/address-policy.js';
 
 /** With percent-encoding: that is how a repository's owner and name are kept, and an index holds them. */
 const URL_CHARS_MAX = 2048;

@@ -5,9 +5,9 @@ import { ServerIcon } from './icons/server-icon.entity.js';
 import { ServerIconsService } from './icons/server-icons.service.js';
 import { ServerUrlsService } from './server-urls.service.js';
 import { ServerReleasesService } from './server-releases.service.js';
-import { SecretValuesService } from './settings/secret-values.service.js';
+import { SecretValuesService } from './settings/server-secrets.service.js';
 import { ServerSecret } from './settings/server-secret.entity.js';
-import { ServerEgressService } from './settings/server-egress.service.js';
+import { ServerEgressService } from './settings/server-runtime.service.js';
 import { ServerRuntime } from './settings/server-runtime.entity.js';
 import { Server } from './server.entity.js';
 

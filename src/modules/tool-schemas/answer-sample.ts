@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 
 /** What a tool answered, unwrapped. */
 export interface AnswerSample {

@@ -1,6 +1,7 @@
-import { ValidationPipe, type ArgumentMetadata, type ValidationError } from '@nestjs/common';
+import { ValidationPipe, type ArgumentMetadata, type ValidationError, type PipeTransform } from '@nestjs/common';
 import type { NextFunction, Request, Response } from 'express';
-import { InvalidInputError } from '../errors/domain-error.js';
+import { InvalidInputError, type DomainError } from '../errors/domain-error.js';
+import { isUUID } from 'class-validator';
 
 const closedBodies = new WeakSet<object>();
 
@@ -80,4 +81,14 @@ export class InputPipe extends ValidationPipe {
       throw error;
     }
   }
+}
+
+/** A parameter that holds a uuid: anything else cannot exist, so it answers as missing and never reaches Postgres. */
+export function UuidOr404(missing: new () => DomainError): PipeTransform<string, string> {
+  return {
+    transform(value) {
+      if (!isUUID(value)) throw new missing();
+      return value;
+    },
+  };
 }

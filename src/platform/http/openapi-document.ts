@@ -1,7 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
 import { familyOf, rpcCodeOf, type ErrorFamily } from '../errors/error-body.js';
-import { API_ERRORS, type ApiError } from './api-errors.decorator.js';
+import { API_ERRORS, type ApiError } from './api-docs.decorators.js';
 
 const description = `
 One place where a company's MCP servers are published, found, connected and called.

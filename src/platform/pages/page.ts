@@ -1,5 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { Response } from 'express';
+import { DomainError } from '../errors/domain-error.js';
+
+/** What went wrong on the way of a person: shown on a page. The message is whole sentences: what happened, what to do. */
+export abstract class PageError extends DomainError {
+  constructor(
+    /** The heading of the page. */
+    readonly title: string,
+    message: string,
+    detail?: unknown,
+  ) {
+    super(message, detail);
+  }
+}
 
 /** A finished page with the headers it must be sent with. */
 export interface Page {
@@ -94,4 +107,15 @@ export function escaped(text: string): string {
   return text
     .replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ' ')
     .replace(/[&<>"']/g, (char) => ENTITIES[char]);
+}
+
+/**
+ * A second wall behind the SameSite cookie: the button of a page of somebody else, also on a neighbouring host, does
+ * nothing. Browsers that say nothing about it pass.
+ *
+ * @param site the `Sec-Fetch-Site` header
+ * @throws what `refusal` makes
+ */
+export function requireOwnPage(site: string | undefined, refusal: () => Error): void {
+  if (site !== undefined && site !== 'same-origin') throw refusal();
 }

@@ -1,5 +1,5 @@
-import { isObject } from '../text/json-object.js';
-import { redact } from './redact.js';
+import { isObject } from '../text/json.js';
+import { redact } from './logger.js';
 
 /** What stands for what was blanked. */
 const BLANK = '[redacted]';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import supertest from 'supertest';
 import { createApp } from '../../../src/app.setup.js';
-import { declarationOf } from '../../../src/modules/auth/access.check.js';
+import { declarationOf } from '../../../src/modules/auth/access.service.js';
 import { generateApiKey } from '../../../src/modules/auth/api-key.js';
 import { routeTable } from '../../../src/platform/http/route-table.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';

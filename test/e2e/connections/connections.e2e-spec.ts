@@ -8,7 +8,7 @@ import { expectAlike, notFound } from '../../support/connection-rows.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
 import { startFaulty } from '../../support/faulty-upstreams.js';
 import { until } from '../../support/until.js';
-import { closing, start, textOf } from '../../support/upstream-clients.js';
+import { closing, start } from '../../support/upstream-clients.js';
 import { listen, shut } from '../../support/upstream-net.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -973,133 +973,124 @@ describe('the headers of a connection', () => {
     },
   );
 
-  verifies('connection:headers:never-returned', 'neither their names nor their values are in any answer', async () => {
-    const [name, value] = [uniqueName('x-hush'), uniqueName('whisper')];
-    const headers = { [name]: value, Authorization: `Bearer ${value}` };
-    const upstream = await start({ sessions: true, requireHeaders: { [name]: value } });
+  verifies('connection:headers:never-returned', 'a connection that has some is shown with no field more', async () => {
+    const { url: mcpUrl } = await start();
     const namespace = await createNamespace(app, owner);
-    const base = `/connect/${namespace}`;
-    const seen: string[] = [];
-    const exercised = new Set<string>();
-    const say = async (operation: string, path: string, body?: string | object) => {
+    const path = `/connect/${namespace}/mine`;
+    const headers = { 'X-Key': 'value' };
+    const shown = [
+      (await app.as(owner).put(path, { mcpUrl, headers }).expect(201)).body,
+      (await app.as(owner).put(path, { headers }).expect(200)).body,
+      (await app.as(owner).get(path).expect(200)).body,
+      (await app.as(owner).get(`/connect/${namespace}`).expect(200)).body.connections[0],
+      (await app.as(owner).post(`/connect/${namespace}`, { mcpUrl, headers }).expect(201)).body,
+    ];
+    const fields = 'connectionId,createdAt,iconUrl,mcpUrl,metadata,name,serverInfo,status,transport';
+    for (const connection of shown) {
+      expect(Object.keys(connection).toSorted().join()).toBe(fields);
+      expect(Object.keys(connection.status).toSorted().join()).toBe('lastOkAt,reason,since,state');
+    }
+  });
+});
+
+describe('requests about a connection with headers', () => {
+  const [name, value] = [uniqueName('x-hush'), uniqueName('whisper')];
+  const headers = { [name]: value, Authorization: `Bearer ${value}` };
+  /** An operation as documented, its path in the namespace, its body, and the status where it matters. */
+  type Request = [operation: string, path: string, body?: object, status?: number];
+  const conn = '/connect/{namespace}/{connectionId}';
+
+  const managing = (mcpUrl: string): Request[] => [
+    ['POST /connect/{namespace}', '', { mcpUrl, headers }, 201],
+    ['POST /connect/{namespace}', '', { headers }, 400],
+    [`PUT ${conn}`, '/other', { mcpUrl, headers }, 201],
+    [`PUT ${conn}`, '/other', { headers }, 200],
+    [`PUT ${conn}`, '/other', { mcpUrl: 'http://127.0.0.1:1/', headers }, 409],
+    [`PUT ${conn}`, '/other', { headers, name: '' }, 400],
+    [`GET ${conn}`, '/other', undefined, 200],
+    ['GET /connect/{namespace}', '', undefined, 200],
+    [`DELETE ${conn}`, '/other', undefined, 200],
+  ];
+  const calling: Request[] = [
+    ['GET /connect/{namespace}/.tools', '/.tools', undefined, 200],
+    [`GET ${conn}/.tools`, '/mine/.tools'],
+    [`GET ${conn}/.tools/{toolPath}`, '/mine/.tools/echo'],
+    ...['echo', 'fail', 'rpc_error', 'unknown', 'cut'].map((tool): Request => [
+      `POST ${conn}/.tools/{toolPath}`,
+      `/mine/.tools/${tool}`,
+      { message: 'hi' },
+    ]),
+    ...['initialize', 'tools/list', 'unknown/method'].map((method): Request => [
+      `POST ${conn}/mcp`,
+      '/mine/mcp',
+      request(1, method),
+    ]),
+    [`POST ${conn}/mcp`, '/mine/mcp', toolCall(1, 'rpc_error')],
+    ['POST /connect/{namespace}/.mcp', '/.mcp', request(1, 'initialize'), 200],
+    ['POST /connect/{namespace}/.mcp', '/.mcp', request(1, 'tools/list'), 200],
+  ];
+  const delivery = { url: 'https://example.com/hook' };
+  const secret = `whsec_${Buffer.alloc(24).toString('base64')}`;
+  const observing: Request[] = [
+    [`GET ${conn}/uplink`, '/mine/uplink'],
+    [`PUT ${conn}/recording`, '/mine/recording', { enabled: true }, 200],
+    [`POST ${conn}/.tools/{toolPath}`, '/mine/.tools/echo', { message: 'hi' }],
+    [`GET ${conn}/recording`, '/mine/recording', undefined, 200],
+    [`DELETE ${conn}/recording`, '/mine/recording', undefined, 200],
+    [`GET ${conn}/diagnosis`, '/mine/diagnosis', undefined, 200],
+    [`GET ${conn}/logs`, '/mine/logs', undefined, 200],
+    [`GET ${conn}/.triggers`, '/mine/.triggers'],
+    [`GET ${conn}/.triggers/{triggerName}`, '/mine/.triggers/push'],
+    [`POST ${conn}/.triggers/{triggerName}`, '/mine/.triggers/push', { params: {}, delivery: { ...delivery, secret } }],
+    [`DELETE ${conn}/.triggers/{triggerName}`, '/mine/.triggers/push', { params: {}, delivery }],
+  ];
+
+  /** Connects `mine`, whose upstream wants these headers, and sends all requests; no answer may show a header. */
+  async function expectSilence(required: Record<string, string>, requests: (mcpUrl: string) => Request[]) {
+    const namespace = await createNamespace(app, owner);
+    const upstream = await start({ sessions: true, requireHeaders: required });
+    const silent = async ([operation, path, body, status]: Request) => {
       const [method] = operation.split(' ');
-      const answer = await send(app, owner, path, body, { method });
-      exercised.add(operation);
-      seen.push(JSON.stringify([answer.status, [...answer.headers], answer.text]));
+      const answer = await send(app, owner, `/connect/${namespace}${path}`, body, { method });
+      if (status !== undefined) expect([operation, answer.status]).toEqual([operation, status]);
+      const shown = JSON.stringify([...answer.headers, answer.text]);
+      expect(shown.toLowerCase()).not.toContain(name);
+      expect(shown).not.toContain(value);
       return answer;
     };
-    const conn = '/connect/{namespace}/{connectionId}';
-
-    const posted = await say('POST /connect/{namespace}', base, { mcpUrl: upstream.url, headers });
-    expect(posted.status).toBe(201);
-    expect((await say(`PUT ${conn}`, `${base}/mine`, { mcpUrl: upstream.url, headers })).status).toBe(201);
-    expect((await say(`PUT ${conn}`, `${base}/mine`, { headers })).status).toBe(200);
-    expect((await say(`PUT ${conn}`, `${base}/mine`, { mcpUrl: 'http://127.0.0.1:1/', headers })).status).toBe(409);
-    expect((await say(`PUT ${conn}`, `${base}/mine`, { headers, name: '' })).status).toBe(400);
-    expect((await say('POST /connect/{namespace}', base, { headers })).status).toBe(400);
-    expect((await say(`GET ${conn}`, `${base}/mine`)).status).toBe(200);
-    expect((await say('GET /connect/{namespace}', base)).body.connections).toHaveLength(2);
-    expect((await say('GET /connect/{namespace}/.tools', `${base}/.tools`)).status).toBe(200);
-    expect((await say(`GET ${conn}/.tools`, `${base}/mine/.tools`)).status).toBe(200);
-    expect((await say(`GET ${conn}/.tools/{toolPath}`, `${base}/mine/.tools/echo`)).status).toBe(200);
-    for (const tool of ['echo', 'fail', 'rpc_error', 'unknown', 'cut']) {
-      await say(`POST ${conn}/.tools/{toolPath}`, `${base}/mine/.tools/${tool}`, { message: 'hi' });
-    }
-    for (const method of ['initialize', 'tools/list', 'unknown/method']) {
-      await say(`POST ${conn}/mcp`, `${base}/mine/mcp`, request(1, method));
-    }
-    await say(`POST ${conn}/mcp`, `${base}/mine/mcp`, toolCall(1, 'rpc_error'));
-    // An upstream that refuses them.
-    const strict = await start({ requireHeaders: { 'x-other': 'key' } });
-    const refused = await say(`PUT ${conn}`, `${base}/refused`, { mcpUrl: strict.url, headers });
-    expect(refused.body.status).toMatchObject({ state: 'auth_required' });
-    await say(`POST ${conn}/.tools/{toolPath}`, `${base}/refused/.tools/echo`, {});
-    await say(`POST ${conn}/mcp`, `${base}/refused/mcp`, toolCall(1, 'echo'));
-    await say(`GET ${conn}`, `${base}/refused`);
-    await say('GET /connect/{namespace}/.tools', `${base}/.tools`);
-    await say(`GET ${conn}/uplink`, `${base}/mine/uplink`);
-    expect((await say(`PUT ${conn}/recording`, `${base}/mine/recording`, { enabled: true })).status).toBe(200);
-    await say(`POST ${conn}/.tools/{toolPath}`, `${base}/mine/.tools/echo`, { message: 'hi' });
-    expect((await say(`GET ${conn}/recording`, `${base}/mine/recording`)).body.calls).toBe(1);
-    expect((await say(`DELETE ${conn}/recording`, `${base}/mine/recording`)).status).toBe(200);
-    for (const id of ['mine', 'refused']) {
-      expect((await say(`GET ${conn}/diagnosis`, `${base}/${id}/diagnosis`)).status).toBe(200);
-      expect((await say(`GET ${conn}/logs`, `${base}/${id}/logs`)).status).toBe(200);
-      await say(`GET ${conn}/.triggers`, `${base}/${id}/.triggers`);
-      await say(`GET ${conn}/.triggers/{triggerName}`, `${base}/${id}/.triggers/push`);
-      const delivery = { url: 'https://example.com/hook', secret: `whsec_${Buffer.alloc(24).toString('base64')}` };
-      await say(`POST ${conn}/.triggers/{triggerName}`, `${base}/${id}/.triggers/push`, { params: {}, delivery });
-      await say(`DELETE ${conn}/.triggers/{triggerName}`, `${base}/${id}/.triggers/push`, {
-        params: {},
-        delivery: { url: delivery.url },
-      });
-    }
-    for (const method of ['initialize', 'tools/list']) {
-      expect((await say('POST /connect/{namespace}/.mcp', `${base}/.mcp`, request(1, method))).status).toBe(200);
-    }
-    expect((await say(`DELETE ${conn}`, `${base}/mine`)).status).toBe(200);
-
-    const { body: document } = await send(app, owner, '/openapi.json', undefined, { method: 'GET' });
-    const documented = Object.entries(document.paths as Record<string, object>).flatMap(([path, methods]) =>
-      path.startsWith('/connect/') ? Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`) : [],
-    );
-    expect([...exercised].sort()).toEqual(documented.sort());
+    const made = await silent([`PUT ${conn}`, '/mine', { mcpUrl: upstream.url, headers }, 201]);
+    for (const one of requests(upstream.url)) await silent(one);
     expect(upstream.requests.some((one) => one.headers[name] === value)).toBe(true);
-    for (const answer of seen) {
-      expect(answer.toLowerCase()).not.toContain(name);
-      expect(answer).not.toContain(value);
-    }
-  });
-});
+    return made.body.status.state as string;
+  }
 
-describe('authentication', () => {
+  verifies('connection:headers:never-returned', 'managing answers show no header', async () => {
+    expect(await expectSilence({ [name]: value }, managing)).toBe('connected');
+  });
+
+  verifies('connection:headers:never-returned', 'calling answers show no header', async () => {
+    expect(await expectSilence({ [name]: value }, () => calling)).toBe('connected');
+  });
+
+  verifies('connection:headers:never-returned', 'observing answers show no header', async () => {
+    expect(await expectSilence({ [name]: value }, () => observing)).toBe('connected');
+  });
+
+  verifies('connection:headers:never-returned', 'answers show no header when the upstream refuses them', async () => {
+    const required = { 'x-other': 'key' };
+    expect(await expectSilence(required, (url) => [...calling, ...observing, ...managing(url)])).toBe('auth_required');
+  });
+
   verifies(
-    ['auth:body:connect', 'auth:challenge', 'auth:before-validation'],
-    'no connection route answers without a key, whether the connection exists, the body is right, or not',
+    'connection:headers:never-returned',
+    'every documented operation of connections is among these requests',
     async () => {
-      const upstream = await start();
-      const { path, namespace } = await createConnection(app, owner, { mcpUrl: upstream.url });
-      const before = upstream.requests.length;
-      const body = { mcpUrl: upstream.url };
-      for (const account of [undefined, { ...owner, key: `${owner.key.slice(0, -4)}AAAA` }]) {
-        const client = app.as(account);
-        const answers = [
-          await client.post(`/connect/${namespace}`, body),
-          await client.post(`/connect/${namespace}`, { nonsense: true }),
-          await client.get(`/connect/${namespace}?limit=0`),
-          await client.put(path, { name: 'Mine now' }),
-          await client.put(`/connect/${uniqueName('ns')}/.x`, {}),
-          await client.get(path),
-          await client.get(`/connect/${namespace}/${uniqueName()}`),
-          await client.delete(path),
-        ];
-        for (const { status, body: answer, headers } of answers) {
-          expect([status, answer]).toEqual([401, { error: 'unauthorized', message: expect.any(String) }]);
-          expect(headers['www-authenticate']).toMatch(/^Bearer/);
-        }
-      }
-      expect((await app.as(owner).get(path)).body).toMatchObject({ name: path.split('/').at(-1) });
-      expect(await count(namespace)).toBe(1);
-      expect(upstream.requests).toHaveLength(before);
+      const { body: document } = await send(app, owner, '/openapi.json', undefined, { method: 'GET' });
+      const documented = Object.entries(document.paths as Record<string, object>).flatMap(([path, methods]) =>
+        path.startsWith('/connect/') ? Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`) : [],
+      );
+      const tried = new Set([...managing(''), ...calling, ...observing].map(([operation]) => operation));
+      expect([...tried].sort()).toEqual(documented.sort());
     },
   );
-});
-
-describe('a process that never called the connection', () => {
-  verifies('channel:single-flight', '50 parallel first calls give the upstream one initialize', async () => {
-    const upstream = await start({ sessions: true, delayInitializeMs: 100 });
-    const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
-    const second = await app.sibling();
-    try {
-      const before = upstream.count('initialize');
-      const answers = await Promise.all(
-        times(50, (i) => second.as(owner).post(`${path}/.tools/echo`, { message: String(i) })),
-      );
-      expect(answers.map(({ body }) => textOf(body))).toEqual(times(50, String));
-      expect(upstream.count('initialize')).toBe(before + 1);
-      expect(upstream.sessions.size).toBe(2);
-    } finally {
-      await second.close();
-    }
-  });
 });

@@ -13,6 +13,7 @@ import {
   PairingRefused,
   untilState,
   type UplinkClient,
+  type Message,
   type UplinkOptions,
 } from '../../support/uplink-client.js';
 import { until } from '../../support/until.js';
@@ -313,12 +314,18 @@ describe('pairing', () => {
 describe('calls through a tunnel', () => {
   verifies('uplink:call:ids', 'of 50 callers with the same id and progress token do not cross', async () => {
     const path = await uplink();
+    const received: Message[] = [];
     await paired(path, {
       answers: {
-        'tools/call': ({ params }, client) => {
-          const { progressToken } = params._meta;
-          client.send({ method: 'notifications/progress', params: { progressToken, progress: params.arguments.n } });
-          return text(String(params.arguments.n));
+        'tools/call': (message, client) => {
+          if (received.push(message) < 50) return null;
+          // The last call first, so that the order of the answers does not say whose they are.
+          for (const { id, params } of received.reverse()) {
+            const { progressToken } = params._meta;
+            client.send({ method: 'notifications/progress', params: { progressToken, progress: params.arguments.n } });
+            client.send({ id, result: text(String(params.arguments.n)) });
+          }
+          return null;
         },
       },
     });

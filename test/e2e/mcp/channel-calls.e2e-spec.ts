@@ -12,7 +12,7 @@ import type {
   McpReply,
 } from '../../../src/mcp/protocol/channel.js';
 import type { HttpTarget } from '../../../src/mcp/client/http/http-wire.js';
-import { completeOrRefuse } from '../../../src/mcp/protocol/result-type.js';
+import { completeOrRefuse } from '../../../src/mcp/protocol/messages.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { times } from '../../support/calls.js';

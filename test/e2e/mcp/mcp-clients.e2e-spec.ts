@@ -237,15 +237,4 @@ describe.each(clients)('the official client %s', (_, connect) => {
       expect(await Promise.all(messages.map(echo))).toEqual(messages);
     });
   }
-
-  verifies('mcp:no-key', 'is refused without a key', async () => {
-    const url = await endpointOf((await start()).url);
-    const stranger = { ...owner };
-    owner = { ...owner, key: `slipway_${'x'.repeat(43)}` };
-    try {
-      await expect(connect(url)).rejects.toThrow();
-    } finally {
-      owner = stranger;
-    }
-  });
 });

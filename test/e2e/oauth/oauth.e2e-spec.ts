@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
-import { redact } from '../../../src/platform/telemetry/redact.js';
+import { redact } from '../../../src/platform/telemetry/logger.js';
 import { startApp, type TestApp } from '../../support/app.js';
 import {
   startAuthorizationServer,

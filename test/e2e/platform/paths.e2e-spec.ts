@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { createApp } from '../../../src/app.setup.js';
-import { checkRoutes } from '../../../src/modules/auth/access.check.js';
+import { checkRoutes } from '../../../src/modules/auth/access.service.js';
 import { routeTable, type Route } from '../../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';

@@ -245,17 +245,6 @@ describe('whoever does not own the server', () => {
     },
   );
 
-  it('gets nothing without a key', async () => {
-    const name = await createServer(app, owner);
-    const id = await insertRelease(app, name);
-    for (const [method, path] of doors(name, id)) {
-      const response = await app.as()[method](path);
-      expect([path, response.status]).toEqual([path, 401]);
-    }
-    expect((await publish(app, undefined, name, external())).status).toBe(401);
-    expect((await app.as(owner).get(releasesPath(name))).body.releases).toHaveLength(1);
-  });
-
   it('is told by publishing whether the server or its namespace is missing', async () => {
     const name = await createServer(app, owner);
     const namespace = await createNamespace(app, owner);

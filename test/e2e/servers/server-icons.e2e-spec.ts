@@ -172,16 +172,6 @@ describe('an uploaded icon', () => {
     expect((await getIcon(name)).body).toEqual(png);
   });
 
-  it('needs a key, to write and to read', async () => {
-    const name = await createServer(app, owner);
-    const answers = [
-      await uploadIcon(app, undefined, name, png),
-      await app.as().delete(pathOf(name, '/icon')),
-      await app.as().get(pathOf(name, '/icon')),
-    ];
-    for (const { status, body } of answers) expect([status, body]).toEqual([401, { error: 'Unauthorized' }]);
-  });
-
   verifies(['icon:delete', 'icon:get:none'], 'is gone when it was removed', async () => {
     const name = await createServer(app, owner);
     const path = pathOf(name, '/icon');

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
-import { ServerEgressService } from '../../../src/modules/servers/settings/server-egress.service.js';
+import { ServerEgressService } from '../../../src/modules/servers/settings/server-runtime.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { mcpAccept, request, send, toolCall } from '../../support/calls.js';

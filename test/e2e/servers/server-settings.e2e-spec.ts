@@ -1,7 +1,7 @@
 // Also run with the queue on Redis by test:long: jobs, and messages between processes.
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { SecretValuesService } from '../../../src/modules/servers/settings/secret-values.service.js';
+import { SecretValuesService } from '../../../src/modules/servers/settings/server-secrets.service.js';
 import { ServersService } from '../../../src/modules/servers/servers.service.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';

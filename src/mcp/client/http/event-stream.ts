@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { HttpDispatcher } from './http-dispatcher.js';
+import type { HttpDispatcher } from './http-exchange.js';
 import { fromSocketError, unreadable, UpstreamError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import { ANSWER_BYTES_MAX, EVENT_CHARS_MAX } from './http-exchange.js';
 import { SseParser } from './sse-parser.js';

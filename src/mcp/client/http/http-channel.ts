@@ -1,17 +1,18 @@
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import type { EraMemory } from '../../eras/era-memory.js';
-import { isDoubtful, type EraVerdict } from '../../eras/era-verdict.js';
+import { isDoubtful, type EraVerdict } from '../../eras/era-store.js';
 import { tooSlow, UpstreamError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError, type ProtocolAdapter } from '../protocol-adapter.js';
 import { findEra, type Found } from '../era-probe.js';
-import type { HttpDispatcher } from './http-dispatcher.js';
+import type { HttpDispatcher } from './http-exchange.js';
 import { HttpWire, type HttpTarget } from './http-wire.js';
 import { LegacyAdapter } from '../legacy-adapter.js';
 import { ModernAdapter } from '../modern-adapter.js';
 import type { ResultCache } from '../result-cache.js';
 import { SingleFlight } from '../single-flight.js';
+import { withHiddenAddress } from './hidden-address.js';
 import { openSse } from './sse-session.js';
 import { openStreamable } from './streamable-session.js';
 
@@ -21,9 +22,9 @@ const FRESH_MS = 5_000;
 /** Timers may fire this much ahead. */
 const TIMER_MS_EARLY = 50;
 
-/** A dialect, and the verdict it was chosen by. */
+/** An adapter, and the verdict it was chosen by. */
 interface Choice {
-  dialect: ProtocolAdapter;
+  adapter: ProtocolAdapter;
   verdict: EraVerdict;
 }
 
@@ -50,7 +51,7 @@ export class HttpChannel implements Channel {
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
     const from = performance.now();
     try {
-      return await this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.open(ms));
+      return await this.withAdapter(timeoutMs, undefined, (adapter, ms) => adapter.open(ms));
     } catch (error) {
       const isAllSpent = performance.now() - from > timeoutMs - TIMER_MS_EARLY;
       if (!(error instanceof UpstreamTimeoutError) || !isAllSpent) throw error;
@@ -59,20 +60,21 @@ export class HttpChannel implements Channel {
     }
   }
 
-  async request(call: McpCall): Promise<McpReply> {
+  async request(given: McpCall): Promise<McpReply> {
+    const call = this.target.sessionPerCaller ? inOwnSession(given, this.target.sessionPerCaller.sharedKey) : given;
     const { value } = this.choice;
-    if (!value) return this.withDialect(call.timeoutMs, call, (dialect, ms) => dialect.request(call, ms), replyIn);
     try {
-      return await value.dialect.request(call, call.timeoutMs);
+      // Without the deadline's bookkeeping of `withAdapter` while nothing has to be opened.
+      if (value) return await value.adapter.request(call, call.timeoutMs);
     } catch (error) {
-      if (!(error instanceof EraContradictedError)) throw error;
-      await this.doubt(value);
-      return this.withDialect(call.timeoutMs, call, (dialect, ms) => dialect.request(call, ms), replyIn);
+      if (!(error instanceof EraContradictedError)) throw this.named(error as Error);
+      await this.doubt(value as Choice);
     }
+    return this.withAdapter(call.timeoutMs, call, (adapter, ms) => adapter.request(call, ms), replyIn);
   }
 
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    return this.withDialect(timeoutMs, undefined, (dialect, ms) => dialect.listen(filter, listener, ms));
+    return this.withAdapter(timeoutMs, undefined, (adapter, ms) => adapter.listen(filter, listener, ms));
   }
 
   forgetLists(): void {
@@ -80,33 +82,54 @@ export class HttpChannel implements Channel {
   }
 
   async release(profileKey: string, forGood = false): Promise<void> {
-    const ended = this.choice.value?.dialect.release(profileKey);
+    const ended = this.choice.value?.adapter.release(profileKey);
     // Also without one here: another process may have opened it, or this one before it was started anew.
     if (forGood) await this.wire.endNamed(profileKey);
     await ended;
   }
 
-  close(forGood?: boolean): Promise<void> {
-    return this.choice.close(({ dialect }) => dialect.close(forGood));
+  async close(forGood = false): Promise<void> {
+    const sharedKey = this.target.sessionPerCaller?.sharedKey;
+    if (forGood && sharedKey !== undefined) await this.release(sharedKey, true);
+    await this.choice.close(({ adapter }) => adapter.close(forGood));
   }
 
-  private async withDialect<T>(
+  private async withAdapter<T>(
     timeoutMs: number,
     call: McpCall | undefined,
-    work: (dialect: ProtocolAdapter, timeoutMs: number) => Promise<T>,
+    work: (adapter: ProtocolAdapter, timeoutMs: number) => Promise<T>,
+    settleFor?: (error: EraContradictedError) => T,
+  ): Promise<T> {
+    try {
+      return await this.tryTwice(timeoutMs, call, work, settleFor);
+    } catch (error) {
+      throw this.named(error as Error);
+    }
+  }
+
+  /** The error with the server's name instead of its address, if it has a name. */
+  private named(error: Error): Error {
+    const { url, name } = this.target;
+    return name === undefined ? error : withHiddenAddress(error, url, name);
+  }
+
+  private async tryTwice<T>(
+    timeoutMs: number,
+    call: McpCall | undefined,
+    work: (adapter: ProtocolAdapter, timeoutMs: number) => Promise<T>,
     settleFor: (error: EraContradictedError) => T = notMet,
   ): Promise<T> {
     const left = deadlineIn(timeoutMs);
     let choice = this.choice.value ?? (await this.chosen(timeoutMs, call));
     try {
-      return await work(choice.dialect, left());
+      return await work(choice.adapter, left());
     } catch (error) {
       if (!(error instanceof EraContradictedError)) throw error;
     }
     await this.doubt(choice);
     choice = await this.chosen(left(), call);
     try {
-      return await work(choice.dialect, left());
+      return await work(choice.adapter, left());
     } catch (error) {
       if (error instanceof EraContradictedError) return settleFor(error);
       throw error;
@@ -129,10 +152,10 @@ export class HttpChannel implements Channel {
       found = await findEra(this.wire);
       return found.verdict;
     });
-    return { verdict, dialect: this.dialectOf(verdict, found) };
+    return { verdict, adapter: this.adapterFor(verdict, found) };
   }
 
-  private dialectOf(verdict: EraVerdict, found: Found | undefined): ProtocolAdapter {
+  private adapterFor(verdict: EraVerdict, found: Found | undefined): ProtocolAdapter {
     const { wire } = this;
     const isFresh = () => found !== undefined && Date.now() - verdict.learnedAt < FRESH_MS;
     if (verdict.kind === 'modern') {
@@ -153,14 +176,25 @@ export class HttpChannel implements Channel {
     });
   }
 
-  /** The endpoint is not what it was taken for; what runs on the dialect runs on. */
+  /** The endpoint is not what it was taken for; what runs on the adapter runs on. */
   private async doubt(choice: Choice): Promise<void> {
     if (this.choice.value === choice) {
       this.choice.lose(choice);
-      void choice.dialect.close();
+      void choice.adapter.close();
     }
     await this.eras.forget(this.target.url, choice.verdict);
   }
+}
+
+/**
+ * The call in a session of its caller's own. A caller that can answer requests has one already, unless it uses one for
+ * each of its concurrent calls (`mayShare`).
+ */
+function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
+  const { profile, caller } = call;
+  const key = caller ?? sharedKey;
+  if (key === undefined || (profile && !profile.mayShare)) return call;
+  return { ...call, profile: { key, capabilities: profile?.capabilities ?? {} } };
 }
 
 /** What is left when an endpoint is twice not what it was taken for. */

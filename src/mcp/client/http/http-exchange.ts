@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { HttpDispatcher } from './http-dispatcher.js';
 import type { Cancellation } from '../../protocol/cancellation.js';
 import type { CallTiming } from '../../protocol/channel.js';
 import {
@@ -11,6 +10,7 @@ import {
   UpstreamTimeoutError,
 } from '../../protocol/mcp-errors.js';
 import { SseParser } from './sse-parser.js';
+import type { Egress } from '../../../platform/egress/egress.js';
 
 /** The largest answer that is taken from an upstream. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
@@ -23,6 +23,9 @@ export const STREAM_MS_MAX = 15 * 60_000;
 
 /** After the answer an upstream may take this long to end its stream; then the socket is closed, not reused. */
 const DRAIN_MS = 1_000;
+
+/** Where HTTP requests to an upstream go out: the guarded way for what lies outside, another for what runs here. */
+export type HttpDispatcher = Pick<Egress, 'dispatch' | 'lastConnect'>;
 
 /** One HTTP request to an upstream. */
 export interface ExchangeRequest {

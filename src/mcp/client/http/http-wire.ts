@@ -16,7 +16,7 @@ import { parseMessage, replyTo, requestText, type RpcHead } from '../../protocol
 import { rpcCode, type Era } from '../../protocol/protocol.js';
 import { VIA_HEADER } from '../../protocol/via.js';
 import { openStream, type StreamAnswer, type StreamRequest } from './event-stream.js';
-import type { HttpDispatcher } from './http-dispatcher.js';
+import type { HttpDispatcher } from './http-exchange.js';
 import { exchange, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText } from '../refusal.js';
@@ -53,6 +53,16 @@ export interface SessionNaming {
 /** Where a wire leads and with what credentials. */
 export interface HttpTarget {
   url: URL;
+  /**
+   * The name of the server in error messages, with its quotes, such as `"acme/weather"`. Addresses are then hidden from
+   * callers. Without it errors name the URL.
+   */
+  name?: string;
+  /**
+   * Every caller gets an upstream session of its own, since the server keeps state in one. `sharedKey` is the profile key
+   * of callers without a key; without it they share a session that no profile owns.
+   */
+  sessionPerCaller?: { sharedKey: string | undefined };
   /** The connection's own headers; lower-case names. */
   headers: Headers;
   /**

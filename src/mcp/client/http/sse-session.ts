@@ -19,7 +19,7 @@ import { HandshakeRefusedError } from '../protocol-adapter.js';
 import type { StreamAnswer } from './event-stream.js';
 import { STREAM_MS_MAX } from './http-exchange.js';
 import { SessionLostError, type HttpWire } from './http-wire.js';
-import type { LegacySession, SessionEars } from '../legacy-session.types.js';
+import type { LegacySession, SessionEars } from '../session-slots.js';
 import { refusalText } from '../refusal.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 

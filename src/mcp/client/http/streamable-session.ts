@@ -7,7 +7,7 @@ import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError } from '../protocol-adapter.js';
 import type { StreamAnswer } from './event-stream.js';
 import type { HttpWire } from './http-wire.js';
-import type { LegacySession, SessionEars } from '../legacy-session.types.js';
+import type { LegacySession, SessionEars } from '../session-slots.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText } from '../refusal.js';
 

@@ -14,9 +14,8 @@ import { UplinkDisconnectedError, UpstreamError, UpstreamFailure } from '../../p
 import { answerText, parseMessage, requestText, resultOf, type RpcHead } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
-import type { FramePort } from './frame-port.js';
-import { LegacyTasks } from '../legacy-tasks.js';
-import { UNREAD_BYTES_MAX, UplinkCalls } from './uplink-calls.js';
+import { LegacyTasks, offersTasks } from '../legacy-tasks.js';
+import { UNREAD_BYTES_MAX, UplinkCalls, type FramePort } from './uplink-calls.js';
 import { UplinkListeners } from './uplink-listeners.js';
 
 /** What a local server may ask at once; each question waits for a person. */
@@ -55,7 +54,8 @@ export class UplinkChannel implements Channel {
   async request(call: McpCall): Promise<McpReply> {
     const left = deadlineIn(call.timeoutMs);
     const hello = this.hello ?? (await this.waitForHello(call.timeoutMs, call));
-    return this.tasks.request(hello, call, left(), (one, timeoutMs) => this.ask({ ...one, timeoutMs }));
+    const send = (one: McpCall, timeoutMs: number) => this.ask({ ...one, timeoutMs });
+    return offersTasks(hello) ? this.tasks.send(call, left(), send) : send(call, left());
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {

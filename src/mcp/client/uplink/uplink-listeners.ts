@@ -1,5 +1,5 @@
 import type { Listening, ListenFilter, UpstreamListener } from '../../protocol/channel.js';
-import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-changes.js';
+import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { UplinkBusyError } from '../../protocol/mcp-errors.js';
 import type { RpcHead } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import { headerParams, type HeaderParam } from '../../client/tool-headers.js';
 import { decodeHeader, headerMismatch, type Fault } from '../classify.js';
 

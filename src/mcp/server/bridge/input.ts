@@ -1,4 +1,4 @@
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import { memberText, withoutMembers, withFirst } from '../../protocol/json-edit.js';
 import { members, slice } from '../../protocol/json-text.js';
 import type { ClientAnswer } from '../../protocol/channel.js';

@@ -1,8 +1,8 @@
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
 import { withFirst, withoutMembers } from '../../protocol/json-edit.js';
 import { members } from '../../protocol/json-text.js';
-import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-changes.js';
+import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import { rewriteItems } from './items.js';
 import { headerParamsOf } from './header-params.js';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import { memberText, withMember, withoutMembers } from '../../protocol/json-edit.js';
 import type { RpcError } from '../../protocol/channel.js';
 import { withoutAnswers } from './input.js';

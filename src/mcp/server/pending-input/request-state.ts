@@ -1,4 +1,4 @@
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 
 /** What the states we give begin with; those of upstreams mean nothing to us. */
 export const STATE_MARK = 'sw1.parked.';

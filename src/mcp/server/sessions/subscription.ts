@@ -1,7 +1,7 @@
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import type { Listening, ListenFilter } from '../../protocol/channel.js';
 import { memberText } from '../../protocol/json-edit.js';
-import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-changes.js';
+import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { rpcCode } from '../../protocol/protocol.js';
 import { errorText, resultText } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';

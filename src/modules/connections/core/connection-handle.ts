@@ -44,18 +44,16 @@ export class ConnectionHandle extends UpstreamHandle {
     this.kind = kind;
   }
 
-  override request(call: McpCall): Promise<McpReply> {
-    const reply = super.request(call);
+  /** Records the call beside its caller, who does not wait for it. */
+  protected override started(call: McpCall, reply: Promise<McpReply>): void {
     const { tap } = this;
-    // Beside the caller, who does not wait for it.
-    if (tap)
-      reply
-        .then(
-          (one) => tap(call, one),
-          () => undefined,
-        )
-        .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', err: error }));
-    return reply;
+    if (!tap) return;
+    reply
+      .then(
+        (one) => tap(call, one),
+        () => undefined,
+      )
+      .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', err: error }));
   }
 
   protected override succeeded(): void {

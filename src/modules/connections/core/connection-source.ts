@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import type { StoredSource } from './connection.types.js';
 

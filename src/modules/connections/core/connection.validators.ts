@@ -2,7 +2,7 @@ import { Transform } from 'class-transformer';
 import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../../config/parse-url.js';
 import { storableFault } from '../../../platform/database/storable.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import type { QueryValues } from './connection.types.js';
 
 const URL_CHARS_MAX = 2048;

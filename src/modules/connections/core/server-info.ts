@@ -1,5 +1,5 @@
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 
 type Icon = NonNullable<ServerInfo['icons']>[number];

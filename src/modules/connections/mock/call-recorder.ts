@@ -6,8 +6,8 @@ import { slice } from '../../../mcp/protocol/json-text.js';
 import { resultOf } from '../../../mcp/protocol/messages.js';
 import { DEPTH_MAX, toStorableText } from '../../../platform/database/storable.js';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
-import { isWithinDepth } from '../../../platform/text/json-depth.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { isWithinDepth } from '../../../platform/text/json.js';
+import { isObject } from '../../../platform/text/json.js';
 import { Vault } from '../../../platform/vault/vault.js';
 
 /** What is recorded of one connection. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { FrozenServer } from './simulator/simulator.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
 import type { ServerOffers } from '../../servers/server.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';

@@ -4,7 +4,7 @@ import { ApiExcludeEndpoint, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger
 import { ApiMcp, pageRefused } from '../../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../../mcp/server/mcp-http-server.js';
 import { separators } from '../../../mcp/aggregate/member-names.js';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { FastPath } from '../../auth/fast-path.decorator.js';

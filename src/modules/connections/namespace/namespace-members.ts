@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import type { AggregateMembers } from '../../../mcp/aggregate/aggregate-source.js';
+import type { AggregateMembers } from '../../../mcp/aggregate/member-requests.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { ConnectionChange } from '../core/connection-handles.js';

@@ -4,7 +4,7 @@ import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
 import type { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
 import { AggregateChannel, type AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js';
 import { CallerLeftError } from '../../../mcp/protocol/mcp-errors.js';
-import type { MemberFault, AggregateSource } from '../../../mcp/aggregate/aggregate-source.js';
+import type { MemberFault, AggregateSource } from '../../../mcp/aggregate/member-requests.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import type { ConnectionHandle } from '../core/connection-handle.js';

@@ -2,12 +2,12 @@ import { Controller, Get, Headers, Param, Post, Query, Req, Res, UseFilters } fr
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Env } from '../../../config/env.js';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import { readBody } from '../../../platform/http/request-body.js';
 import { isSecret } from '../../../platform/http/secrets.js';
 import { bindBrowser, readCookie, sendCookie } from '../../../platform/pages/browser-cookie.js';
-import { requireOwnPage } from '../../../platform/pages/own-page.js';
+import { requireOwnPage } from '../../../platform/pages/page.js';
 import { PageFilter } from '../../../platform/pages/page.filter.js';
 import { sendPage } from '../../../platform/pages/page.js';
 import { SetupPageError } from '../../oauth/credentials.errors.js';

@@ -7,7 +7,7 @@ import type { McpReply } from '../../../mcp/protocol/channel.js';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
 import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { slice } from '../../../mcp/protocol/json-text.js';
-import { completeOrRefuse } from '../../../mcp/protocol/result-type.js';
+import { completeOrRefuse } from '../../../mcp/protocol/messages.js';
 import type { ToolText } from '../../../mcp/client/tool-catalog.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { isObject } from '../../../platform/text/json-object.js';
-import { isWithinDepth } from '../../../platform/text/json-depth.js';
+import { isObject } from '../../../platform/text/json.js';
+import { isWithinDepth } from '../../../platform/text/json.js';
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 
 const PARAMS_BYTES_MAX = 16 * 1024;

@@ -9,7 +9,7 @@ import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 import { visible } from '../../../platform/text/quoted.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import type { ConnectionHandle } from '../core/connection-handle.js';

@@ -1,6 +1,6 @@
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { toStorableText } from '../../../platform/database/storable.js';
-import { redact } from '../../../platform/telemetry/redact.js';
+import { redact } from '../../../platform/telemetry/logger.js';
 import type { PendingInvocation } from './invocation-buffer.js';
 import { LINES_MAX, type InvocationRow } from '../store/invocation-row.js';
 import type { Invocation, InvocationPiece } from '../invocation.types.js';

@@ -6,7 +6,7 @@ import type { ZipArchive } from '../../../platform/zip/zip-archive.js';
 import type { BundleRuntime } from '../../servers/server.types.js';
 import { userConfigSchema } from './bundle-config.js';
 import type { ConfigSchema } from '../config/config-fields.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 
 /** An MCPB bundle nobody could install; the message says what is wrong and what to do. */
 export class InvalidBundleError extends DomainError {

@@ -1,8 +1,8 @@
 import { Controller, Get, Headers, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { ApiEtag } from '../../../platform/http/api-etag.decorator.js';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiEtag } from '../../../platform/http/api-docs.decorators.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';

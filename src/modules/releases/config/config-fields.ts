@@ -1,4 +1,4 @@
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 
 /** How a release is run, which decides how its configuration reaches it: headers and query, the worker's URL, a prompt. */
 export type ConfigKind = 'external' | 'hosted' | 'stdio';

@@ -2,7 +2,7 @@ import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { isObject } from '../../../platform/text/json.js';
 
 /** The limits the format documents. Published clients check neither and send more, so going beyond is only warned of. */
 const PROPERTIES_DOCUMENTED = 20;

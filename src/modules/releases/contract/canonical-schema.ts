@@ -1,5 +1,5 @@
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { canonicalJson } from '../../../platform/text/json.js';
+import { isObject } from '../../../platform/text/json.js';
 
 export type Schema = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { PageQueryDto } from '../../../platform/http/pagination.dto.js';
 import { Access } from '../../auth/access.decorator.js';
 import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';

@@ -1,5 +1,5 @@
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { canonicalJson } from '../../../platform/text/json.js';
+import { isObject } from '../../../platform/text/json.js';
 import { changeLevels, type ChangeLevel, type ContractChange } from './contract-change.js';
 import type { Contract, Items } from './contract.js';
 import { schemaChanges, schemaChangeKinds, step } from './schema-diff.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { canonicalJson } from '../../../platform/text/json.js';
+import { isObject } from '../../../platform/text/json.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { canonicalSchema } from './canonical-schema.js';
 

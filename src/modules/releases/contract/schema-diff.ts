@@ -1,5 +1,5 @@
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { canonicalJson } from '../../../platform/text/json.js';
+import { isObject } from '../../../platform/text/json.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import type { Schema } from './canonical-schema.js';
 import type { ChangeLevel } from './contract-change.js';

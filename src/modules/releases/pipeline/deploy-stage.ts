@@ -2,14 +2,35 @@ import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { Hosting } from '../../../hosting/hosting.js';
-import type { ModuleFacts } from '../../../hosting/hosted-module.js';
-import { ModuleChecks } from './module-checks.js';
+import { type ModuleFacts, InvalidModuleError } from '../../../hosting/hosted-module.js';
 import { ReleaseFiles } from '../release-files.js';
 import type { ReleaseLease } from '../release-lease.js';
 import type { LogLine } from '../release-log.js';
 import type { HostingRequest, Release } from '../release.entity.js';
 import { NotHostedHereError } from '../releases.errors.js';
 import { failed, type ReleaseStage, type StageOutcome } from '../stage-outcome.js';
+import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
+import type { ModuleCheckAnswer } from './module-check.process.js';
+
+/** A module of 10 MB takes 2 to 5 s and below 256 MB; one that is a single literal of data takes several times as much. */
+const LIMITS = { memoryMbMax: 512, timeoutMs: 15_000 };
+
+/** Looks at modules in a process of their own, so that none of them holds up this one. */
+@Injectable()
+export class ModuleChecks {
+  private last: Promise<unknown> = Promise.resolve();
+
+  /**
+   * What the module in a file says of itself. One is looked at after the other, since each may take a whole CPU.
+   *
+   * @throws InvalidModuleError also when it is too much to look at; the signal's reason when that ends it
+   */
+  async check(path: string, signal: AbortSignal, limits = LIMITS): Promise<ModuleFacts> {
+    const mine = this.last.then(() => read(path, signal, limits));
+    this.last = mine.catch(() => undefined);
+    return mine;
+  }
+}
 
 /** What a check finds: lines for the log, and what the module says of itself against what was published with it. */
 interface Checked {
@@ -117,4 +138,19 @@ const CONFIG_LOST: LogLine = {
 
 function info(message: string): LogLine {
   return { stage: 'deploy', level: 'info', message };
+}
+
+async function read(path: string, signal: AbortSignal, limits: typeof LIMITS): Promise<ModuleFacts> {
+  try {
+    const file = 'modules/releases/pipeline/module-check.process.js';
+    const answer = await runApart<ModuleCheckAnswer>(file, [path], { ...limits, signal });
+    if ('facts' in answer) return answer.facts;
+    throw new InvalidModuleError(answer.refused);
+  } catch (error) {
+    if (!(error instanceof EndedApartError)) throw error;
+    const most = error.reason === 'memory' ? `${limits.memoryMbMax} MB of memory` : `${limits.timeoutMs / 1000} s`;
+    throw new InvalidModuleError(
+      `The module takes more than ${most} to be read: make it smaller, for example by minifying it and leaving large data out of it.`,
+    );
+  }
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InvalidModuleError } from '../../../hosting/hosted-module.js';
-import { ModuleChecks } from './module-checks.js';
+import { ModuleChecks } from './deploy-stage.js';
 
 const MEGABYTE = 1024 * 1024;
 const LIMITS = { memoryMbMax: 512, timeoutMs: 60_000 };

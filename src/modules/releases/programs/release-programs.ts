@@ -8,15 +8,15 @@ import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import type { ServerChange } from '../../servers/server.types.js';
-import { ServerEgressService } from '../../servers/settings/server-egress.service.js';
-import { SecretValuesService } from '../../servers/settings/secret-values.service.js';
-import { toInvocation, toPiece } from './hosted-invocations.js';
+import { ServerEgressService } from '../../servers/settings/server-runtime.service.js';
+import { SecretValuesService } from '../../servers/settings/server-secrets.service.js';
 import { ReleaseFiles } from '../release-files.js';
 import { Release } from '../release.entity.js';
 import { FileLostError } from '../releases.errors.js';
 import type { ReleaseCurrent } from '../releases.types.js';
 import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
 import { ScanTraces } from './scan-traces.js';
+import type { Invocation, InvocationPiece } from '../../logs/invocation.types.js';
 
 /** The modules and bundles of releases, for those who run them. */
 @Injectable()
@@ -93,4 +93,34 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
       this.logger.warn({ msg: 'what a release replaces runs until nobody calls it', err: error });
     }
   }
+}
+
+/** A request that nobody else keeps a record of, such as the opening of a session. */
+function toInvocation(trace: Trace, request: NonNullable<Trace['request']>): Invocation {
+  const { ref, outcome = 'ok', cpuMs = 0, wallMs = 0 } = trace;
+  return {
+    ...toPiece(trace),
+    releaseId: ref.id,
+    at: request.at,
+    method: request.method,
+    url: request.path.split('?')[0] ?? '',
+    rpcMethod: request.rpcMethod,
+    toolName: null,
+    status: request.status,
+    outcome,
+    cpuMs,
+    wallMs,
+  };
+}
+
+/** What the runtime saw of a request that is recorded where it was called. */
+function toPiece({ ref, invocationId, outcome, cpuMs, lines, exceptions }: Trace): InvocationPiece {
+  return {
+    id: invocationId,
+    serverId: ref.ownerId,
+    ...(outcome === undefined ? {} : { outcome }),
+    ...(cpuMs === undefined ? {} : { cpuMs }),
+    lines,
+    exceptions: exceptions.map(({ at, name, message }) => ({ at, name, message })),
+  };
 }

@@ -1,7 +1,7 @@
 import { Controller, HttpCode, Put, Req } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiExtraModels, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
 import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
+import { canonicalJson } from '../../../platform/text/json.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import type { ContractChange } from '../contract/contract-change.js';

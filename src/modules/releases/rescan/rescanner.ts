@@ -5,15 +5,39 @@ import { isDatabaseAway } from '../../../platform/database/database-outage.js';
 import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { LeaseLostError } from '../release-lease.js';
 import { RescanClaims, type ClaimedRescan } from './rescan-claims.js';
-import { RescanHold } from './rescan-hold.js';
 import { RescanOutcomes } from './rescan-outcomes.js';
 import { failedInside, RescanScan } from './rescan-scan.js';
+import type { ScanHold } from '../scan/leased-scan.js';
 
 /** Scans at once in this process; half of them at one host. */
 const SCANS_MAX = 4;
 
 /** What finds no slot, since its host is busy with others. */
 const NO_SLOT_SECONDS = 15;
+
+/** What a scan of a published release runs under: its log is told what came of it, not how it went. */
+class RescanHold implements ScanHold {
+  private lose: (error: LeaseLostError) => void = () => undefined;
+  private readonly lost = new Promise<never>((_, reject) => (this.lose = reject));
+
+  constructor() {
+    // Nobody may be waiting when it ends.
+    this.lost.catch(() => undefined);
+  }
+
+  /** What runs under it ends now. */
+  end(): void {
+    this.lose(new LeaseLostError());
+  }
+
+  log(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  whileHeld<T>(work: Promise<T>): Promise<T> {
+    return Promise.race([work, this.lost]);
+  }
+}
 
 /** Scans published releases whose time has come. Servers at one URL, to which nobody's credentials are sent, share a scan. */
 @Injectable()

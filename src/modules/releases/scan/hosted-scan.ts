@@ -5,18 +5,25 @@ import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { compileConfig } from '../config/config-map.js';
+import { compileConfig, type CompiledConfig } from '../config/config-map.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
 import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { LogLine } from '../release-log.js';
 import type { Release } from '../release.entity.js';
 import { scannedProgram } from '../program-ref.js';
-import { scanConfig, type ScanConfig } from './scan-config.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from '../stage-outcome.js';
+import type { ConfigField } from '../config/config-fields.js';
 
 /** Where modules answer MCP: what a factory makes answers anywhere, a module with `fetch` where its author thought. */
 const PATHS = ['/', '/mcp'];
+
+/** Values for a look at a server that wants some of its callers. */
+interface ScanConfig {
+  query: [name: string, value: string][];
+  /** The required values nobody gave, which were made up. */
+  invented: string[];
+}
 
 /** What the module offers and where it answers, or what ends its release. */
 export type HostedScanResult = { facts: ServerFacts; source: FactsSource; mcpPath: string } | { outcome: StageOutcome };
@@ -115,4 +122,41 @@ function shown(names: string[]): string {
 
 function namesOf(items: Record<string, unknown>[]): string[] {
   return items.map(({ name }) => String(name));
+}
+
+/** The defaults of a schema, its examples where there is no default, and for the rest of what is required anything that fits. */
+function scanConfig({ fields }: CompiledConfig): ScanConfig {
+  const config: ScanConfig = { query: [], invented: [] };
+  for (const field of fields) {
+    const name = field.path.join('.');
+    const given = field.fallback ?? exampleOf(field);
+    if (given !== undefined) config.query.push([name, given]);
+    else if (field.isRequired) {
+      config.query.push([name, madeUp(field)]);
+      config.invented.push(name);
+    }
+  }
+  return config;
+}
+
+function exampleOf({ schema: { examples, example } }: ConfigField): string | undefined {
+  const [first = example] = Array.isArray(examples) ? (examples as unknown[]) : [];
+  if (first === undefined) return undefined;
+  return typeof first === 'string' ? first : JSON.stringify(first);
+}
+
+function madeUp({ type, allowed, schema }: ConfigField): string {
+  const [first] = allowed ?? [];
+  if (first !== undefined) return first;
+  switch (type) {
+    case 'boolean':
+      return 'false';
+    case 'number':
+    case 'integer':
+      return String(typeof schema.minimum === 'number' ? Math.ceil(schema.minimum) : 1);
+    case 'json':
+      return schema.type === 'array' ? '[]' : '{}';
+    case 'string':
+      return schema.format === 'uri' || schema.format === 'url' ? 'https://example.com/' : 'example';
+  }
 }

@@ -3,8 +3,8 @@ import { Ajv } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { quoted, visible } from '../../../platform/text/quoted.js';
-import { canonicalJson } from '../../../platform/text/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { canonicalJson } from '../../../platform/text/json.js';
+import { isObject } from '../../../platform/text/json.js';
 
 /** The whole schema as JSON. Every client puts it into its model's context, so larger ones are a mistake or an attack. */
 const SCHEMA_BYTES_MAX = 256 * 1024;

@@ -1,6 +1,5 @@
 import type { Egress } from '../../../platform/egress/egress.js';
 import { discard, follow, readWithin } from '../../../platform/egress/follow.js';
-import { iconTypeOf, type IconType } from './icon-type.js';
 
 /** Spec 4.12: the size limit of an icon. */
 export const ICON_BYTES_MAX = 1024 * 1024;
@@ -8,6 +7,17 @@ export const ICON_BYTES_MAX = 1024 * 1024;
 const CANDIDATES_MAX = 3;
 const CANDIDATE_MS_MAX = 5_000;
 const REDIRECTS_MAX = 3;
+
+/** The images a server's icon may be (Spec 4.12). */
+export const iconTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/svg+xml'] as const;
+
+type IconType = (typeof iconTypes)[number];
+
+/** What is looked through for the first tag of an SVG: more than any prolog needs. */
+const PROLOG_BYTES_MAX = 8 * 1024;
+
+/** What may stand in front of the first tag of an XML document, one piece at a time. */
+const PROLOG_PIECE = /^(?:\s+|<\?[^>]*\?>|<!--[\s\S]*?-->|<!DOCTYPE\s+svg\b[^>[]*>)/;
 
 /** An image and what it was found to be. */
 export interface FoundIcon {
@@ -62,4 +72,27 @@ async function readUrl(egress: Egress, src: string, signal: AbortSignal): Promis
   if (answer.statusCode === 200) return (await readWithin(answer.body, ICON_BYTES_MAX)) ?? 'too_large';
   discard(answer.body);
   return null;
+}
+
+/**
+ * What an image really is, by its first bytes; null for everything else. What its sender called it does not count: a
+ * page of HTML under the name of a picture would run in the browser of whoever looks at it.
+ */
+export function iconTypeOf(bytes: Buffer): IconType | null {
+  const starts = (text: string, at = 0) => bytes.subarray(at, at + text.length).equals(Buffer.from(text, 'latin1'));
+  if (starts('\x89PNG\r\n\x1a\n')) return 'image/png';
+  if (starts('\xff\xd8\xff')) return 'image/jpeg';
+  if (starts('GIF87a') || starts('GIF89a')) return 'image/gif';
+  if (starts('RIFF') && starts('WEBP', 8)) return 'image/webp';
+  return isSvg(bytes) ? 'image/svg+xml' : null;
+}
+
+/** SVG in UTF-8: prolog, comments, then the tag `svg`, perhaps with a prefix. */
+function isSvg(bytes: Buffer): boolean {
+  let rest = bytes
+    .subarray(0, PROLOG_BYTES_MAX)
+    .toString('utf8')
+    .replace(/^\ufeff/, '');
+  for (let piece = PROLOG_PIECE.exec(rest); piece; piece = PROLOG_PIECE.exec(rest)) rest = rest.slice(piece[0].length);
+  return /^<(?:[a-z]+:)?svg[\s/>]/.test(rest);
 }

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { readMultipart } from '../../../platform/http/multipart.js';
 import { ICON_BYTES_MAX, type FoundIcon } from './icon-fetch.js';
-import { iconTypeOf } from './icon-type.js';
+import { iconTypeOf } from './icon-fetch.js';
 import { IconTooLargeError } from '../servers.errors.js';
 
 /** So much of a file that is too large is read and forgotten before it is cut off. */

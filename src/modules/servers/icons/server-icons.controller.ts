@@ -1,21 +1,29 @@
 import { Controller, Delete, Get, Headers, Param, Put, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ApiEtag } from '../../../platform/http/api-etag.decorator.js';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiEtag } from '../../../platform/http/api-docs.decorators.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { iconTypes } from './icon-type.js';
+import { iconTypes } from './icon-fetch.js';
 import { readUploadedIcon } from './icon-upload.js';
-import { QualifiedNamePipe } from '../qualified-name.js';
-import type { QualifiedName } from '../qualified-name.js';
-import { ServerIconsService } from './server-icons.service.js';
-import { hashFromEtag, sendIcon } from './server-icon.response.js';
+import { QualifiedNamePipe, type QualifiedName } from '../qualified-name.js';
+import { ServerIconsService, type KeptIcon } from './server-icons.service.js';
 import { UploadedIconDto } from '../settings/server-settings.dto.js';
 import { notServerOwner, ownServer, qualifiedNameParam, serverNotFound } from '../servers.access.js';
+import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
 
 const image = { schema: { type: 'string', format: 'binary' } } as const;
+
+/** A changed icon is seen after this long; the browser asks again with the hash it has. */
+const MAX_AGE_SECONDS = 300;
+
+/**
+ * An SVG is a document that may hold scripts: opened by itself it runs in a sandbox, with no origin and no network.
+ * `nosniff` is on every answer.
+ */
+const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
 
 @ApiTags('Server icons')
 @Controller('servers/:qualifiedName/icon')
@@ -76,4 +84,21 @@ export class ServerIconsController {
   ): Promise<SuccessDto> {
     return this.icons.remove(namespace, name);
   }
+}
+
+/** The hash in the first of the tags a browser knows an icon by; null without one. */
+function hashFromEtag(etags: string | undefined): string | null {
+  return /"([0-9a-f]{64})"/.exec(etags ?? '')?.[1] ?? null;
+}
+
+/** Sends an icon, or 304 when the caller has it. */
+function sendIcon(response: Response, { bytes, contentType, hash }: KeptIcon, etags: string | undefined): void {
+  response.set({
+    etag: `"${hash}"`,
+    'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,
+    'content-security-policy': POLICY,
+  });
+  dropStalledReader(response);
+  if (hashFromEtag(etags) === hash) response.status(304).end();
+  else response.type(contentType).send(bytes);
 }

@@ -7,16 +7,79 @@ import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { conditionsOf, scopeOf, SqlValues, type ServerScope } from './server-filters.js';
 import { ServerUrlsService } from '../server-urls.service.js';
 import { toServerSummaryDto, type ListedRow } from '../server.mapper.js';
-import { fromMark, keyOf, MARK_EVERY, ServerPageMarks } from './page-marks.js';
 import { rankingOf, searchedFor, type Searched } from './server-ranking.js';
 import type { ServerListDto, ServerQueryDto } from './server-search.dto.js';
 import { Server } from '../server.entity.js';
+import { LRUCache } from 'lru-cache';
 
 /** Fewer hits than this are filled up with servers that have only some of the words, or similar ones. */
 const FEW_HITS = 10;
 
 /** How much of a word must be there: half of its trigrams are, when one letter of six is missing. */
 const SIMILARITY_MIN = 0.45;
+
+/** A list is marked at every so many servers: a page is read from the mark before it. */
+const MARK_EVERY = 500;
+
+const CACHED_MS = 5_000;
+
+const CACHED_MAX = 200;
+
+/** Where a list stands at one place: the sort key of the server there. */
+interface Mark {
+  popularity: number;
+  /** As Postgres wrote it. */
+  createdAt: string;
+  id: string;
+}
+
+/** A whole list in outline. */
+interface PageMarks {
+  total: number;
+  /** Of the places 0, 500, 1,000, … */
+  marks: Mark[];
+}
+
+/**
+ * How long lists are and where their pages begin, so that a deep page costs what the first one does: without it Postgres
+ * would count and skip everything in front of the page for each request. One walk along the index is believed for 5 s,
+ * by everybody who asks the same; servers made meanwhile may move what lies behind them by a place.
+ */
+class ServerPageMarks {
+  private readonly known = new LRUCache<string, Promise<PageMarks>>({ max: CACHED_MAX, ttl: CACHED_MS });
+
+  constructor(private readonly servers: Repository<Server>) {}
+
+  /** @param conditions on `servers s`, with their values */
+  get(conditions: string, values: readonly unknown[]): Promise<PageMarks> {
+    const key = JSON.stringify([conditions, values]);
+    const known = this.known.get(key);
+    if (known) return known;
+    const started = this.walk(conditions, values);
+    this.known.set(key, started);
+    started.catch(() => this.known.delete(key));
+    return started;
+  }
+
+  /** The marks first; then only what lies behind the last of them must be counted. */
+  private async walk(conditions: string, values: readonly unknown[]): Promise<PageMarks> {
+    const marks = await this.servers.query<Mark[]>(
+      `SELECT popularity, created_at::text AS "createdAt", id FROM (
+         SELECT s.popularity, s.created_at, s.id,
+                row_number() OVER (ORDER BY s.popularity DESC, s.created_at DESC, s.id DESC) AS place
+           FROM servers s WHERE ${conditions}) placed
+        WHERE place % ${MARK_EVERY} = 1 ORDER BY place`,
+      [...values],
+    );
+    const last = marks.at(-1);
+    if (!last) return { total: 0, marks };
+    const [{ rest } = { rest: 0 }] = await this.servers.query<{ rest: number }[]>(
+      `SELECT count(*)::int AS rest FROM servers s WHERE ${conditions} AND ${fromMark(values.length)}`,
+      [...values, ...keyOf(last)],
+    );
+    return { total: (marks.length - 1) * MARK_EVERY + rest, marks };
+  }
+}
 
 interface Hit {
   id: string;
@@ -168,4 +231,15 @@ function pivotOf(seed: number): string {
   const place = (BigInt(seed) * 0x9e3779b97f4a7c15n) & 0xffff_ffff_ffff_ffffn;
   const hex = place.toString(16).padStart(16, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-0000-000000000000`;
+}
+
+/** The condition that a server stands at a mark or behind it; the mark's values follow `before` others. */
+function fromMark(before: number): string {
+  const [popularity, createdAt, id] = [before + 1, before + 2, before + 3];
+  return `(s.popularity, s.created_at, s.id) <= ($${popularity}::smallint, $${createdAt}::timestamptz, $${id}::uuid)`;
+}
+
+/** The values of {@link fromMark}. */
+function keyOf({ popularity, createdAt, id }: Mark): unknown[] {
+  return [popularity, createdAt, id];
 }

@@ -9,6 +9,17 @@ import { toServerRuntimeDto } from '../server.mapper.js';
 import { ServerNotFoundError } from '../servers.errors.js';
 import { ServersService } from '../servers.service.js';
 
+/** Where the code of servers may go, for what runs their releases. */
+@Injectable()
+export class ServerEgressService {
+  constructor(@InjectRepository(ServerRuntime) private readonly rows: Repository<ServerRuntime>) {}
+
+  /** The only hosts a server's code may reach, as `Program.egressAllow`; null: any public one. */
+  async allowOf(serverId: string): Promise<string[] | null> {
+    return (await this.rows.findOneBy({ serverId }))?.egressAllow ?? null;
+  }
+}
+
 /** How servers are run and recorded: said by their owners, read by what runs their releases. */
 @Injectable()
 export class ServerRuntimeService {

@@ -6,7 +6,6 @@ import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { formatQualifiedName, requireServerName, type QualifiedName } from '../qualified-name.js';
-import { repositoryNameOf } from '../repository.js';
 import { Server } from '../server.entity.js';
 import { ServerUrlsService } from '../server-urls.service.js';
 import { toDomainDto } from '../server.mapper.js';
@@ -26,9 +25,16 @@ import {
   SubdomainTakenError,
   TransferTargetError,
 } from '../servers.errors.js';
+import { parseUrl } from '../../../config/parse-url.js';
 
 /** The one domain every server has; published clients ask for it under this id. */
 const MANAGED = 'managed';
+
+/** Owner and name of a repository, in lower case, as its hosts compare them. */
+interface RepositoryName {
+  repoOwner: string | null;
+  repoName: string | null;
+}
 
 /** What owners, and the operator, change about a server. */
 @Injectable()
@@ -137,4 +143,12 @@ export class ServerSettingsService {
     if (!server) throw new ServerNotFoundError();
     return toDomainDto(server, this.links);
   }
+}
+
+/** What the URL of a repository says of it: the first two segments of its path. Both null when it has no two. */
+function repositoryNameOf(url: string | null): RepositoryName {
+  const [, owner, name, ...rest] = parseUrl(url ?? '')?.pathname.split('/') ?? [];
+  const bare = name?.replace(/\.git$/, '');
+  if (!owner || !bare || rest.length > 20) return { repoOwner: null, repoName: null };
+  return { repoOwner: owner.toLowerCase(), repoName: bare.toLowerCase() };
 }

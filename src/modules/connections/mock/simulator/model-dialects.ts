@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 
 /** How a language model is asked over HTTP. */
 export interface ModelDialect {

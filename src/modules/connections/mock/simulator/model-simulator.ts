@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import { ModelFailure, type ModelClient } from './model-client.js';
 import type { SchemaSimulator } from './schema-simulator.js';
 import type { ToolModel } from './server-model.js';

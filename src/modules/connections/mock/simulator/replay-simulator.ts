@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../../platform/text/canonical-json.js';
+import { canonicalJson } from '../../../../platform/text/json.js';
 import type { SchemaSimulator } from './schema-simulator.js';
 import {
   marked,

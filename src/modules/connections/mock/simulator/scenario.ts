@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import { plainName, singular, wordsOf } from './names.js';
 import { failureOf, type FailureRule } from './scenario-failures.js';
 import { cardinal, clausesOf, tokensOf, type Token } from './scenario-text.js';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import type { Item } from './simulator.js';
 
 /** References followed one after another, and parts merged into one schema. */

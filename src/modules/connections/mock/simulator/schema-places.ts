@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import { plainName, plural } from './names.js';
 import { mergedSchema, variantsOf } from './schema-parts.js';
 import type { Item } from './simulator.js';

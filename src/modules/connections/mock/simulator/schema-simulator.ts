@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../../../platform/text/canonical-json.js';
+import { canonicalJson } from '../../../../platform/text/json.js';
 import { plainName } from './names.js';
 import { failureFor } from './scenario-failures.js';
 import { parseScenario, type Scenario } from './scenario.js';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 import { matchesInTime } from './guarded-pattern.js';
 import { plainName } from './names.js';

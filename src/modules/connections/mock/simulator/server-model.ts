@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import { plainName } from './names.js';
 import { schemaCheck, type SchemaCheck } from './schema-check.js';
 import { choicesOf, mergedSchema } from './schema-parts.js';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import type { Channel, Listening, McpCall, McpReply, RpcError } from '../../../../mcp/protocol/channel.js';
 import { deadlineIn, withinDeadline } from '../../../../mcp/protocol/deadline.js';
 import { members } from '../../../../mcp/protocol/json-text.js';

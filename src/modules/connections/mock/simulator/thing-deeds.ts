@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import { plainName, plural } from './names.js';
 import { choicesOf, mergedSchema } from './schema-parts.js';
 import { listPlace, nested, replacedAt, thingPlace } from './schema-places.js';

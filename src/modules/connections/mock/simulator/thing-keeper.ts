@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import { plainName } from './names.js';
 import { mergedSchema } from './schema-parts.js';
 import { jsonType, satisfyingValue, UnsatisfiableError } from './schema-value.js';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/text/json-object.js';
+import { isObject } from '../../../../platform/text/json.js';
 import { isPlural, plainName, singular, wordsOf } from './names.js';
 import { mergedSchema } from './schema-parts.js';
 import type { Item } from './simulator.js';

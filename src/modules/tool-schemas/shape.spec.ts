@@ -1,0 +1,39 @@
+import { describe, expect, it } from '@jest/globals';
+import { merged, shapeOf, type ObjectShape, type Shape } from './shape.js';
+
+/** The most names of one object that count as fields; written out, so that a change of the limit is seen. */
+const FIELDS_MAX = 128;
+
+/** An object with fields `f0x`, `f1x`, …, or others from `from` on. */
+function objectWith(count: number, from = 0): object {
+  return Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${from + i}x`, i]));
+}
+
+function objectsOf({ objects }: Shape): ObjectShape {
+  if (!objects) throw new Error('This shape has no objects.');
+  return objects;
+}
+
+describe('an object', () => {
+  it('has fields up to the limit, and is a dictionary with one more', () => {
+    const full = objectsOf(shapeOf(objectWith(FIELDS_MAX)));
+    expect([full.isMap, full.fields.size, full.rest]).toEqual([false, FIELDS_MAX, null]);
+    const over = objectsOf(shapeOf(objectWith(FIELDS_MAX + 1)));
+    expect([over.isMap, over.fields.size, over.rest?.integers]).toEqual([true, 0, FIELDS_MAX + 1]);
+  });
+
+  it('is a dictionary when the fields of several answers are too many together', () => {
+    const half = FIELDS_MAX / 2;
+    const full = objectsOf(merged(shapeOf(objectWith(half)), shapeOf(objectWith(half, half))));
+    expect([full.isMap, full.fields.size]).toEqual([false, FIELDS_MAX]);
+    const over = objectsOf(merged(shapeOf(objectWith(half)), shapeOf(objectWith(half + 1, half))));
+    expect([over.isMap, over.fields.size, over.rest?.integers]).toEqual([true, 0, FIELDS_MAX + 1]);
+  });
+
+  it('that is a dictionary stays one beside an object with few fields, in either order', () => {
+    const [map, few] = [shapeOf(objectWith(FIELDS_MAX + 1)), shapeOf(objectWith(2))];
+    for (const { count, isMap, fields, rest } of [merged(map, few), merged(few, map)].map(objectsOf)) {
+      expect([count, isMap, fields.size, rest?.integers]).toEqual([2, true, 0, FIELDS_MAX + 3]);
+    }
+  });
+});
