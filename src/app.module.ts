@@ -22,6 +22,7 @@ import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
+import type { ExternalModule } from './platform/external-modules/external-module.types.js';
 import { HttpModule } from './platform/http/http.module.js';
 import { ScheduleModule } from './platform/schedule/schedule.module.js';
 import { QueueModule } from './platform/queue/queue.module.js';
@@ -64,7 +65,9 @@ const host = [ReleasesHostModule, ConnectionsHostModule];
 /** One line per module; the roles of the process say which are loaded. */
 @Module({})
 export class AppModule {
-  static forRoot(env: Env): DynamicModule {
+  /** @param external modules from outside the tree (`SLIPWAY_MODULES`) */
+  static forRoot(env: Env, external: ExternalModule[] = []): DynamicModule {
+    const extending = external.filter(({ roles = ['api'] }) => roles.some((role) => env.roles.includes(role)));
     return {
       module: AppModule,
       imports: [
@@ -74,6 +77,7 @@ export class AppModule {
         ...(env.roles.includes('api') ? api : []),
         ...(env.roles.includes('worker') ? worker : []),
         ...(env.roles.includes('host') ? host : []),
+        ...extending.map((extension) => extension.module(env)),
       ],
     };
   }

@@ -10,8 +10,10 @@ import { checkRoutes } from './modules/auth/access.service.js';
 import { FastPathRouter } from './modules/auth/fast-path-router.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
+import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { SlipwayAdapter } from './platform/http/adapter.js';
 import { InputPipe, markUnreadBody } from './platform/http/input.pipe.js';
+import { reservePath } from './platform/http/resource-names.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
 import { routeTable } from './platform/http/route-table.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
@@ -25,7 +27,8 @@ export async function createApp(
   options: { preview?: boolean; logger?: LoggerService } = {},
 ): Promise<NestExpressApplication> {
   const adapter = new SlipwayAdapter();
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env), adapter, {
+  const external = await loadExternalModules(env.modules ?? []);
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env, external), adapter, {
     bodyParser: false,
     abortOnError: false,
     logger: options.preview ? false : options.logger,
@@ -33,6 +36,7 @@ export async function createApp(
   });
   const routes = routeTable(app);
   checkRoutes(routes);
+  routes.forEach(({ path }) => reservePath(path));
   app.disable('x-powered-by');
   app.set('etag', false);
   app.use(express.json({ limit: BODY_BYTES_MAX }));

@@ -4,8 +4,10 @@ import type { Logger as Pino } from 'pino';
 import { createApp } from './app.setup.js';
 import { Env, loadEnv, SettingsError } from './config/env.js';
 import { SchemaVersionError, startInfrastructure } from './infrastructure.js';
+import { RouteDeclarationError } from './modules/auth/access.service.js';
 import { parseEgressAllow } from './platform/egress/address-policy.js';
 import { EmbeddedPostgresError } from './platform/embedded/embedded-postgres.js';
+import { ExternalModuleError } from './platform/external-modules/external-module.types.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
 
@@ -111,7 +113,14 @@ function stopOnce(end: (signal: string) => Promise<void>): (signal: string) => v
 
 /** What a person can mend is said in a sentence; anything else is a bug or a broken part, with its stack. */
 function explain(error: unknown): string {
-  const expected = [StartError, SettingsError, SchemaVersionError, EmbeddedPostgresError];
+  const expected = [
+    StartError,
+    SettingsError,
+    SchemaVersionError,
+    EmbeddedPostgresError,
+    ExternalModuleError,
+    RouteDeclarationError,
+  ];
   if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
   const { code, message, stack } = error as NodeJS.ErrnoException;
   if (code !== undefined && /^(ECONN|ENOTFOUND|EAI_|28|3D|57)/.test(code)) {

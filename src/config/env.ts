@@ -182,6 +182,14 @@ export class Env {
   )
   readonly publicReads: boolean;
 
+  @Setting(
+    'SLIPWAY_MODULES',
+    listOf((value) => path.resolve(value)),
+    null,
+    'Folders of npm packages that add modules to the service, comma-separated. Default: none.',
+  )
+  readonly modules: string[] | null;
+
   @Setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.')
   readonly migrate: 'auto' | 'off';
 

@@ -11,12 +11,11 @@ import {
 import { ApiKeysService } from './api-keys.service.js';
 import { AccountNotFoundError, ForbiddenError, UnauthenticatedError } from './auth.errors.js';
 import type { Route } from '../../platform/http/route-table.js';
-import { RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/** The service must not start like this: a route is open by accident, or a namespace could shadow it. */
+/** Stops the start: a route is open by accident, or catches the paths of others. */
 export class RouteDeclarationError extends Error {}
 
 /** Where access is decided, for every door: the HTTP guard, the MCP endpoints, command lines. */
@@ -82,7 +81,7 @@ function ownAccount(caller: Caller, id: string): string {
   return id;
 }
 
-/** What a route declares, on its method or its class. */
+/** The access declaration of a route, on its method or its class. */
 export function declarationOf({ handler, controller }: { handler: object; controller: Type }) {
   return (Reflect.getMetadata(ACCESS, handler) ?? Reflect.getMetadata(ACCESS, controller)) as
     AccessRule | 'public' | undefined;
@@ -90,7 +89,7 @@ export function declarationOf({ handler, controller }: { handler: object; contro
 
 /**
  * Checked once at start, against the real route table: every route says who may use it, names only parameters it has,
- * and its first path segment can be no namespace.
+ * and begins with a word of its own.
  *
  * @throws RouteDeclarationError naming every route that fails
  */
@@ -100,11 +99,12 @@ export function checkRoutes(routes: Route[]): void {
     const declared = declarationOf(route);
     if (declared === undefined) return [`${method} ${path} declares neither @Access(…) nor @Public()`];
     const first = path.split('/')[1] ?? '';
-    const found = first === '' || RESERVED_NAMESPACES.has(first) || first.startsWith('.');
-    const shadowed = found ? [] : [`${method} ${path}: "${first}" must stand in RESERVED_NAMESPACES`];
+    const catching = /^[:*]/.test(first)
+      ? [`${method} ${path} must begin with a word: "${first}" matches every path`]
+      : [];
     const params = declared === 'public' ? [] : [declared.owner, declared.account];
     const unknown = params.filter((param) => param !== undefined && !path.split('/').includes(`:${param}`));
-    return [...shadowed, ...unknown.map((param) => `${method} ${path} has no parameter "${param}" to check`)];
+    return [...catching, ...unknown.map((param) => `${method} ${path} has no parameter "${param}" to check`)];
   });
   if (faults.length > 0) throw new RouteDeclarationError(faults.join('\n'));
 }

@@ -14,11 +14,20 @@ export const ANONYMOUS: Caller = {
   isOperator: false,
 };
 
-/** What a route lets people do, as `resource:operation`. */
-export type Scope =
-  | `${'accounts' | 'namespaces' | 'servers' | 'skills'}:${'read' | 'write'}`
-  | `connections:${'read' | 'write' | 'execute'}`
-  | 'servers:execute';
+declare global {
+  /**
+   * Resources and the operations on them. Each module adds its own here, so that a misspelt scope does not compile:
+   * `declare global { interface SlipwayScopes { stars: 'read' | 'write' } }`.
+   */
+  interface SlipwayScopes {
+    accounts: 'read' | 'write';
+  }
+}
+
+/** A permission that a route requires, as `resource:operation`. */
+export type Scope = {
+  [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}`;
+}[keyof SlipwayScopes];
 
 /** A namespace the caller was found to own. */
 export interface OwnedNamespace {

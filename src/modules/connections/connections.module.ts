@@ -68,6 +68,12 @@ import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 import { UplinkController } from './uplink/uplink.controller.js';
 import { UplinksService } from './uplink/uplinks.service.js';
 
+declare global {
+  interface SlipwayScopes {
+    connections: 'read' | 'write' | 'execute';
+  }
+}
+
 /** Connections to MCP servers, their tools, and each as an MCP endpoint. */
 @Module({
   imports: [

@@ -5,6 +5,12 @@ import { Namespace } from './namespace.entity.js';
 import { NamespacesController } from './namespaces.controller.js';
 import { NamespacesService } from './namespaces.service.js';
 
+declare global {
+  interface SlipwayScopes {
+    namespaces: 'read' | 'write';
+  }
+}
+
 /** Namespaces and who owns them. */
 @Module({
   imports: [TypeOrmModule.forFeature([Namespace]), AuthModule],

@@ -1,6 +1,6 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { In, Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
@@ -31,7 +31,8 @@ export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => voi
 
 /** Namespaces: claimed, listed, deleted, and asked for by the access guard. */
 @Injectable()
-export class NamespacesService implements NamespaceOwners, OnModuleInit {
+export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
+  private readonly logger = new Logger('namespaces');
   private readonly owners = new RowCache<{ id: string; accountId: string }>((name) => this.load(name), {
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNERS_CACHED_MS,
@@ -48,6 +49,14 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
   async onModuleInit(): Promise<void> {
     this.access.useNamespaceOwners(this);
     await this.pubSub.subscribe('namespaces.deleted', ({ name }) => this.owners.drop(name));
+  }
+
+  /** Reports namespaces whose short form `/{namespace}` a route has taken since they were claimed. */
+  async onApplicationBootstrap(): Promise<void> {
+    const hidden = await this.namespaces.findBy({ name: In([...RESERVED_NAMESPACES]) });
+    for (const { name } of hidden) {
+      this.logger.warn(`A route begins with /${name}: reach the namespace "${name}" under /connect/${name} only`);
+    }
   }
 
   async find(name: string): Promise<{ id: string; accountId: string } | null> {

@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { ServerCardsService } from './server-cards.service.js';
 import { ServerDetailsService } from './server-details.service.js';
 import { ServerDomainsController } from './settings/server-domains.controller.js';
 import { ServerIconsController } from './icons/server-icons.controller.js';
@@ -16,9 +18,15 @@ import { ServersCoreModule } from './servers-core.module.js';
 import { ServersController } from './servers.controller.js';
 import { ServersService } from './servers.service.js';
 
+declare global {
+  interface SlipwayScopes {
+    servers: 'read' | 'write' | 'execute';
+  }
+}
+
 /** The registry. */
 @Module({
-  imports: [ServersCoreModule, AuthModule, NamespacesModule],
+  imports: [DiscoveryModule, ServersCoreModule, AuthModule, NamespacesModule],
   controllers: [
     ServerSearchController,
     ServersController,
@@ -29,6 +37,7 @@ import { ServersService } from './servers.service.js';
   ],
   providers: [
     ServersService,
+    ServerCardsService,
     ServerDetailsService,
     ServerSearchService,
     ServerSettingsService,

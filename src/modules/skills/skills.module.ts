@@ -12,6 +12,12 @@ import { Skill } from './skill.entity.js';
 import { SkillsController } from './skills.controller.js';
 import { SkillsService } from './skills.service.js';
 
+declare global {
+  interface SlipwayScopes {
+    skills: 'read' | 'write';
+  }
+}
+
 /** Skills: folders of instructions for agents, published into namespaces. */
 @Module({
   imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule, NamespacesModule],

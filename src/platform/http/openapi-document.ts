@@ -21,7 +21,7 @@ One place where a company's MCP servers are published, found, connected and call
 endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
 `.trim();
 
-/** In the order a newcomer needs them. */
+/** In the order a newcomer needs them. Tags of other modules follow by name. */
 const tags: [name: string, description: string][] = [
   ['Namespaces', 'Names you own; they hold servers and connections.'],
   ['Connections', 'Stored links to MCP servers.'],
@@ -132,6 +132,7 @@ interface Parameter {
 interface Operation {
   summary?: string;
   description?: string;
+  tags?: string[];
   parameters?: Parameter[];
   requestBody?: object;
   responses: Record<string, { description?: string; content?: object }>;
@@ -202,11 +203,16 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
   const document = SwaggerModule.createDocument(app, builder.build(), {
     operationIdFactory: (controller, method) => `${controller.replace(/Controller$/, '')}_${method}`,
   });
+  const used = new Set<string>();
   for (const [path, item] of Object.entries(document.paths)) {
     for (const [method, operation] of Object.entries(item) as [string, Operation][]) {
-      if (operation.responses) finish(path, method, operation);
+      if (!operation.responses) continue;
+      finish(path, method, operation);
+      for (const tag of operation.tags ?? []) used.add(tag);
     }
   }
+  const others = [...used].filter((name) => !tags.some(([known]) => known === name)).sort();
+  document.tags = [...(document.tags ?? []), ...others.map((name) => ({ name }))];
   document.components = {
     ...document.components,
     schemas: { ...document.components?.schemas, ...(schemas as object) },

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { createApp } from '../../../src/app.setup.js';
 import { checkRoutes } from '../../../src/modules/auth/access.service.js';
+import { canonicalPath } from '../../../src/platform/http/canonical-path.js';
+import { isNamespaceName, reservePath } from '../../../src/platform/http/resource-names.js';
 import { routeTable, type Route } from '../../../src/platform/http/route-table.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace, createServer } from '../../support/factories.js';
@@ -216,16 +218,22 @@ describe('the first segment of a path', () => {
     expect(() => checkRoutes(all)).not.toThrow();
   });
 
-  verifies(
-    'path:reserved-first-segment',
-    'of a new route must be reserved, or the service does not start',
-    async () => {
-      const [route] = await routes();
-      const claimable = { ...route, path: '/acme/:name' };
-      expect(() => checkRoutes([claimable])).toThrow('"acme" must stand in RESERVED_NAMESPACES');
-      expect(() => checkRoutes([{ ...claimable, path: '/' }])).not.toThrow();
-    },
-  );
+  verifies('path:reserved-first-segment', 'of a new route is reserved when the service starts', async () => {
+    const word = uniqueName('module');
+    expect(isNamespaceName(word)).toBe(true);
+    reservePath(`/${word}/:namespace`);
+    expect((await app.as(owner).put(`/namespaces/${word}`)).status).toBe(400);
+    expect(canonicalPath(`/${word}/one`)).toBe(`/${word}/one`);
+    reservePath(`/servers/:qualifiedName/${word}`);
+    expect((await app.as(owner).put(`/servers/${await createNamespace(app, owner)}%2F${word}`, {})).status).toBe(400);
+    expect(canonicalPath(`/servers/acme/${word}`)).toBe(`/servers/acme/${word}`);
+  });
+
+  verifies('path:reserved-first-segment', 'of a route is a word, or the service does not start', async () => {
+    const [route] = await routes();
+    expect(() => checkRoutes([{ ...route, path: '/:name/one' }])).toThrow('must begin with a word');
+    expect(() => checkRoutes([{ ...route, path: '/' }])).not.toThrow();
+  });
 });
 
 describe('letter case in a path', () => {

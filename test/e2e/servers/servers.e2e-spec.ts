@@ -3,7 +3,7 @@ import { SERVER_SUBRESOURCES } from '../../../src/platform/http/resource-names.j
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createNamespace, createServer } from '../../support/factories.js';
 import { images, uploadIcon } from '../../support/icons.js';
-import { releaseServer, serverIdOf } from '../../support/server-rows.js';
+import { ownMembers, releaseServer, serverIdOf } from '../../support/server-rows.js';
 import { whileNamespaceIsLocked } from '../../support/locks.js';
 import { verifies } from '../../support/verifies.js';
 
@@ -350,7 +350,7 @@ describe('GET /servers/{qualifiedName}', () => {
         const qualifiedName = await createServer(app, owner, { namespace, server, ...texts });
         const response = await app.as(owner).get(`/servers/${encodeURIComponent(qualifiedName)}`);
         expect(response.status).toBe(200);
-        expect(response.body).toStrictEqual({
+        expect(ownMembers(app, response.body)).toStrictEqual({
           qualifiedName,
           ...texts,
           iconUrl: null,
@@ -448,7 +448,7 @@ describe('GET /servers/{qualifiedName}', () => {
             ],
           });
           const response = await app.as(other).get(path);
-          expect(response.body).toStrictEqual({
+          expect(ownMembers(app, response.body)).toStrictEqual({
             qualifiedName: name,
             displayName: server || namespace,
             description: '',

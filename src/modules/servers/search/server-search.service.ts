@@ -5,6 +5,7 @@ import { project } from '../../../platform/http/input-values.js';
 import type { Caller } from '../../auth/access.types.js';
 import { NamespacesService } from '../../namespaces/namespaces.service.js';
 import { conditionsOf, scopeOf, SqlValues, type ServerScope } from './server-filters.js';
+import { ServerCardsService } from '../server-cards.service.js';
 import { ServerUrlsService } from '../server-urls.service.js';
 import { toServerSummaryDto, type ListedRow } from '../server.mapper.js';
 import { rankingOf, searchedFor, type Searched } from './server-ranking.js';
@@ -102,6 +103,7 @@ export class ServerSearchService {
     @InjectRepository(Server) private readonly servers: Repository<Server>,
     private readonly namespaces: NamespacesService,
     private readonly links: ServerUrlsService,
+    private readonly cards: ServerCardsService,
   ) {
     this.outlines = new ServerPageMarks(servers);
   }
@@ -120,7 +122,14 @@ export class ServerSearchService {
         ? await this.search(scope, searched)
         : await this.browse(scope);
     const rows = await this.read(ids);
-    const servers = rows.map((row) => toServerSummaryDto(row, scores?.get(row.id) ?? null, this.links));
+    const added = await this.cards.read(
+      rows.map(({ id }) => id),
+      query.fields,
+    );
+    const servers = rows.map((row) => ({
+      ...toServerSummaryDto(row, scores?.get(row.id) ?? null, this.links),
+      ...added(row.id),
+    }));
     return {
       servers: servers.map((server) => project(server, query.fields)),
       pagination: { currentPage: page, pageSize, totalPages: Math.ceil(total / pageSize), totalCount: total },
