@@ -11,7 +11,7 @@ import type { FrozenServer, ToolResult } from './simulator.js';
 function call(
   tool: string,
   given: JsonObject = {},
-  { seed = 'acme/mock', scenario = null as string | null, server = tracker as FrozenServer } = {},
+  { seed = 'acme/mock', scenario = null as string | null, server = tracker } = {},
 ): ToolResult {
   const simulator = new SchemaSimulator(server, { seed, scenario });
   const { result, uses } = simulator.answerer({ tool, arguments: given })({});
