@@ -41,10 +41,11 @@ import { ConnectionMock } from './mock/connection-mock.entity.js';
 import { MockCall } from './mock/mock-call.entity.js';
 import { MockChannels } from './mock/mock-channels.js';
 import { CallRecorder } from './mock/call-recorder.js';
-import { MockReplies } from './mock/mock-replies.js';
+import { MockRepository } from './mock/mock.repository.js';
 import { MockReply } from './mock/mock-reply.entity.js';
 import { RecordedCallRow } from './mock/recorded-call.entity.js';
 import { RecordingController } from './mock/recording.controller.js';
+import { RecordingsRepository } from './mock/recordings.repository.js';
 import { RecordingsService } from './mock/recordings.service.js';
 import { MockModel } from './mock/mock-model.js';
 import { SimulatorUsage } from './mock/simulator-usage.entity.js';
@@ -135,7 +136,8 @@ declare global {
     MockChannels,
     MockCreation,
     MockModel,
-    MockReplies,
+    MockRepository,
+    RecordingsRepository,
     CallRecorder,
     RecordingsService,
     ConnectionsMetrics,

@@ -1,7 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { SignedUrls } from './signed-urls.js';
 
-/** What routes of several modules need of HTTP. */
+/** Providers for routes of several modules. */
 @Global()
 @Module({ providers: [SignedUrls], exports: [SignedUrls] })
 export class HttpModule {}

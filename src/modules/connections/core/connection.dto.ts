@@ -23,7 +23,10 @@ export class MockDto {
   @IsBoolean()
   enabled: boolean;
 
-  /** The starting state, in free text. */
+  /**
+   * The answers of the tools. A JSON object with `tools` is a fixture; `replay:{connectionId}` replays a recording; any
+   * other text is read by the language model, if the service has one.
+   */
   @Omittable()
   @IsString()
   @MaxLength(10_000)

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { isObject } from '../../../platform/text/json.js';
-import { isWithinDepth } from '../../../platform/text/json.js';
+import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 
 const PARAMS_BYTES_MAX = 16 * 1024;
