@@ -117,10 +117,13 @@ export class ProcessRegistry {
   private async renewOrRegister(): Promise<void> {
     if (this.holders.size === 0) return;
     try {
-      await this.ending;
       const registration = await this.registration();
-      if (this.epoch === null) await this.register(registration);
-      else await this.renew(registration);
+      if (this.epoch !== null) await this.renew(registration);
+      else {
+        // A new epoch frees what the last one owned, so that must have ended.
+        await this.ending;
+        await this.register(registration);
+      }
       this.informHolders();
       await this.processes.removeExpired();
     } catch (error) {
