@@ -26,7 +26,7 @@ declare module '../../platform/queue/pub-sub.js' {
 const OWNERS_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 10_000;
 
-/** Looks at what a namespace holds while it is there; what it returns is done once the namespace is gone, if it goes. */
+/** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
 export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
 
 /** Namespaces: claimed, listed, deleted, and asked for by the access guard. */
@@ -109,8 +109,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     }
   }
 
-  /** For modules that must tell others about what goes with a namespace: see {@link NamespaceDeletion}. */
-  onDeleting(deletion: NamespaceDeletion): void {
+  /** Adds a step that every deletion awaits, such as the revocation of tokens: see {@link NamespaceDeletion}. */
+  beforeDeletion(deletion: NamespaceDeletion): void {
     this.deletions.push(deletion);
   }
 

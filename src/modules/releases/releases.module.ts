@@ -38,7 +38,7 @@ export class ReleasesModule implements OnModuleInit {
 
   /** Whoever authorizes need not resume by hand; and what was granted to a server ends with it. */
   onModuleInit(): void {
-    this.servers.onDeleting(({ id }) => this.credentials.remove({ kind: 'server', id }));
+    this.servers.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
     this.credentials.onAuthorized('server', (serverId) => this.releases.resumeNewest(serverId));
   }
 }

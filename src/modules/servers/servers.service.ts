@@ -24,7 +24,7 @@ function withTail(slug: string): string {
 /** The registry's records, and what other modules do with them. */
 @Injectable()
 export class ServersService {
-  private readonly deletingListeners: ((server: ServerRef) => Promise<void>)[] = [];
+  private readonly deletionSteps: ((server: ServerRef) => Promise<void>)[] = [];
 
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
@@ -115,9 +115,9 @@ export class ServersService {
     this.pubSub.publish('servers.changed', { id, slug });
   }
 
-  /** Calls `listener` before a server is deleted through this process: what must be told while its rows are there. */
-  onDeleting(listener: (server: ServerRef) => Promise<void>): void {
-    this.deletingListeners.push(listener);
+  /** Adds a step that every deletion awaits while the rows still exist, such as the revocation of tokens. */
+  beforeDeletion(step: (server: ServerRef) => Promise<void>): void {
+    this.deletionSteps.push(step);
   }
 
   /**
@@ -128,7 +128,7 @@ export class ServersService {
    */
   async remove(namespace: OwnedNamespace, name: string): Promise<DeletedServerDto> {
     const server = await this.findOwn(namespace, name);
-    for (const listener of this.deletingListeners) await listener(server);
+    for (const step of this.deletionSteps) await step(server);
     const { raw } = (await this.servers
       .createQueryBuilder()
       .delete()
