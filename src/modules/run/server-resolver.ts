@@ -4,7 +4,6 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
-import type { OffersChanged, ReleaseCurrent } from '../releases/releases.types.js';
 import { toResolvedServer, type ResolvedServer } from './resolved-server.js';
 
 /** A server is believed this long; a change also arrives over the relay, at once. */

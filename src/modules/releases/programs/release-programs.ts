@@ -8,7 +8,6 @@ import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import type { Invocation } from '../../logs/invocation.types.js';
-import type { ServerChange } from '../../servers/server.types.js';
 import { ServerEgressService } from '../../servers/settings/server-runtime.service.js';
 import { SecretValuesService } from '../../servers/settings/server-secrets.service.js';
 import { ReleaseFiles } from '../release-files.js';

@@ -1,7 +1,7 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import type { ServerChange, ServerRef } from '../../servers/server.types.js';
+import type { ServerRef } from '../../servers/server.types.js';
 import { toReleaseLogDto } from '../release.mapper.js';
 import { isAtRest, type ReleaseStatus } from '../release-state.js';
 import { ReleaseNotFoundError, TooManyFollowersError } from '../releases.errors.js';
