@@ -1,7 +1,7 @@
 import type { EntityManager } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import type { ReleaseLease } from './release-lease.js';
-import type { LogLine } from './release-log.js';
+import type { LogLine } from './release-log.entity.js';
 import type { ReleaseStatus, Stage } from './release-state.js';
 import type { Release } from './release.entity.js';
 

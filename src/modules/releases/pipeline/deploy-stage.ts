@@ -5,7 +5,7 @@ import { Hosting } from '../../../hosting/hosting.js';
 import { type ModuleFacts, InvalidModuleError } from '../../../hosting/hosted-module.js';
 import { ReleaseFiles } from '../release-files.js';
 import type { ReleaseLease } from '../release-lease.js';
-import type { LogLine } from '../release-log.js';
+import type { LogLine } from '../release-log.entity.js';
 import type { HostingRequest, Release } from '../release.entity.js';
 import { NotHostedHereError } from '../releases.errors.js';
 import { failed, type ReleaseStage, type StageOutcome } from '../stage-outcome.js';

@@ -8,7 +8,7 @@ import { quoted } from '../../../platform/text/quoted.js';
 import { compileConfig, type CompiledConfig } from '../config/config-map.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
 import { scanUnderLease, type ScanHold } from './leased-scan.js';
-import type { LogLine } from '../release-log.js';
+import type { LogLine } from '../release-log.entity.js';
 import type { Release } from '../release.entity.js';
 import { scannedProgram } from '../program-ref.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';

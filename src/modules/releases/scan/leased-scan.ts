@@ -1,7 +1,7 @@
 import { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
 import { scanServer, type ServerScan } from '../../../mcp/client/server-scan.js';
-import type { LogLine } from '../release-log.js';
+import type { LogLine } from '../release-log.entity.js';
 
 /** What a scan runs under: a lease that may be lost, which ends it, and a log to tell. */
 export interface ScanHold {

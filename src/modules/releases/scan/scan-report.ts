@@ -1,6 +1,6 @@
 import { toStorableJson } from '../../../platform/database/storable.js';
 import type { HostedFacts, ServerSnapshot } from '../../servers/server.types.js';
-import type { LogLine } from '../release-log.js';
+import type { LogLine } from '../release-log.entity.js';
 import type { Release } from '../release.entity.js';
 import type { FactsSource, ServerFacts } from './server-facts.js';
 import { checkServer } from './security-check.js';
