@@ -9,7 +9,7 @@ import type { OwnedNamespace } from '../../auth/access.types.js';
 import { iconTypes } from './icon-fetch.js';
 import { readUploadedIcon } from './icon-upload.js';
 import { QualifiedNamePipe, type QualifiedName } from '../qualified-name.js';
-import { ServerIconsService, type KeptIcon } from './server-icons.service.js';
+import { ServerIconsService, type StoredIcon } from './server-icons.service.js';
 import { UploadedIconDto } from '../settings/server-settings.dto.js';
 import { notServerOwner, ownServer, qualifiedNameParam, serverNotFound } from '../servers.access.js';
 import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
@@ -92,7 +92,7 @@ function hashFromEtag(etags: string | undefined): string | null {
 }
 
 /** Sends an icon, or 304 when the caller has it. */
-function sendIcon(response: Response, { bytes, contentType, hash }: KeptIcon, etags: string | undefined): void {
+function sendIcon(response: Response, { bytes, contentType, hash }: StoredIcon, etags: string | undefined): void {
   response.set({
     etag: `"${hash}"`,
     'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,
