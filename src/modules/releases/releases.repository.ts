@@ -27,6 +27,14 @@ export interface ExpiredRelease {
   stage: Stage;
 }
 
+/** A bundle that can be downloaded. */
+export interface Bundle {
+  releaseId: string;
+  hash: string;
+  bytes: number;
+  publishedAt: Date;
+}
+
 /** End of a lease taken now, in SQL: by the database's clock, which all workers share. */
 export function leaseExpirySql(leaseMs: number): string {
   return `now() + interval '${Math.round(leaseMs)} milliseconds'`;
@@ -72,6 +80,21 @@ export class ReleasesRepository {
       .addSelect(columns.map((column) => `release.${column}`))
       .where({ id })
       .getOne();
+  }
+
+  /** The bundle of a server's current release, or else of its latest successful one with a bundle; null without one. */
+  async findBundle(serverId: string): Promise<Bundle | null> {
+    const [bundle] = await this.database.query<Bundle[]>(
+      `SELECT r.id AS "releaseId", a.hash, a.bytes, r.updated_at AS "publishedAt"
+         FROM releases r
+         JOIN release_artifacts a ON a.release_id = r.id AND a.kind = 'bundle'
+         JOIN servers s ON s.id = r.server_id
+        WHERE r.server_id = $1 AND r.status = 'SUCCESS'
+        ORDER BY r.id = s.current_release_id DESC NULLS LAST, r.seq DESC
+        LIMIT 1`,
+      [serverId],
+    );
+    return bundle ?? null;
   }
 
   /** Inserts a release with the status QUEUED. The sweeper enqueues it again if no worker takes it within four leases. */
