@@ -30,9 +30,9 @@ async function main() {
       load('platform/embedded/embedded-postgres.js'),
       load('platform/database/migrations.js'),
     ]);
-  const [{ HostingRouter }, { HostLease }, { HostDirectory }, { ranked }] = await Promise.all([
+  const [{ HostingRouter }, { ProcessRegistry }, { HostDirectory }, { ranked }] = await Promise.all([
     load('hosting/cluster/hosting-router.js'),
-    load('hosting/cluster/host-lease.js'),
+    load('platform/processes/process-registry.js'),
     load('hosting/cluster/host-directory.js'),
     load('hosting/cluster/rendezvous.js'),
   ]);
@@ -68,7 +68,7 @@ async function main() {
   const hosting = app.get(HostingRouter, { strict: false });
   await hosting.runWith(programs);
 
-  const own = app.get(HostLease, { strict: false }).id;
+  const own = app.get(ProcessRegistry, { strict: false }).id;
   const hosts = await app.get(HostDirectory, { strict: false }).live();
   if (hosts.length !== 2) throw new Error(`${hosts.length} hosts instead of 2`);
   const programOn = (isOwn) => {

@@ -24,6 +24,8 @@ import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
 import type { ExternalModule } from './platform/external-modules/external-module.types.js';
 import { HttpModule } from './platform/http/http.module.js';
+import { ProcessesModule } from './platform/processes/processes.module.js';
+import { InternalHttpModule } from './platform/internal-http/internal-http.module.js';
 import { ScheduleModule } from './platform/schedule/schedule.module.js';
 import { QueueModule } from './platform/queue/queue.module.js';
 import { TelemetryModule } from './platform/telemetry/telemetry.module.js';
@@ -38,6 +40,8 @@ const platform = [
   McpModule,
   BlobsModule,
   HttpModule,
+  InternalHttpModule,
+  ProcessesModule,
   TelemetryModule,
 ];
 

@@ -10,7 +10,7 @@ import { keysFromFile } from './platform/vault/key-file.js';
 /** The database is of another version than this code. */
 export class SchemaVersionError extends Error {}
 
-/** What the app stands on, running. */
+/** The running parts that the application needs. */
 export interface Infrastructure {
   /** The settings, with the database and the keys filled in. */
   env: Env;

@@ -3,6 +3,7 @@ import type { Env } from '../../src/config/env.js';
 import type { Channel } from '../../src/mcp/protocol/channel.js';
 import { McpHttpServer } from '../../src/mcp/server/mcp-http-server.js';
 import { PendingInputCalls } from '../../src/mcp/server/pending-input/pending-input-calls.js';
+import { InternalClient } from '../../src/platform/internal-http/internal-client.js';
 import { InternalSignatures } from '../../src/platform/internal-http/internal-signatures.js';
 import { errorAnswer } from '../../src/platform/errors/error-body.js';
 import { Vault } from '../../src/platform/vault/vault.js';
@@ -52,7 +53,7 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     new PendingInputCalls(
       env as unknown as Env,
       new Vault(env.encryptionKeys),
-      new InternalSignatures(env as unknown as Env),
+      new InternalClient(new InternalSignatures(env as unknown as Env)),
     ),
   );
   await front.onModuleInit();

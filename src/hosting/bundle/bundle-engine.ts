@@ -59,7 +59,7 @@ export class BundleEngine extends Engine {
       ears: {
         onLine: (invocationId, line) => told({ invocationId, lines: [line], exceptions: [] }),
         onFailure: (invocationId, outcome, message) => {
-          const exceptions = [{ at: new Date(), name: 'ServerEnded', message }];
+          const exceptions = [{ at: Date.now(), name: 'ServerEnded', message }];
           told({ invocationId, outcome, lines: [], exceptions });
         },
       },

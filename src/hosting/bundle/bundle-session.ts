@@ -209,7 +209,7 @@ export class BundleSession {
   private logLine(message: string): void {
     this.lastWords.push(message);
     if (this.lastWords.length > WORDS_MAX) this.lastWords.shift();
-    const line: TraceLine = { at: new Date(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
+    const line: TraceLine = { at: Date.now(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
     const [only, another] = this.asked.values();
     if (!only || another) return this.ears.onLine('', line);
     const { logBytes } = this.limits;

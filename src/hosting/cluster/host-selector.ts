@@ -1,65 +1,66 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
+import { ProcessRegistry } from '../../platform/processes/process-registry.js';
 import { HostAwayError, HostingUnavailableError, type HostedFailure } from '../hosting.errors.js';
 import type { ProgramRef } from '../hosting.types.js';
 import { HostDirectory, type LiveHost } from './host-directory.js';
-import { HostLease } from './host-lease.js';
-import { Placements, type Placement } from './placements.js';
+import { Placements } from './placements.js';
+import type { Placement } from './placements.repository.js';
 import { ranked } from './rendezvous.js';
 
-const NOBODY = 'No process of this service runs hosted code: start one with the role `host`.';
+const NO_HOST = 'No process of this service runs hosted code: start one with the role `host`.';
 
-/** What is known of a request whose place is to be chosen. */
+/** Constraints of a choice. */
 export interface Choosing {
-  /** Hosts that did not take it. */
+  /** Hosts that did not take the request. */
   passedOver: ReadonlySet<string>;
-  /** This process runs programs and goes on doing so. */
+  /** This process runs programs and is not stopping. */
   mayRunHere: boolean;
 }
 
 /**
- * Where a program runs.
+ * Chooses the host of a program.
  *
- * Without state: on the first host of its order ({@link ranked}), also when this process is a host itself. A preference for
- * this one would save the hop (0.3 to 0.5 ms, `node bench/hosting-hop.mjs`), and cost the memory and the start of a second
- * copy of every program (23 MB and 80 ms each): with two processes nothing would be shared any more.
+ * A stateless program runs on the first host of its order ({@link ranked}), also when this process is a host. A preference
+ * for this process would save the hop (0.3 to 0.5 ms, `node bench/hosting-hop.mjs`), and cost the memory and the start of a
+ * second copy of every program (23 MB and 80 ms each).
  *
- * With state: on the host that has it; while none has, on the first that shares the data folder in which its state lies,
- * and only without one on any other, where it starts empty.
+ * A stateful program runs on the host of its placement. Without one, the first host with the data folder of its state gets
+ * it, and only without such a host any other, where it starts empty.
  */
 @Injectable()
 export class HostSelector {
   constructor(
     private readonly directory: HostDirectory,
     private readonly placements: Placements,
-    private readonly lease: HostLease,
+    private readonly registry: ProcessRegistry,
     private readonly env: Env,
   ) {}
 
   /**
    * @returns null for this very process
-   * @throws HostedFailure when nobody can take it, and what the database says
+   * @throws HostedFailure when there is none, and the database's error
    */
   async choose(ref: ProgramRef, choosing: Choosing): Promise<LiveHost | null> {
     if (ref.isStateful) return this.chooseWithState(ref, choosing);
     const hosts = await this.offering(ref, choosing).catch((error: unknown) => {
-      // One without state may run anywhere: a database that is away is no reason not to.
+      // Without the database this process still runs stateless programs.
       if (choosing.mayRunHere) return [];
       throw error;
     });
     const [first] = this.inOrder(ref, hosts, choosing);
-    if (first) return first.id === this.lease.id ? null : first;
+    if (first) return first.id === this.registry.id ? null : first;
     if (choosing.mayRunHere && choosing.passedOver.size === 0) return null;
-    throw await this.nobody(ref, hosts, choosing);
+    throw await this.noHost(ref, hosts, choosing);
   }
 
-  /** Null when some host offers the engine; otherwise a sentence why none does. @throws what the database says */
+  /** Null when some host offers the engine; otherwise a sentence why none does. @throws the database's error */
   async whyNot(engine: ProgramRef['engine']): Promise<string | null> {
     const hosts = await this.directory.live();
-    const reachable = hosts.filter(({ id, url }) => url !== null || id === this.lease.id);
+    const reachable = hosts.filter(({ id, url }) => url !== null || id === this.registry.id);
     if (reachable.some(({ engines }) => engines[engine] === null)) return null;
     if (hosts.length > 0 && reachable.length === 0) return unreachable().message;
-    return reachable[0]?.engines[engine] ?? NOBODY;
+    return reachable[0]?.engines[engine] ?? NO_HOST;
   }
 
   private async chooseWithState(ref: ProgramRef, choosing: Choosing): Promise<LiveHost | null> {
@@ -69,14 +70,14 @@ export class HostSelector {
     const near = hosts.filter(({ dataId }) => dataId === placement?.dataId);
     const far = hosts.filter(({ dataId }) => dataId !== placement?.dataId);
     const [first] = [...this.inOrder(ref, near, choosing), ...this.inOrder(ref, far, choosing)];
-    if (!first) throw await this.nobody(ref, hosts, choosing);
-    return first.id === this.lease.id ? null : first;
+    if (!first) throw await this.noHost(ref, hosts, choosing);
+    return first.id === this.registry.id ? null : first;
   }
 
-  /** What is known of its place; read anew when the host is none any more, or none yet. */
+  /** The placement from the cache; read anew when it names no live host. */
   private async placementOf(ownerId: string): Promise<Placement | null> {
     const known = await this.placements.find(ownerId);
-    if (!known?.hostId || known.hostId === this.lease.id || (await this.hostOf(known.hostId))) return known;
+    if (!known?.hostId || known.hostId === this.registry.id || (await this.hostOf(known.hostId))) return known;
     this.directory.forget();
     this.placements.forgetCached(ownerId);
     return this.placements.find(ownerId);
@@ -84,7 +85,7 @@ export class HostSelector {
 
   private async holder(id: string, { passedOver }: Choosing): Promise<LiveHost | null> {
     if (passedOver.has(id)) throw this.away();
-    if (id === this.lease.id) return null;
+    if (id === this.registry.id) return null;
     const host = await this.hostOf(id);
     if (!host) throw this.away();
     if (host.url === null) throw unreachable();
@@ -97,20 +98,20 @@ export class HostSelector {
 
   /** The hosts that run such programs and can be reached from here. */
   private async offering({ engine }: ProgramRef, { mayRunHere }: Choosing): Promise<LiveHost[]> {
-    const own = this.lease.id;
+    const own = this.registry.id;
     const hosts = await this.directory.live();
     return hosts.filter(({ id, url, engines }) => engines[engine] === null && (id === own ? mayRunHere : url !== null));
   }
 
   private inOrder({ ownerId }: ProgramRef, hosts: LiveHost[], { passedOver }: Choosing): LiveHost[] {
     const order = ranked(ownerId, hosts).filter(({ id }) => !passedOver.has(id));
-    const sound = order.filter(({ id }) => !this.directory.isSuspect(id));
-    return [...sound, ...order.filter((host) => !sound.includes(host))];
+    const reached = order.filter(({ id }) => !this.directory.isSuspect(id));
+    return [...reached, ...order.filter((host) => !reached.includes(host))];
   }
 
-  private async nobody({ engine }: ProgramRef, hosts: LiveHost[], { passedOver }: Choosing): Promise<HostedFailure> {
+  private async noHost({ engine }: ProgramRef, hosts: LiveHost[], { passedOver }: Choosing): Promise<HostedFailure> {
     if (hosts.length > 0 || passedOver.size > 0) return this.away();
-    return new HostingUnavailableError((await this.whyNot(engine)) ?? NOBODY);
+    return new HostingUnavailableError((await this.whyNot(engine)) ?? NO_HOST);
   }
 
   private away(): HostAwayError {

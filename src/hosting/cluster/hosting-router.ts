@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import {
   Inject,
   Injectable,
@@ -9,16 +8,17 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
+import { ProcessRegistry, type LeaseHolder } from '../../platform/processes/process-registry.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { Schedule } from '../../platform/schedule/schedule.js';
 import { Hosting, LocalHosting } from '../hosting.js';
 import { HostAwayError, HostingUnavailableError } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramRef } from '../hosting.types.js';
-import { HopSender } from './hop-sender.js';
+import { HostClient } from './host-client.js';
 import { HostSelector } from './host-selector.js';
-import { HostDirectory } from './host-directory.js';
-import { HostLease } from './host-lease.js';
-import { RetryingDispatch, type Place } from './retrying-dispatch.js';
-import type { PlacedHandler } from './placed-handler.js';
+import { HostDirectory, type HostDetails } from './host-directory.js';
+import { DataFolder } from './data-folder.js';
+import { RetryingDispatch, type AttemptHandler, type Place } from './retrying-dispatch.js';
 import { Placements } from './placements.js';
 
 declare module '../../platform/queue/pub-sub.js' {
@@ -29,22 +29,20 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** How long requests to programs with state may go on when this process stops; their callers wait for the next host. */
+/** Time for requests to stateful programs when this process stops; other requests wait for the next host meanwhile. */
 const DRAIN_MS = 5_000;
 
 /**
- * Hosting for the whole service: each program runs where {@link HostSelector} says, in this process or in another one that is
- * asked over internal HTTP. A request goes over at most one such hop: a host that is asked runs the program itself or says
- * that it does not.
+ * Hosting for the whole service: sends each request to the host that {@link HostSelector} chooses, in this process or by
+ * internal HTTP in another one. A request takes at most one such hop: the other host runs the program or refuses.
  *
- * Messages about versions and owners go over the relay. One that is lost does no harm: the next call names its version,
- * programs nobody calls are stopped (`RUNTIME_IDLE_MS`), programs with state whose row is gone end with the next renewal of
- * the lease, and values that changed are found when they are compared, every four leases (60 s by default).
+ * Changes of versions and owners are published to all processes. A lost message does no harm: the next call names its
+ * version, unused programs are stopped (`RUNTIME_IDLE_MS`), stateful programs whose placement was deleted are ended within a
+ * third of a lease, and changed values are found when they are compared, every four leases (60 s by default).
  */
 @Injectable()
 export class HostingRouter extends Hosting implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('hosting');
-  private readonly processId = randomUUID();
   private local: LocalHosting | null;
   private isStopping = false;
 
@@ -52,9 +50,11 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     private readonly choice: HostSelector,
     private readonly directory: HostDirectory,
     private readonly placements: Placements,
-    private readonly lease: HostLease,
-    private readonly hops: HopSender,
+    private readonly registry: ProcessRegistry,
+    private readonly folder: DataFolder,
+    private readonly hosts: HostClient,
     private readonly pubSub: PubSub,
+    private readonly schedule: Schedule,
     @Optional() @Inject(LocalHosting) local?: LocalHosting,
   ) {
     super();
@@ -63,45 +63,38 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('hosting.current', ({ from, ref }) => {
-      if (from !== this.processId) void this.local?.current(ref);
+      if (from !== this.registry.id) void this.local?.current(ref);
     });
     await this.pubSub.subscribe('hosting.forgotten', ({ from, ownerId }) => {
-      if (from !== this.processId) void this.forgetHere(ownerId);
+      if (from !== this.registry.id) void this.forgetHere(ownerId);
     });
     await this.pubSub.subscribe('hosting.renewed', ({ from, ownerId }) => {
-      if (from !== this.processId) void this.local?.renew(ownerId);
+      if (from !== this.registry.id) void this.local?.renew(ownerId);
     });
   }
 
   async onApplicationBootstrap(): Promise<void> {
     if (!this.local) return;
-    await this.lease.join({
-      engines: () => this.engines(),
-      joined: () => {
-        this.directory.changed();
-        void this.sweepState();
-      },
-      renewed: () => this.endTakenAway(),
-      lost: async () => {
-        this.placements.releasedAll();
-        await this.local?.endStateful(0);
-      },
-    });
+    await this.registry.join(this.holder);
+    this.schedule.every('check for deleted programs', this.registry.leaseMs / 3, () => this.endTakenAway());
   }
 
-  /** Runs programs with `local` from now on, in a process that is a host already. */
+  /** Replaces the local runtime, in a process that is a host already. */
   async runWith(local: LocalHosting): Promise<void> {
     this.local = local;
-    await this.lease.renewNow();
+    await this.registry.beatNow();
     this.directory.changed();
   }
 
-  /** Programs with state end first: until then no other host may start them. The others go on while requests drain. */
+  /** Ends stateful programs first: until then no other host may start them. Stateless ones run while requests drain. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     if (!this.local) return;
     await this.local.endStateful(DRAIN_MS);
-    await this.lease.leave();
+    await this.placements.releaseAll().catch((error: unknown) => {
+      this.logger.warn({ msg: 'the programs of this host were not released; its lease will end', err: error });
+    });
+    await this.registry.leave(this.holder);
     this.directory.changed();
   }
 
@@ -110,12 +103,12 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   /**
-   * Runs here what another process sent to this one.
+   * Runs a request that another process sent.
    *
-   * @param hostId the host it meant; another id than this one's now is refused, so that nothing is said to the wrong one
+   * @param host the addressee; a request for another process, or for an earlier epoch of this one, is refused
    */
-  receive(hostId: string, ref: ProgramRef, request: HostedRequest, handler: PlacedHandler): void {
-    if (hostId !== this.lease.id) handler.fail(notHere());
+  receive(host: { id: string; epoch: string }, ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
+    if (host.id !== this.registry.id || host.epoch !== this.registry.epoch) handler.fail(notHere());
     else this.runLocally(ref, request, handler);
   }
 
@@ -127,22 +120,36 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   async current(ref: ProgramRef): Promise<void> {
-    this.pubSub.publish('hosting.current', { from: this.processId, ref });
+    this.pubSub.publish('hosting.current', { from: this.registry.id, ref });
     await this.local?.current(ref);
   }
 
   async renew(ownerId: string): Promise<void> {
-    this.pubSub.publish('hosting.renewed', { from: this.processId, ownerId });
+    this.pubSub.publish('hosting.renewed', { from: this.registry.id, ownerId });
     await this.local?.renew(ownerId);
   }
 
   async forget(ownerId: string): Promise<void> {
     await this.placements.remove(ownerId).catch((error: unknown) => {
-      this.logger.warn({ msg: 'the place of a program that is gone was not given back', err: error });
+      this.logger.warn({ msg: 'the placement of a deleted program was not deleted', err: error });
     });
-    this.pubSub.publish('hosting.forgotten', { from: this.processId, ownerId });
+    this.pubSub.publish('hosting.forgotten', { from: this.registry.id, ownerId });
     await this.local?.forget(ownerId);
   }
+
+  private readonly holder: LeaseHolder = {
+    role: 'host',
+    details: async (): Promise<HostDetails> => ({ dataId: await this.folder.id(), engines: await this.engines() }),
+    registered: () => {
+      this.directory.changed();
+      void this.sweepState();
+    },
+    lost: async () => {
+      this.logger.warn('the stateful programs of this process are ended');
+      this.placements.releasedAll();
+      await this.local?.endStateful(0);
+    },
+  };
 
   private async engines(): Promise<Record<EngineName, string | null>> {
     const whyNot = async (engine: EngineName) => (await this.local?.whyNot(engine)) ?? null;
@@ -150,7 +157,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   private async choose(ref: ProgramRef, passedOver: ReadonlySet<string>): Promise<Place> {
-    // What was known when another place did not take the request is old.
+    // A host refused the request, so the cached placement and list are outdated.
     if (passedOver.size > 0) {
       this.directory.forget();
       this.placements.forgetCached(ref.ownerId);
@@ -160,18 +167,18 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     if (host) {
       return {
         id: host.id,
-        send: (request, handler) => this.hops.send(host, ref, request, handler),
+        send: (request, handler) => this.hosts.send(host, ref, request, handler),
         suspect: () => this.directory.suspect(host.id),
       };
     }
     return {
-      id: this.lease.id,
+      id: this.registry.id,
       send: (request, handler) => this.runLocally(ref, request, handler),
       suspect: () => undefined,
     };
   }
 
-  private runLocally(ref: ProgramRef, request: HostedRequest, handler: PlacedHandler): void {
+  private runLocally(ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
     const { local } = this;
     if (!local) return handler.fail(notHere());
     if (!ref.isStateful) return local.dispatch(ref, request, handler);
@@ -181,7 +188,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
       .claim(ref.ownerId, () => local.forget(ref.ownerId))
       .then(
         (isMine) => {
-          if (isMine) local.dispatch(ref, request, handler);
+          if (isMine && !this.isStopping) local.dispatch(ref, request, handler);
           else handler.fail(notHere());
         },
         (error: unknown) => handler.fail(new HostingUnavailableError(unplaced, error)),
@@ -190,7 +197,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   private readonly onThrown = (error: unknown): void => {
-    this.logger.error({ msg: 'who asked a program could not take its answer', err: error });
+    this.logger.error({ msg: 'the caller of a program could not take its answer', err: error });
   };
 
   private async forgetHere(ownerId: string): Promise<void> {
@@ -202,13 +209,13 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     for (const ownerId of await this.placements.takenAway()) await this.forgetHere(ownerId);
   }
 
-  /** Removes the state of owners that are gone, or that ran with another data folder since. */
+  /** Removes state of owners that were deleted, or that ran with another data folder since. */
   private async sweepState(): Promise<void> {
     try {
-      const kept = (await this.local?.ownersWithState()) ?? [];
-      for (const ownerId of await this.placements.abandoned(kept)) await this.local?.forget(ownerId);
+      const owners = (await this.local?.ownersWithState()) ?? [];
+      for (const ownerId of await this.placements.abandoned(owners)) await this.local?.forget(ownerId);
     } catch (error) {
-      this.logger.warn({ msg: 'the state of programs that are gone was not removed', err: error });
+      this.logger.warn({ msg: 'the state of deleted programs was not removed', err: error });
     }
   }
 }

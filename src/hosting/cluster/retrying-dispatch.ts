@@ -3,29 +3,40 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { HostAwayError, HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { HostedRequest } from '../hosting.types.js';
-import type { PlacedHandler } from './placed-handler.js';
 
-/** So often a request is offered before its failure is passed on. */
-const TRIES_MAX = 3;
+/** Attempts before the failure is returned. */
+const ATTEMPTS_MAX = 3;
 
-/** The place one try goes to. */
+/** Receives the outcome of one attempt at a request. */
+export interface AttemptHandler extends Dispatcher.DispatchHandler {
+  onRequestStart(controller: Dispatcher.DispatchController): void;
+  onResponseStart(controller: Dispatcher.DispatchController | null, status: number, headers: IncomingHttpHeaders): void;
+  onResponseData(controller: Dispatcher.DispatchController | null, chunk: Buffer): void;
+  onResponseEnd(): void;
+  onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void;
+  /** The attempt failed: `onResponseError` for callers without a controller. */
+  fail(error: Error): void;
+  /** The host was not reached; nothing was sent. */
+  unreached(): void;
+}
+
+/** The host that receives one attempt. */
 export interface Place {
   /** The host's id; null for this process when it is none at the moment. */
   id: string | null;
-  send(request: HostedRequest, handler: PlacedHandler): void;
-  /** It was not reached. */
+  send(request: HostedRequest, handler: AttemptHandler): void;
+  /** Reports that the host was not reached. */
   suspect(): void;
 }
 
-/** Chooses a place, other than those that did not take the request. @throws HostedFailure when there is none */
+/** Chooses a host that is not in `passedOver`. @throws HostedFailure when there is none */
 export type ChoosePlace = (passedOver: ReadonlySet<string>) => Promise<Place>;
 
 /**
- * One request on its way to wherever its program runs. A place that certainly did not begin with it is passed over for
- * another one, as long as the body is still there to be sent; the caller sees one request, and its controller works across
- * the tries.
+ * Sends one request to the host of its program. When a host certainly did not begin with the request and the body can still
+ * be sent, another host gets it. The caller sees one request; its controller acts on the current attempt.
  */
-export class RetryingDispatch implements PlacedHandler, Dispatcher.DispatchController {
+export class RetryingDispatch implements AttemptHandler, Dispatcher.DispatchController {
   aborted = false;
   paused = false;
   reason: Error | null = null;
@@ -34,16 +45,16 @@ export class RetryingDispatch implements PlacedHandler, Dispatcher.DispatchContr
   private readonly passedOver = new Set<string>();
   private inner: Dispatcher.DispatchController | null = null;
   private place: Place | null = null;
-  private tries = 0;
+  private attempts = 0;
   private isStarted = false;
   private hasHead = false;
-  private isOver = false;
+  private isEnded = false;
 
   constructor(
     private readonly choose: ChoosePlace,
     private readonly request: HostedRequest,
     private readonly handler: Dispatcher.DispatchHandler,
-    /** Hears what the handler throws: a mistake of whoever wrote it, which must not end the process. */
+    /** Receives errors thrown by the handler, which must not end the process. */
     private readonly onThrown: (error: unknown) => void,
   ) {}
 
@@ -83,16 +94,16 @@ export class RetryingDispatch implements PlacedHandler, Dispatcher.DispatchContr
     headers: IncomingHttpHeaders,
   ): void {
     if (status >= 200) this.hasHead = true;
-    if (!this.isOver) this.handler.onResponseStart?.(this, status, headers);
+    if (!this.isEnded) this.handler.onResponseStart?.(this, status, headers);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController | null, chunk: Buffer): void {
-    if (!this.isOver) this.handler.onResponseData?.(this, chunk);
+    if (!this.isEnded) this.handler.onResponseData?.(this, chunk);
   }
 
   onResponseEnd(): void {
-    if (this.isOver) return;
-    this.isOver = true;
+    if (this.isEnded) return;
+    this.isEnded = true;
     this.handler.onResponseEnd?.(this, {});
   }
 
@@ -102,7 +113,7 @@ export class RetryingDispatch implements PlacedHandler, Dispatcher.DispatchContr
 
   fail(error: Error): void {
     const { place } = this;
-    if (this.isOver || !place || !this.mayGoElsewhere(error)) return this.over(error);
+    if (this.isEnded || !place || !this.mayRetry(error)) return this.finish(error);
     if (place.id !== null) this.passedOver.add(place.id);
     this.place = null;
     this.start(error as HostedFailure);
@@ -114,34 +125,34 @@ export class RetryingDispatch implements PlacedHandler, Dispatcher.DispatchContr
   }
 
   private async try(failedBefore: HostedFailure | null): Promise<void> {
-    this.tries += 1;
+    this.attempts += 1;
     this.inner = null;
     try {
       this.place = await this.choose(this.passedOver);
-      if (this.aborted) this.over(this.reason ?? new Error('aborted'));
+      if (this.aborted) this.finish(this.reason ?? new Error('aborted'));
       else this.place.send(this.request, this);
     } catch (error) {
-      // With nowhere else to go, a host that answered has said more.
-      const hasSaidMore = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;
-      this.over(hasSaidMore ? failedBefore : asFailure(error));
+      // Without another host, the answer of the one that refused says more than that there is none.
+      const isLessSpecific = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;
+      this.finish(isLessSpecific ? failedBefore : asFailure(error));
     }
   }
 
-  private mayGoElsewhere(error: Error): boolean {
-    const isElsewhere = error instanceof HostAwayError || error instanceof HostingUnavailableError;
+  private mayRetry(error: Error): boolean {
+    const isRetryable = error instanceof HostAwayError || error instanceof HostingUnavailableError;
     const { body } = this.request;
     const hasBody = !(body instanceof Readable) || !(body.readableDidRead || body.destroyed);
-    return isElsewhere && hasBody && !this.hasHead && !this.aborted && this.tries < TRIES_MAX;
+    return isRetryable && hasBody && !this.hasHead && !this.aborted && this.attempts < ATTEMPTS_MAX;
   }
 
-  private over(error: Error): void {
-    if (this.isOver) return;
-    this.isOver = true;
+  private finish(error: Error): void {
+    if (this.isEnded) return;
+    this.isEnded = true;
     this.handler.onResponseError?.(this, error);
   }
 }
 
-/** What is none of ours comes from the database: where a program is stands there. */
+/** An error that is not ours comes from the database, which holds the placements. */
 function asFailure(error: unknown): Error {
   if (error instanceof HostedFailure) return error;
   return new HostingUnavailableError('Where this program runs cannot be told right now: try again in a moment.', error);

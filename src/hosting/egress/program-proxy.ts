@@ -11,7 +11,7 @@ import { PROXY_LIMITS, type ProxyLimits } from './proxy-limits.js';
 
 /** A line for the program's log. */
 interface RefusalLine {
-  at: Date;
+  at: number;
   level: 'warn';
   message: string;
 }
@@ -43,7 +43,7 @@ class RefusalLines {
     this.told++;
     const more = this.leftOut === 0 ? '' : ` (${this.leftOut} refusals before this one were not written down)`;
     this.leftOut = 0;
-    this.tell({ at: new Date(now), level: 'warn', message: `Outbound request refused: ${message}${more}` });
+    this.tell({ at: now, level: 'warn', message: `Outbound request refused: ${message}${more}` });
   }
 }
 

@@ -177,7 +177,7 @@ export class LiveProgram {
   private blame(call: HostedCall | null, { outcome, name, message }: HostedFailure): void {
     this.traces.blame(call?.invocationId ?? null);
     if (!call?.isEnded) return;
-    const exceptions = [{ at: new Date(), name, message }];
+    const exceptions = [{ at: Date.now(), name, message }];
     this.traces.ended({ invocationId: call.invocationId, outcome, lines: [], exceptions });
   }
 

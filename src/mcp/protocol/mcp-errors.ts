@@ -1,4 +1,5 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
+import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { visible } from '../../platform/text/quoted.js';
 
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
@@ -24,6 +25,7 @@ export abstract class UpstreamFailure extends DomainError {
 }
 
 /** The upstream is unreachable, refuses us, or does not speak MCP. */
+@Serializable('outcomeUnknown', 'hint', 'status')
 export class UpstreamError extends UpstreamFailure {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
@@ -42,6 +44,7 @@ export class UpstreamError extends UpstreamFailure {
 }
 
 /** The upstream answered 401, or 403 and named the scopes it wants. */
+@Serializable('challenges', 'wantsMore', 'setupUrl')
 export class UpstreamAuthRequiredError extends UpstreamFailure {
   readonly kind = 'conflict';
   readonly code = 'auth_required';
@@ -55,7 +58,7 @@ export class UpstreamAuthRequiredError extends UpstreamFailure {
     hasHeaders: boolean,
     readonly challenges: string[] = [],
     readonly wantsMore = false,
-    readonly setupUrl?: string,
+    readonly setupUrl: string | undefined = undefined,
   ) {
     super(wantsMore ? INSUFFICIENT_SCOPE : hasHeaders ? HEADERS_REFUSED : NO_HEADERS);
   }
@@ -72,6 +75,7 @@ const NO_HEADERS =
   'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
 
 /** The upstream asks for input in the middle of a call, and whoever made the call cannot be asked. */
+@Serializable()
 export class InputNeededError extends UpstreamFailure {
   readonly kind = 'conflict';
   readonly code = 'input_required';
@@ -91,6 +95,7 @@ export function tooSlow({ host }: URL, timeoutMs: number): string {
 }
 
 /** The upstream did not answer in time. */
+@Serializable('outcomeUnknown')
 export class UpstreamTimeoutError extends UpstreamFailure {
   readonly kind = 'timeout';
   readonly code = 'timeout';
@@ -108,6 +113,7 @@ const PAIR =
   'Pair one with `smithery mcp add --id <connectionId> -- <command that starts the server>` and keep it running.';
 
 /** No local server is paired with an uplink connection, or its tunnel ended. */
+@Serializable('outcomeUnknown')
 export class UplinkDisconnectedError extends UpstreamFailure {
   readonly kind = 'unavailable';
   readonly code = 'uplink_disconnected';
@@ -123,6 +129,7 @@ export class UplinkDisconnectedError extends UpstreamFailure {
 }
 
 /** The upstream has all the work it may have at once; the request was not sent. */
+@Serializable()
 export class UpstreamBusyError extends UpstreamFailure {
   readonly kind = 'rate_limited';
   readonly code = 'rate_limited';
@@ -130,15 +137,18 @@ export class UpstreamBusyError extends UpstreamFailure {
 }
 
 /** The local server behind an uplink is busy. */
+@Serializable()
 export class UplinkBusyError extends UpstreamBusyError {}
 
 /** The upstream is code that this service would run, and it does not: hosting is off, or not for such code. */
+@Serializable()
 export class NotHostedError extends UpstreamFailure {
   readonly kind = 'conflict';
   readonly code = 'not_runnable';
 }
 
 /** The caller left before the answer came. Nobody reads this. */
+@Serializable()
 export class CallerLeftError extends UpstreamFailure {
   readonly kind = 'timeout';
   readonly code = 'timeout';

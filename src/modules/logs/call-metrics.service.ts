@@ -4,10 +4,10 @@ import { Metrics } from '../../platform/telemetry/metrics.js';
 import { invocationOutcomes, type InvocationOutcome } from './invocation.types.js';
 
 const kinds = ['connection', 'run'] as const;
-/** Whether a call went to a connection or to the run address of a server. */
+/** A call to a connection, or to the run address of a server. */
 export type CallKind = (typeof kinds)[number];
 
-/** Counts the calls this process served, beside the records that are kept of them. */
+/** Metrics of the calls this process served. */
 @Injectable()
 export class CallMetricsService {
   private readonly counts = forEach(() => new Counts<InvocationOutcome>('outcome', invocationOutcomes));
@@ -30,7 +30,7 @@ export class CallMetricsService {
     );
   }
 
-  /** @param firstByteMs null when no MCP server was asked over HTTP */
+  /** @param firstByteMs null if no MCP server was called over HTTP */
   ended(kind: CallKind, outcome: InvocationOutcome, ms: number, firstByteMs: number | null = null): void {
     this.counts[kind].add(outcome);
     this.durations[kind].observe(ms);

@@ -27,7 +27,7 @@ declare module '../../platform/queue/pub-sub.js' {
 const OWNERS_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 10_000;
 
-/** Runs before a namespace is deleted, while its contents exist; the returned function runs after the deletion. */
+/** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
 export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
 
 /** Claims, lists and deletes namespaces, and finds their owners for the access guard. */
@@ -103,8 +103,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     }
   }
 
-  /** Registers work to do around the deletion of a namespace. */
-  onDeleting(deletion: NamespaceDeletion): void {
+  /** Adds a step that every deletion awaits, such as the revocation of tokens: see {@link NamespaceDeletion}. */
+  beforeDeletion(deletion: NamespaceDeletion): void {
     this.deletions.push(deletion);
   }
 

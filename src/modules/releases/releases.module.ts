@@ -37,7 +37,7 @@ export class ReleasesModule implements OnModuleInit {
 
   /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
   onModuleInit(): void {
-    this.servers.onDeleting(({ id }) => this.credentials.remove({ kind: 'server', id }));
+    this.servers.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
     this.credentials.onAuthorized('server', (serverId) => this.releases.resumeNewest(serverId));
   }
 }

@@ -82,7 +82,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     let runnable = await find();
     const isPost = request.method === 'POST';
     const isRaw = !isMcp(path);
-    const record = isPost || isRaw ? new InvocationRecord(runnable.logPayloads, isRaw) : undefined;
+    const record = isPost || isRaw ? new InvocationRecord({ keepsPayload: runnable.logPayloads, isRaw }) : undefined;
     const open = async () => {
       runnable = await find();
       const channel = this.channelOrRefusal(runnable, accountId, request);

@@ -24,7 +24,7 @@ import { ServerResolver } from './server-resolver.js';
 import type { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 
-/** A call that came by a connection stands in the records as if it had come by the run address. */
+/** A call through a connection is recorded like one at the run address. */
 const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
 
 /** What a {@link ServerChannel} needs of those who know releases. */
@@ -181,12 +181,16 @@ export class ServerChannelsService {
     return program ? null : upstream;
   }
 
-  /** Counts and records a call that came by a connection. */
+  /**
+   * Counts a call through a connection and records it, under the id of the client's request if it has one. A call refused
+   * before the server was reached is recorded for the connection only.
+   */
   private async watched(serverId: string, call: McpCall, work: (id: string) => Promise<McpReply>) {
     this.registry.countUse(serverId);
-    const asked = await this.runnables.byId(serverId).catch(() => null);
-    const record = new InvocationRecord(asked?.logPayloads);
-    record.asked(call.method, asked?.logPayloads ? read(call.params) : nameIn(call));
+    const server = await this.runnables.byId(serverId).catch(() => null);
+    const keepsPayload = server?.logPayloads;
+    const record = new InvocationRecord({ keepsPayload, invocationId: call.invocationId });
+    record.asked(call.method, keepsPayload ? read(call.params) : nameIn(call));
     try {
       const reply = await work(record.invocationId);
       record.answered(reply);
@@ -195,12 +199,15 @@ export class ServerChannelsService {
       record.threw(error);
       throw error;
     } finally {
-      // What came of the call is its caller's, also while the database is away.
+      // The caller gets the answer also while the database is unavailable.
       const known = await this.runnables.byId(serverId).catch(() => null);
       const url = known ? this.addresses.run(known.slug) : '';
       const { output } = record;
       if (output) this.outputs.observe(serverId, output.tool, output.result);
-      if (known) this.invocations.record(record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION));
+      if (known) {
+        const invocation = record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION);
+        if (invocation.outcome !== 'denied') this.invocations.record(invocation);
+      }
     }
   }
 

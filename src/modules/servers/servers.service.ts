@@ -25,7 +25,7 @@ function withTail(slug: string): string {
 /** Creates, finds and deletes the registry's servers. */
 @Injectable()
 export class ServersService {
-  private readonly deletingListeners: ((server: ServerRef) => Promise<void>)[] = [];
+  private readonly deletionSteps: ((server: ServerRef) => Promise<void>)[] = [];
 
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
@@ -95,9 +95,9 @@ export class ServersService {
     this.pubSub.publish('servers.changed', { id, slug });
   }
 
-  /** Calls `listener` before this process deletes a server, while its rows still exist. */
-  onDeleting(listener: (server: ServerRef) => Promise<void>): void {
-    this.deletingListeners.push(listener);
+  /** Adds a step that every deletion awaits while the rows still exist, such as the revocation of tokens. */
+  beforeDeletion(step: (server: ServerRef) => Promise<void>): void {
+    this.deletionSteps.push(step);
   }
 
   /**
@@ -108,7 +108,7 @@ export class ServersService {
    */
   async remove(namespace: OwnedNamespace, name: string): Promise<DeletedServerDto> {
     const server = await this.findOwn(namespace, name);
-    for (const listener of this.deletingListeners) await listener(server);
+    for (const step of this.deletionSteps) await step(server);
     const row = await this.rows.remove(namespace.id, name);
     if (!row) throw new ServerNotFoundError();
     this.pubSub.publish('servers.deleted', row);

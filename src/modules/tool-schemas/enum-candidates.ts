@@ -1,23 +1,23 @@
 /**
- * Which names and texts of an answer may be kept. Answers belong to whoever called, so only what a program's author chose
- * is kept: names of members, and the words of closed lists such as a status.
+ * Names and texts of a result that may be stored. Results belong to their callers, so only words that a program's author
+ * chose are stored: names of members, and enum values such as a status.
  */
 
 const NAME_CHARS_MAX = 64;
 
-/** A path, an address, a date, something unreadable, something with this many digits, or a token: made from data, not chosen by an author. */
+/** Names made from data: a path, an address, a date, four digits, invisible characters, or a token. */
 const DATA_NAME =
   /.@.|[/\\]|^-?\d+(?:\.\d+)?$|^\d{4}-\d\d|(?:\d\D*){4}|^[0-9a-f]{12,}$|[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=-]{20,}$/u;
 
 /**
- * Whether a member's name is one that an author chose. Others, such as ids, are not kept: what stands under them is one
- * kind of value. Names that every JavaScript object has are taken as such too: validators find them in objects without.
+ * True for a member name that an author chose. Other names, such as ids, are not stored: their values count as those of a
+ * dictionary. Names that every JavaScript object inherits count as data too: validators find them in objects without them.
  */
 export function isFieldName(name: string): boolean {
   return name !== '' && name.length <= NAME_CHARS_MAX && !(name in Object.prototype) && !DATA_NAME.test(name);
 }
 
-/** The last word of a member's name, when its values come from a closed list. */
+/** Last words of member names whose values are usually an enum. */
 const CLOSED_LISTS = new Set(
   (
     'action availability category channel class condition currency decision direction encoding environment event ' +
@@ -27,7 +27,7 @@ const CLOSED_LISTS = new Set(
   ).split(' '),
 );
 
-/** Whether the values of a member with this name may be told, if they are few and words. */
+/** True when the values of a member with this name may be stored as an enum. */
 export function isClosedList(name: string | null): boolean {
   if (name === null) return false;
   const words = name.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[^A-Za-z]+/);
@@ -37,10 +37,10 @@ export function isClosedList(name: string | null): boolean {
   );
 }
 
-/** `open`, `in_progress`, `IN-PROGRESS`, `needsReview`, `usd`: a word of a program, not a sentence, number or secret. */
+/** `open`, `in_progress`, `IN-PROGRESS`, `needsReview`, `usd`: no sentence, number or secret. */
 const WORD = /^(?=.{1,24}$)[A-Za-z]+(?:[_-][A-Za-z]+){0,3}$/;
 
-/** Whether a text has the form of a word of a closed list. */
+/** True for a text in the form of an enum value. */
 export function isWord(text: string): boolean {
   return WORD.test(text);
 }

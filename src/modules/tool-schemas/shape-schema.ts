@@ -5,12 +5,12 @@ const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 type Schema = Record<string, unknown>;
 
-/** The shape as JSON Schema 2020-12. It accepts every value the shape was made of; no field is required. */
+/** The shape as JSON Schema 2020-12. Accepts every sampled value; no member is required. */
 export function toJsonSchema(shape: Shape): Schema {
   return { $schema: DIALECT, ...schemaOf(shape) };
 }
 
-/** Keywords but `enum` speak of one type each, so a union needs no more than its types. */
+/** Every keyword but `enum` applies to one type only, so a union lists its types. */
 function schemaOf(shape: Shape): Schema {
   const types = inferTypes(shape);
   if (types.length === 0) return {};

@@ -5,7 +5,7 @@ import { ToolOutputsService } from './tool-outputs.service.js';
 import { ToolSchemasMetrics } from './tool-schemas.metrics.js';
 import { ToolShapeRepository } from './tool-shape.repository.js';
 
-/** Where tool answers are shown to what learns from them. Serves nothing. */
+/** Sampling of tool results, without routes. */
 @Module({
   imports: [TypeOrmModule.forFeature([ToolOutputShape])],
   providers: [ToolOutputsService, ToolShapeRepository, ToolSchemasMetrics],

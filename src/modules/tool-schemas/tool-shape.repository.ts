@@ -7,27 +7,27 @@ import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
 import { parseShape, toShapeText } from './shape-text.js';
 import type { AnswerSample } from './answer-sample.js';
 
-/** This week and the four before it count: what was last seen more than 28 to 35 days ago is forgotten. */
+/** Weeks that count, the current one included: samples expire after 28 to 35 days. */
 const WEEKS = 5;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-/** Tools of one server that are learned in one week. With the bounds of a shape some 40 MB at worst; usual is 1 MB. */
+/** Most tools of one server with samples in one week: with the bounds of a shape at most 40 MB, usually 1 MB. */
 const TOOLS_MAX = 200;
 
-/** Tools whose samples wait to be written, at most. */
-const WAITING_MAX = 200;
+/** Most tools with buffered samples. */
+const BUFFERED_MAX = 200;
 
-/** How long samples may wait: a busy tool's row is written once in this time. */
+/** Interval of writes: a busy tool's row is written once in it. */
 const FLUSH_MS = 2_000;
 
-/** What is known of the answers of one tool. */
+/** The samples of one tool. */
 export interface Observed {
   samples: number;
   structured: number;
   shape: Shape;
 }
 
-interface Waiting extends Observed {
+interface BufferedSamples extends Observed {
   serverId: string;
   toolName: string;
 }
@@ -39,32 +39,32 @@ interface Row {
 }
 
 /**
- * The shapes of tools in the database. Samples of a process are put together for {@link FLUSH_MS} and then added to the
- * row of this week, under its lock: processes that write at once both count.
+ * The shapes of tools. Samples of a process are buffered for {@link FLUSH_MS} and then added to the row of this week under
+ * its lock, so that concurrent processes lose none.
  */
 @Injectable()
 export class ToolShapeRepository {
   private readonly logger = new Logger('tool schemas');
-  private waiting = new Map<string, Waiting>();
+  private buffer = new Map<string, BufferedSamples>();
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> = Promise.resolve();
-  /** Samples that found no room, since the process started. */
+  /** Samples dropped because the buffer was full, since the process started. */
   dropped = 0;
 
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Adds one sample to what waits; without room it is dropped, as samples may be. */
+  /** Buffers one sample, or drops it when the buffer is full. */
   add(serverId: string, toolName: string, { value, isStructured }: AnswerSample): void {
     const key = `${serverId} ${toolName}`;
-    if (this.waiting.size >= WAITING_MAX && !this.waiting.has(key)) {
+    if (this.buffer.size >= BUFFERED_MAX && !this.buffer.has(key)) {
       this.dropped += 1;
       return;
     }
     const sample = { samples: 1, structured: isStructured ? 1 : 0, shape: shapeOf(value) };
-    this.wait(key, { serverId, toolName, ...together(sample, this.waiting.get(key)) });
+    this.put(key, { serverId, toolName, ...together(sample, this.buffer.get(key)) });
   }
 
-  /** What is known of a tool; null when none of its answers was seen lately. */
+  /** The samples of a tool; null without recent ones. */
   async find(serverId: string, toolName: string): Promise<Observed | null> {
     const rows = await this.database.query<Row[]>(
       `SELECT samples, structured, shape FROM tool_output_shapes
@@ -75,7 +75,7 @@ export class ToolShapeRepository {
     return rows.map(fromRow).reduce((sum, row) => together(row, sum));
   }
 
-  /** Writes what waits. Never rejects: while the database is away it stays, and what cannot be written is dropped. */
+  /** Writes the buffer. Never rejects: samples stay buffered while the database is away, and are dropped on other errors. */
   flush(): Promise<void> {
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;
@@ -83,28 +83,28 @@ export class ToolShapeRepository {
     return this.flushing;
   }
 
-  private wait(key: string, waiting: Waiting): void {
-    this.waiting.set(key, waiting);
+  private put(key: string, samples: BufferedSamples): void {
+    this.buffer.set(key, samples);
     this.timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
   }
 
   private async writeAll(): Promise<void> {
-    const batch = this.waiting;
-    this.waiting = new Map();
-    for (const [key, waiting] of batch) {
+    const batch = this.buffer;
+    this.buffer = new Map();
+    for (const [key, samples] of batch) {
       try {
-        await this.database.transaction((tx) => write(waiting, tx));
+        await this.database.transaction((tx) => write(samples, tx));
       } catch (error) {
-        // Its server was deleted meanwhile.
+        // The server was deleted.
         if (isForeignKeyViolation(error)) continue;
-        this.logger.warn({ msg: 'what tools answered could not be written', err: error as Error });
-        if (isDatabaseAway(error)) this.wait(key, { ...waiting, ...together(waiting, this.waiting.get(key)) });
+        this.logger.warn({ msg: 'samples of tool results could not be written', err: error as Error });
+        if (isDatabaseAway(error)) this.put(key, { ...samples, ...together(samples, this.buffer.get(key)) });
       }
     }
   }
 }
 
-async function write({ serverId, toolName, ...observed }: Waiting, tx: EntityManager): Promise<void> {
+async function write({ serverId, toolName, ...observed }: BufferedSamples, tx: EntityManager): Promise<void> {
   const week = thisWeek();
   const key = [serverId, toolName, week];
   const { samples, structured, shape } = observed;

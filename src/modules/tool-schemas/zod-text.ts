@@ -2,7 +2,7 @@ import type { Shape, TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
 import { inferFormat, inferObject, inferEnum } from './schema-inference.js';
 
-/** What both Zod 3 and Zod 4 call the formats. */
+/** Calls for the formats that Zod 3 and Zod 4 share. */
 const formatCalls: Record<TextFormat, string> = {
   'date-time': '.datetime({ offset: true })',
   date: '.date()',
@@ -13,8 +13,8 @@ const formatCalls: Record<TextFormat, string> = {
 
 /**
  * The shape as a Zod expression, with every field optional (Spec 2.6): `z.object({ "id": z.number().int().optional() })`.
- * It accepts every value the shape was made of. People paste it into programs, so names of fields stand in it as string
- * literals of plain characters, and nothing else of an answer does but words of closed lists.
+ * Accepts every sampled value. Developers paste it into programs, so it holds nothing of a result but member names and enum
+ * values, as string literals of plain ASCII.
  */
 export function toZodText(shape: Shape): string {
   const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
@@ -47,8 +47,8 @@ function objectCall({ fields, rest }: ReturnType<typeof inferObject>): string {
 }
 
 /**
- * Everything but plain ASCII is escaped, so that nothing changes how a program is shown; and what would end a script
- * element, a comment or a template around it.
+ * A string literal. Escapes everything but plain ASCII, which could change how the program is displayed, and characters that
+ * end an enclosing script element, comment or template.
  */
 function literal(text: string): string {
   return JSON.stringify(text).replace(/[^\x20-\x7e]|[<>/`$]/g, escaped);

@@ -115,7 +115,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** What a file holds is on the disk then, also after a power cut; its name only with {@link syncFolder}. */
+/** Flushes the content of a file to the disk, so that it survives a power cut. Its name needs {@link syncFolder}. */
 async function syncFile(path: string): Promise<void> {
   const file = await open(path);
   await file.sync().finally(() => file.close());

@@ -8,7 +8,7 @@ export class EndedApartError extends Error {
   }
 }
 
-/** What a process of its own may take. */
+/** Limits of a child process. */
 export interface ApartLimits {
   memoryMbMax: number;
   timeoutMs: number;

@@ -22,7 +22,7 @@ export class DatabaseAwayError extends DomainError {
 const AWAY_CODE =
   /^(08...|53...|57P0[123]|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 
-/** What node-postgres and its pool say without a code. */
+/** Messages of node-postgres and its pool that come without a code. */
 const AWAY_MESSAGE =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Client was closed)/;
 

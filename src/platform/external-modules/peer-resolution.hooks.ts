@@ -22,6 +22,9 @@ export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND';
     if (!isMissing || !given.folders.some((folder) => context.parentURL?.startsWith(folder))) throw error;
-    return nextResolve(specifier, { ...context, parentURL: given.ours });
+    // Without a copy of ours either, the error names the module's file.
+    return Promise.resolve(nextResolve(specifier, { ...context, parentURL: given.ours })).catch(() => {
+      throw error;
+    });
   }
 };

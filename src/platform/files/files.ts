@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { link, readFile, rm, writeFile, mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 
-/** What a file holds; null when there is none. @throws what the file system says otherwise */
+/** The content of a file; null without a file. @throws other errors of the file system */
 export async function readIfThere(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;

@@ -1,7 +1,7 @@
 import { ApiExtension, ApiHeader, ApiResponse } from '@nestjs/swagger';
 import { applyDecorators } from '@nestjs/common';
 
-/** Where a route's failures stand in the document until `openapi.ts` turns them into responses. */
+/** OpenAPI extension that holds a route's errors until `openapi-document.ts` turns them into responses. */
 export const API_ERRORS = 'x-errors';
 
 /** A status a route fails with; what it means there and the body's code (on MCP endpoints `rpcCode`) and text, where the usual words do not do. */

@@ -1,8 +1,7 @@
 import { Global, Module } from '@nestjs/common';
-import { InternalSignatures } from '../internal-http/internal-signatures.js';
 import { SignedUrls } from './signed-urls.js';
 
-/** What routes of several modules need of HTTP. */
+/** Providers for routes of several modules. */
 @Global()
-@Module({ providers: [InternalSignatures, SignedUrls], exports: [InternalSignatures, SignedUrls] })
+@Module({ providers: [SignedUrls], exports: [SignedUrls] })
 export class HttpModule {}

@@ -18,7 +18,7 @@ const TYPE_CHECKS = ['isString', 'isObject', 'isArray', 'isInt', 'isNumber', 'is
 function sentences(errors: ValidationError[], path = ''): string[] {
   return errors.flatMap(({ property, value, constraints = {}, children }) => {
     const name = path ? `${path}.${property}` : property;
-    // What is not there at all breaks every rule of its field; one sentence says it.
+    // A missing field breaks every rule of it; one sentence is enough.
     if (value === undefined && TYPE_CHECKS.some((check) => check in constraints)) return [`${name} is required`];
     const texts = Object.values(constraints).map((text) => (path ? `${path}.${text}` : text));
     return [...texts, ...sentences(children ?? [], name)];

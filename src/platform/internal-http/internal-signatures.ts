@@ -7,13 +7,20 @@ import { isSameSignature, keysFor } from '../http/secrets.js';
 /** The header that a request between processes carries. */
 export const INTERNAL_HEADER = 'x-slipway-internal';
 
-/** How far the clocks of two processes may be apart, and how long a request is remembered so that it counts once. */
+/** The signed part of a request. */
+export interface SignedHead {
+  head: object;
+  /** Null: there is none. `sha256`: null for a body that streams, since its digest is not known at the start. */
+  body: { sha256: string | null } | null;
+}
+
+/** Longest difference between the clocks of two processes. Claims are remembered for longer, so that each counts once. */
 const AGE_MS_MAX = 30_000;
 const REMEMBERED_MAX = 100_000;
 
 /**
- * Signs what processes of one service say to each other, with a secret they share already: the keys of the vault. A
- * signature covers path and body, holds for 30 s and counts once, so that whoever reads the network cannot repeat a call.
+ * Signs requests between processes of one service with a secret they share: the keys of the vault. A signature covers path
+ * and head, is valid for 30 s and counts once, so that a reader of the network cannot repeat a request.
  */
 @Injectable()
 export class InternalSignatures {
@@ -25,19 +32,19 @@ export class InternalSignatures {
   }
 
   /** The header's value for one request. */
-  sign(path: string, body: string): string {
+  sign(path: string, head: string): string {
     const [secret] = this.secrets;
     if (!secret) throw new Error('Calls between processes need ENCRYPTION_KEYS');
-    const claim = `${Date.now()}.${randomBytes(12).toString('base64url')}.${digestOf(body)}`;
+    const claim = `${Date.now()}.${randomBytes(12).toString('base64url')}.${digestOf(head)}`;
     return `${claim}.${signatureOf(secret, path, claim)}`;
   }
 
   /**
-   * Whether a process of this service sent the request, judged before its body is read.
+   * Verifies the header, before anything of the request's body is read.
    *
-   * @returns whether a body is the one that was signed; null when the header is not ours, too old, or was seen before
+   * @returns a check that a head is the signed one; null for a header that is not ours, too old, or was seen before
    */
-  verify(path: string, header: string | string[] | undefined): ((body: string) => boolean) | null {
+  verify(path: string, header: string | string[] | undefined): ((head: string) => boolean) | null {
     if (typeof header !== 'string') return null;
     const end = header.lastIndexOf('.');
     const [claim, signature] = [header.slice(0, end), header.slice(end + 1)];
@@ -45,12 +52,12 @@ export class InternalSignatures {
     const [at, , digest = ''] = claim.split('.');
     if (Math.abs(Date.now() - Number(at)) > AGE_MS_MAX || this.seen.has(claim)) return null;
     this.seen.set(claim, true);
-    return (body) => isSameSignature(digest, digestOf(body));
+    return (head) => isSameSignature(digest, digestOf(head));
   }
 }
 
-function digestOf(body: string): string {
-  return createHash('sha256').update(body).digest('base64url');
+function digestOf(head: string): string {
+  return createHash('sha256').update(head).digest('base64url');
 }
 
 function signatureOf(secret: Buffer, path: string, claim: string): string {

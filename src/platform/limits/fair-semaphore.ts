@@ -61,7 +61,7 @@ export class FairSemaphore {
     });
   }
 
-  /** What ends may make room for several: one for each of its kinds. */
+  /** One ended holder may free places of several kinds. */
   private startWaiting(): void {
     for (;;) {
       const index = this.waiting.findIndex(({ kinds }) => this.isFree(kinds));

@@ -9,7 +9,7 @@ export class KeyedLimiter {
     private readonly maxAll: number,
   ) {}
 
-  /** What runs for all together. */
+  /** Running now, for all keys together. */
   get size(): number {
     return this.total;
   }

@@ -1,6 +1,6 @@
 /**
- * What `work` comes to, or `late` when that takes longer than `ms`. The work is not ended by that: it goes on, and nobody
- * hears how it ends.
+ * The result of `work`, or `late` if it takes longer than `ms` milliseconds. The work itself goes on, and its later result
+ * or error is dropped.
  *
  * @throws what the work throws in time
  */

@@ -14,7 +14,7 @@ const ANSWER_MS_MAX = 2_000;
 
 type QueueCounts = Pick<Queue, 'name' | 'getJobCounts'>;
 
-/** What waits in the queues. Every process shows the same: the queues are the service's. */
+/** Gauges of the queues. Every process reports the same values, since processes share the queues. */
 @Injectable()
 export class QueueMetrics {
   private readonly queues = new Map<string, QueueCounts>();

@@ -7,7 +7,7 @@ import { withTimeout } from '../limits/with-timeout.js';
 const CLOSE_MS_MAX = 5_000;
 
 /**
- * Says what its store's client says. BullMQ prints an error that nobody listens for on its own, past the log and its
+ * Logs the errors of the store's client. BullMQ prints an error that nobody listens for on its own, past the log and its
  * redaction, so these listen from the first moment on. Who adds a job is told of its failure anyway.
  */
 class LoggedQueue extends Queue {
@@ -18,7 +18,7 @@ class LoggedQueue extends Queue {
   }
 }
 
-/** Says why jobs fail, and that the queue is away. */
+/** Logs why jobs fail, and that the queue does not answer. */
 class LoggedWorker extends Worker {
   constructor(...given: ConstructorParameters<typeof Worker>) {
     super(...given);

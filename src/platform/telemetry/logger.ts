@@ -4,7 +4,7 @@ import { pino, type Logger as Pino } from 'pino';
 import pretty from 'pino-pretty';
 import type { Env } from '../../config/env.js';
 
-/** What must never reach a log: our keys, setup and signed links, bearer and basic credentials, and passwords in URLs. */
+/** Secrets that must never reach a log: API keys, setup and signed links, bearer and basic credentials, passwords in URLs. */
 const patterns: readonly [RegExp, string][] = [
   [/(\/setup\/)[A-Za-z0-9_-]{20,}/g, '$1[redacted]'],
   [/(\bsignature=)[A-Za-z0-9_-]{16,}/g, '$1[redacted]'],
@@ -16,7 +16,7 @@ const patterns: readonly [RegExp, string][] = [
 ];
 
 /**
- * What a log may say about an error. Not its other fields: a failed query carries its values and rows, a failed request
+ * The fields of an error that are logged. Others may hold secrets: a failed query carries its values and rows, a failed request
  * what the other side sent.
  */
 function errorForLog(error: unknown): unknown {
@@ -52,7 +52,7 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat'>): Pino {
   );
 }
 
-/** What Nest itself tells at every start, of interest only to who changes modules. */
+/** Contexts of Nest's own start messages; only contributors need them. */
 const nestContexts = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication']);
 
 /** Lets Nest and every `new Logger('context')` of ours write through pino. A message may be text or fields with `msg`. */

@@ -33,7 +33,7 @@ export class MetricsController {
   constructor(private readonly page: MetricsPage) {}
 
   /**
-   * What this process shows of itself, for Prometheus. With the service's `METRICS_TOKEN` as bearer; API keys do not count
+   * Metrics of this process, for Prometheus. With the service's `METRICS_TOKEN` as bearer; API keys do not count
    * here. Every process shows its own figures. They name no namespace, server, tool or address.
    */
   @Get()

@@ -5,7 +5,7 @@ import { MetricsController } from './metrics.controller.js';
 import { MetricsPage } from './metrics.controller.js';
 import { Metrics } from './metrics.js';
 
-/** What monitors look at, and where every room registers what it shows of itself. */
+/** Health checks, metrics, and the registry in which modules register their metrics. */
 @Global()
 @Module({
   controllers: [HealthController, MetricsController],

@@ -1,5 +1,8 @@
+/** A JSON object whose members are not known. */
+export type JsonObject = Record<string, unknown>;
+
 /** Whether a value read from JSON is an object: no list, and not null. */
-export function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

@@ -9,7 +9,7 @@ import { randomRuns } from '../../../test/support/random-runs.js';
 
 const limits = { entriesMax: 1_000, totalBytesMax: 50 * 1024 * 1024 };
 
-/** What is wrong with an archive; fails when it is opened. */
+/** The error of an archive; fails if it opens. */
 async function problem(archive: Buffer, given = limits): Promise<string> {
   try {
     (await openZip(archive, given)).close();

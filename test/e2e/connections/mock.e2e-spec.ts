@@ -31,7 +31,7 @@ type Result = {
   structuredContent?: Record<string, unknown>;
   content: { text: string }[];
   isError?: boolean;
-  _meta?: object;
+  _meta?: Record<string, unknown>;
 };
 
 /** A simulated connection to the tracker; returns its path. */
@@ -46,11 +46,16 @@ async function call(path: string, tool: string, given: object = {}, on = app): P
   return body as Result;
 }
 
-async function issues(path: string, on = app): Promise<Record<string, unknown>[]> {
-  return (await call(path, 'list_issues', { limit: 100 }, on)).structuredContent?.issues as Record<string, unknown>[];
+/** A scenario that answers `echo` as these rules say. */
+function echoing(...rules: object[]): string {
+  return JSON.stringify({ tools: { echo: rules } });
 }
 
-/** A few calls that read and write. */
+async function echoed(path: string, given: object = {}, on = app): Promise<string | undefined> {
+  return (await call(path, 'echo', given, on)).content[0]?.text;
+}
+
+/** A few calls with different answers. */
 async function run(path: string, on = app): Promise<Result[]> {
   const results: Result[] = [];
   for (const [tool, given] of [
@@ -75,11 +80,11 @@ describe('a simulated connection', () => {
       const { body } = await createConnection(
         app,
         owner,
-        { server, mock: { enabled: true, scenario: '2 open issues' } },
+        { server, mock: { enabled: true, scenario: 'A full inbox' } },
         { namespace },
       );
       expect(body).toMatchObject({
-        mock: { enabled: true, scenario: '2 open issues' },
+        mock: { enabled: true, scenario: 'A full inbox' },
         status: { state: 'connected' },
         serverInfo: { name: 'tracker', version: '1.2.3' },
       });
@@ -94,12 +99,21 @@ describe('a simulated connection', () => {
 
   verifies(
     ['connection:mock:simulates', 'connection:mock:scenario-seeds', 'connection:mock:never-reaches-upstream'],
-    'answers calls from its scenario and the schemas, over REST and MCP, and the server hears nothing',
+    'answers calls from its fixture and the schemas, over REST and MCP, and sends nothing to the server',
     async () => {
-      const path = await mockOf('a user called Alice and 3 open issues, one is closed');
+      const alice = { user: { id: '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11', name: 'Alice', email: 'a@example.com' } };
+      const path = await mockOf(
+        JSON.stringify({
+          tools: { get_user: [{ arguments: { name: 'Alice' }, result: { structuredContent: alice } }] },
+        }),
+      );
       const tools = await app.as(owner).get(`${path}/.tools`);
       expect(tools.body).toEqual({ tools: tracker.tools });
-      expect((await issues(path)).map(({ state }) => state)).toEqual(['closed', 'open', 'open']);
+      expect(await call(path, 'get_user', { name: 'Alice' })).toEqual({
+        content: [{ type: 'text', text: JSON.stringify(alice) }],
+        structuredContent: alice,
+        _meta: { 'slipway/simulator': 'fixture' },
+      });
 
       const client = new Client({ name: 'test', version: '1' });
       await client.connect(
@@ -110,7 +124,11 @@ describe('a simulated connection', () => {
       expect(client.getServerVersion()).toMatchObject({ name: 'tracker' });
       expect((await client.listTools()).tools).toHaveLength(tracker.tools.length);
       expect(await client.callTool({ name: 'get_user', arguments: { name: 'Alice' } })).toMatchObject({
-        structuredContent: { user: { name: 'Alice' } },
+        structuredContent: alice,
+      });
+      expect(await client.callTool({ name: 'get_user', arguments: { name: 'Bob' } })).toMatchObject({
+        structuredContent: { user: { name: expect.any(String) } },
+        _meta: { 'slipway/simulator': 'schema', 'slipway/reason': 'No rule of the fixture matches this call.' },
       });
       expect((await client.readResource({ uri: 'tracker://readme' })).contents).toHaveLength(1);
       expect((await client.readResource({ uri: 'tracker://issues/7' })).contents).toHaveLength(1);
@@ -126,17 +144,43 @@ describe('a simulated connection', () => {
     },
   );
 
-  verifies('connection:mock:memory', 'remembers what was created, changed and deleted', async () => {
-    const path = await mockOf('empty');
-    const created = (await call(path, 'create_issue', { title: 'Login fails' })).structuredContent?.issue;
-    expect((await call(path, 'get_issue', { issue_id: 1 })).structuredContent).toEqual(created);
-    await call(path, 'close_issue', { issue_id: 1 });
-    expect(await issues(path)).toEqual([{ ...(created as object), state: 'closed' }]);
-    await call(path, 'delete_issue', { issue_id: 1 });
-    expect(await call(path, 'get_issue', { issue_id: 1 })).toMatchObject({
-      isError: true,
-      content: [{ text: 'Issue 1 not found' }],
-    });
+  verifies(
+    'connection:mock:scenario-prose',
+    'with prose that no language model reads, says in each result that it was not interpreted',
+    async () => {
+      const scenario = 'A user called Alice and 3 open issues. create_issue fails.';
+      const path = await mockOf(scenario);
+      expect((await app.as(owner).get(path)).body.mock).toEqual({ enabled: true, scenario });
+      const mark = {
+        'slipway/simulator': 'schema',
+        'slipway/reason': expect.stringMatching(/^The scenario was not interpreted/),
+      };
+      expect(await call(path, 'create_issue', { title: 'x' })).toMatchObject({
+        structuredContent: { issue: { title: 'x' } },
+        _meta: mark,
+      });
+      expect(await call(path, 'create_issue', { title: 7 })).toMatchObject({ isError: true, _meta: mark });
+      expect(await call(await mockOf(), 'echo', { message: 'Hello' })).toEqual({
+        content: [{ type: 'text', text: 'Hello' }],
+      });
+    },
+  );
+
+  verifies('connection:mock:fixture-invalid', 'with a broken fixture is refused, with the path', async () => {
+    for (const [scenario, message] of [
+      [echoing({ times: 0 }), /^mock\.scenario: \$\.tools\.echo\[0\]\.times must be a whole number/],
+      ['{"tools": {"ecko": []}}', /^mock\.scenario: \$\.tools\.ecko names a tool the server does not have$/],
+      ['{"tools": {"echo": [}}', /^mock\.scenario: \$ is no JSON: /],
+    ] as const) {
+      const id = uniqueName('mock');
+      const body = { server, mock: { enabled: true, scenario } };
+      const refused = await app.as(owner).put(`/connect/${namespace}/${id}`, body);
+      expect([refused.status, refused.body]).toEqual([
+        400,
+        { error: 'validation_error', message: expect.stringMatching(message) },
+      ]);
+      expect((await app.as(owner).get(`/connect/${namespace}/${id}`)).status).toBe(404);
+    }
   });
 
   verifies(
@@ -144,69 +188,92 @@ describe('a simulated connection', () => {
     'gives the same calls the same answers: in another namespace, made anew, and in another process',
     async () => {
       const id = uniqueName('mock');
-      const first = await run(await mockOf('3 open issues', id));
-      expect(await run(await mockOf('3 open issues', id, await createNamespace(app, owner)))).toEqual(first);
+      const scenario = echoing({ result: 'one', times: 1 }, { arguments: { message: 'Hello' }, error: 'two' });
+      const first = await run(await mockOf(scenario, id));
+      expect(await run(await mockOf(scenario, id, await createNamespace(app, owner)))).toEqual(first);
       expect((await app.as(owner).delete(`/connect/${namespace}/${id}`)).status).toBe(200);
-      const again = await mockOf('3 open issues', id);
+      const again = await mockOf(scenario, id);
       const sibling = await app.sibling();
       try {
         expect(await run(again, sibling)).toEqual(first);
       } finally {
         await sibling.close();
       }
-      expect(await run(await mockOf('3 open issues', uniqueName('mock')))).not.toEqual(first);
-      expect(await run(await mockOf('4 open issues', id, await createNamespace(app, owner)))).not.toEqual(first);
+      expect(await run(await mockOf(scenario, uniqueName('mock')))).not.toEqual(first);
+      expect(await run(await mockOf(echoing(), id, await createNamespace(app, owner)))).not.toEqual(first);
     },
   );
 
   verifies(
     'connection:mock:one-order',
-    'keeps its memory over restarts, and calls of two processes have one order',
+    'counts the uses of a rule over restarts, and calls of two processes have one order',
     async () => {
-      const path = await mockOf('empty');
-      await call(path, 'create_issue', { title: 'before' });
+      const path = await mockOf(
+        echoing({ result: 'first', times: 1 }, { result: 'some', times: 20 }, { error: 'end' }),
+      );
+      expect(await echoed(path)).toBe('first');
       const sibling = await app.sibling();
       try {
-        expect(await issues(path, sibling)).toMatchObject([{ title: 'before' }]);
-        const calls = Array.from({ length: 40 }, (_none, at) =>
-          call(path, 'create_issue', { title: `number ${at}` }, at % 2 === 0 ? app : sibling),
-        );
-        const ids = (await Promise.all(calls)).map(
-          ({ structuredContent }) => (structuredContent?.issue as { id: number }).id,
-        );
-        expect([...ids].sort((one, other) => one - other)).toEqual(Array.from({ length: 40 }, (_none, at) => at + 2));
-        expect(await issues(path, sibling)).toEqual(await issues(path));
+        const calls = Array.from({ length: 40 }, (_none, at) => echoed(path, {}, at % 2 === 0 ? app : sibling));
+        const texts = await Promise.all(calls);
+        expect(texts.filter((text) => text === 'some')).toHaveLength(20);
+        expect(texts.filter((text) => text === 'end')).toHaveLength(20);
+        expect(await echoed(path, {}, sibling)).toBe('end');
       } finally {
         await sibling.close();
       }
-      const rows = await app.database.query<{ seq: number }[]>(
-        `SELECT m.seq FROM mock_calls m JOIN connections c ON c.id = m.connection_id WHERE c.connection_id = $1 ORDER BY seq`,
+      const rows = await app.database.query<{ seq: number; answer: string }[]>(
+        `SELECT m.seq, m.answer FROM mock_calls m JOIN connections c ON c.id = m.connection_id
+          WHERE c.connection_id = $1 ORDER BY seq`,
         [path.split('/').at(-1)],
       );
-      expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length: 44 }, (_none, at) => at + 1));
+      expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length: 42 }, (_none, at) => at + 1));
+      expect(rows.map(({ answer }) => (JSON.parse(answer) as Result).content[0].text)).toEqual([
+        'first',
+        ...Array.from({ length: 20 }, () => 'some'),
+        ...Array.from({ length: 21 }, () => 'end'),
+      ]);
     },
   );
 
-  verifies('connection:mock:failures', 'fails as its scenario says, and refuses wrong arguments', async () => {
-    const path = await mockOf("no issues, but create_issue fails with 'rate limited'");
-    expect(await call(path, 'create_issue', { title: 'x' })).toEqual({
-      isError: true,
-      content: [{ type: 'text', text: 'rate limited' }],
-    });
-    expect((await call(path, 'create_issue', { title: 7 })).content[0]?.text).toMatch(/title must be string$/);
-    expect(await issues(path)).toEqual([]);
-    expect((await app.as(owner).post(`${path}/.tools/nothing`, {})).status).toBe(404);
-  });
+  verifies(
+    'connection:mock:failures',
+    'fails and delays as its fixture says, and refuses wrong arguments',
+    async () => {
+      const rules = [{ times: 1 }, { error: 'rate limited', times: 1, delayMs: 200 }];
+      const path = await mockOf(JSON.stringify({ tools: { create_issue: rules } }));
+      expect((await call(path, 'create_issue', { title: 7 })).content[0]?.text).toMatch(/title must be string$/);
+      expect((await call(path, 'create_issue', { title: 'x' })).structuredContent).toMatchObject({
+        issue: { title: 'x' },
+      });
+      const before = performance.now();
+      expect(await call(path, 'create_issue', { title: 'x' })).toEqual({
+        isError: true,
+        content: [{ type: 'text', text: 'rate limited' }],
+        _meta: { 'slipway/simulator': 'fixture' },
+      });
+      expect(performance.now() - before).toBeGreaterThan(195);
+      expect((await call(path, 'create_issue', { title: 'x' })).isError).toBeUndefined();
+      expect((await app.as(owner).post(`${path}/.tools/nothing`, {})).status).toBe(404);
+      const deep = `{"message":${'['.repeat(5_000)}${']'.repeat(5_000)}}`;
+      const headers = { authorization: `Bearer ${owner.key}`, 'content-type': 'application/json' };
+      const refused = await fetch(`${app.url}${path}/.tools/echo`, { method: 'POST', headers, body: deep });
+      expect([refused.status, await refused.text()]).toEqual([
+        422,
+        expect.stringContaining('must not be nested deeper than 100 levels'),
+      ]);
+    },
+  );
 
-  verifies('connection:mock:bounded', 'keeps its newest 1,000 calls, and its memory beyond them', async () => {
-    const path = await mockOf('empty');
-    await call(path, 'create_issue', { title: 'old' });
+  verifies('connection:mock:bounded', 'keeps its newest 1,000 calls, and the counts of all', async () => {
+    const path = await mockOf(echoing({ result: 'first', times: 1 }, { result: 'later' }));
+    expect(await echoed(path)).toBe('first');
     const [{ id }] = await app.database.query<[{ id: string }]>('SELECT id FROM connections WHERE connection_id = $1', [
       path.split('/').at(-1),
     ]);
-    // As a thousand calls more would have left it.
+    // As a thousand more calls would have left it.
     await app.database.query('UPDATE connection_mocks SET calls = 1001 WHERE connection_id = $1', [id]);
-    expect(await issues(path)).toMatchObject([{ title: 'old' }]);
+    expect(await echoed(path)).toBe('later');
     const kept = await app.database.query('SELECT seq FROM mock_calls WHERE connection_id = $1', [id]);
     expect(kept).toEqual([{ seq: 1_002 }]);
   });
@@ -214,12 +281,13 @@ describe('a simulated connection', () => {
 
 describe('what is frozen', () => {
   verifies('connection:mock:frozen', 'neither mock mode nor its scenario change with PUT', async () => {
-    const path = await mockOf('2 open issues');
-    for (const mock of [{ enabled: false }, { enabled: true, scenario: '9 issues' }, { enabled: true }]) {
+    const scenario = echoing({ result: 'one' });
+    const path = await mockOf(scenario);
+    for (const mock of [{ enabled: false }, { enabled: true, scenario: echoing() }, { enabled: true }]) {
       const { status, body } = await app.as(owner).put(path, { mock });
-      expect([status, body.mock]).toEqual([200, { enabled: true, scenario: '2 open issues' }]);
+      expect([status, body.mock]).toEqual([200, { enabled: true, scenario }]);
     }
-    expect(await issues(path)).toHaveLength(2);
+    expect(await echoed(path)).toBe('one');
     const real = await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace });
     const changed = await app.as(owner).put(real.path, { mock: { enabled: true } });
     expect([changed.status, changed.body.mock]).toEqual([200, undefined]);
@@ -270,7 +338,7 @@ describe('what is frozen', () => {
 describe('with a language model', () => {
   verifies(
     ['connection:mock:model', 'connection:mock:model-bounded', 'connection:mock:never-reaches-upstream'],
-    'it answers, as often as it may be asked; then the schemas answer, and say so',
+    'it answers, up to its daily quota; then the schemas answer, and say so',
     async () => {
       const model = await startLanguageModel();
       const sibling = await app.sibling({
@@ -282,7 +350,7 @@ describe('with a language model', () => {
       });
       try {
         model.answer = () => JSON.stringify({ result: { city: 'Lisbon', temperature: 3, conditions: 'rain' } });
-        const path = await mockOf('It is winter. create_issue fails');
+        const path = await mockOf('It is winter.');
         const weather = () => call(path, 'get_weather', { city: 'Lisbon' }, sibling);
         expect(await weather()).toMatchObject({
           structuredContent: { temperature: 3 },
@@ -295,11 +363,15 @@ describe('with a language model', () => {
           structuredContent: { city: 'Lisbon' },
           _meta: { 'slipway/simulator': 'schema', 'slipway/reason': expect.stringMatching(/today/) },
         });
-        expect((await call(path, 'create_issue', { title: 'x' }, sibling)).isError).toBe(true);
         expect((await call(path, 'get_weather', {}, sibling)).isError).toBe(true);
         expect(model.questions).toHaveLength(2);
-        // A process without the setting answers from the schemas, as if that were all there is.
-        expect(await call(path, 'get_weather', { city: 'Lisbon' })).not.toHaveProperty('_meta');
+        // A fixture answers without the model.
+        expect(await echoed(await mockOf(echoing({ result: 'one' })), {}, sibling)).toBe('one');
+        expect(model.questions).toHaveLength(2);
+        // A process without the setting answers from the schemas.
+        expect((await call(path, 'get_weather', { city: 'Lisbon' }))._meta).toMatchObject({
+          'slipway/reason': expect.stringMatching(/^The scenario was not interpreted/),
+        });
         expect(upstream.count('tools/call')).toBe(0);
       } finally {
         await sibling.close();

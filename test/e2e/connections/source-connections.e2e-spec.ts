@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { LineRecorder } from '../../../src/modules/connections/log/line-recorder.js';
+import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
@@ -79,9 +79,9 @@ describe('a connection with a module of its own', () => {
       const [{ id }] = await app.database.query('SELECT id FROM connections WHERE connection_id = $1', [
         (body as { connectionId: string }).connectionId,
       ]);
-      const ids = { connectionId: String(id), invocationId: uuidV7() };
       // No database can store such a name, and no line after it may wait for that.
-      app.get(LineRecorder).record({ ...ids, at: new Date(), level: null, name: 'Too\0Loud', message: 'thrown' });
+      const exceptions = [{ at: Date.now(), name: 'Too\0Loud', message: 'thrown' }];
+      app.get(ConnectionCallsService).record({ id: uuidV7(), connectionId: String(id), lines: [], exceptions });
       await app.as(owner).post(`${path}/.tools/digest`, { text: 'a rare word' });
       const call = await until(
         async () => (await logs(path, '?search=RARE')).find(({ logs: lines }) => lines.length > 0),

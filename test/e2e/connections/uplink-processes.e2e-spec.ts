@@ -1,9 +1,13 @@
 // Also run with the queue on Redis: messages between processes.
-import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, jest } from '@jest/globals';
 import { Cancellation } from '../../../src/mcp/protocol/cancellation.js';
 import type { ListenFilter, McpCall, UpstreamListener } from '../../../src/mcp/protocol/channel.js';
 import { UplinkChannels } from '../../../src/modules/connections/uplink/uplink-channels.js';
+import { UplinkTunnelsRepository } from '../../../src/modules/connections/uplink/uplink-tunnels.repository.js';
+import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
+import { ProcessRegistry } from '../../../src/platform/processes/process-registry.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { eventsOf, mcp, open, send, times, toolCall } from '../../support/calls.js';
 import { createNamespace } from '../../support/factories.js';
@@ -181,9 +185,10 @@ describe('pairing in another process', () => {
     const path = await uplink();
     const first = await paired(app, path);
     await app.database.query(
-      `WITH process AS (INSERT INTO uplink_processes (id, url, lease_until)
-                        VALUES (gen_random_uuid(), NULL, now() + interval '1 hour') RETURNING id)
-       UPDATE uplink_tunnels SET process_id = (SELECT id FROM process), tunnel = DEFAULT WHERE connection_id = $1`,
+      `WITH process AS (INSERT INTO processes (id, roles, details, lease_until)
+                        VALUES (gen_random_uuid(), '{api}', '{}', now() + interval '1 hour') RETURNING id, epoch)
+       UPDATE uplink_tunnels SET process_id = process.id, epoch = process.epoch, tunnel = DEFAULT
+         FROM process WHERE connection_id = $1`,
       [await rowOf(path)],
     );
     expect(await first.closed).toEqual({ code: 1001, reason: 'replaced' });
@@ -240,10 +245,9 @@ describe('a process that is killed', () => {
       expect(await client.closed).toEqual({ code: 1001, reason: 'restarting' });
       await paired(app, path, { name: 'again' });
       expect(await process.ended).toBe(0);
-      const [{ count }] = await app.database.query(
-        'SELECT count(*)::int AS count FROM uplink_processes WHERE url = $1',
-        [await process.url()],
-      );
+      const [{ count }] = await app.database.query('SELECT count(*)::int AS count FROM processes WHERE address = $1', [
+        await process.url(),
+      ]);
       expect(count).toBe(0);
     },
     SLOW_MS,
@@ -283,29 +287,46 @@ describe('the route between processes', () => {
     const id = await rowOf(path);
     const [{ tunnel }] = await app.database.query('SELECT tunnel FROM uplink_tunnels WHERE connection_id = $1', [id]);
     const at = `/internal/uplink/${id}/${tunnel}`;
-    const body = `${JSON.stringify({ ask: 'request', method: 'tools/list', timeoutMs: 5_000, hasParams: false })}\n`;
-    const post = async (header: string | null, sent = body, account?: TestAccount, to = at) => {
+    const sha256 = createHash('sha256').update('').digest('base64url');
+    const request = { kind: 'request', method: 'tools/list', timeoutMs: 5_000, hasParams: false, profileKey: null };
+    const head = JSON.stringify({ head: request, body: { sha256 } });
+    const post = async (
+      header: string | null,
+      {
+        sent = head,
+        body = '',
+        account,
+        to = at,
+      }: { sent?: string; body?: string; account?: TestAccount; to?: string } = {},
+    ) => {
       const headers = {
         'content-type': 'application/octet-stream',
         ...(header === null ? {} : { [INTERNAL_HEADER]: header }),
       };
-      return send(app, account, to, sent, { headers });
+      const response = await fetch(`${app.url}${to}`, {
+        method: 'POST',
+        headers: { ...headers, ...(account ? { authorization: `Bearer ${account.key}` } : {}) },
+        body: Buffer.concat([textFrame('head', sent), Buffer.from(body)]),
+      });
+      return { status: response.status, text: await response.text() };
     };
     const signatures = other.get(InternalSignatures);
-    const good = signatures.sign(at, body);
-    expect((await post(good)).text).toMatch(/"line":"reply"/);
+    const good = signatures.sign(at, head);
+    expect((await post(good)).text).toMatch(/"type":"reply"/);
     for (const refused of [
       await post(good),
       await post(null),
-      await post(null, body, owner),
-      await post('x.y.z.w', body, app.operator),
-      await post(signatures.sign('/internal/uplink', body)),
-      await post(signatures.sign(at, body), `${body} `),
-      await post(signatures.sign(`${at}1`, body), body, undefined, `${at}1`),
+      await post(null, { account: owner }),
+      await post('x.y.z.w', { account: app.operator }),
+      await post(signatures.sign('/internal/uplink', head)),
+      await post(signatures.sign(at, head), { sent: `${head} ` }),
+      await post(signatures.sign(at, head), { body: ' ' }),
     ]) {
       expect(refused.status).toBe(404);
-      expect(refused.body).toEqual({ error: expect.stringMatching(/^Nothing answers POST/) });
+      expect(JSON.parse(refused.text)).toEqual({ error: expect.stringMatching(/^Nothing answers POST/) });
     }
+    const moved = await post(signatures.sign(`${at}1`, head), { to: `${at}1` });
+    expect(moved.text).toContain('"TunnelMovedError"');
     expect(client.of('tools/list')).toHaveLength(1);
     expect(JSON.stringify((await app.as().get('/openapi.json')).body)).not.toContain('/internal/');
     expect((await app.as(owner).put('/namespaces/internal')).status).toBe(400);
@@ -466,6 +487,24 @@ describe('a question of the local server', () => {
       const back = { requestState, inputResponses: { 'question-1': accepted } };
       expect(await modernCall(elsewhere, back)).toMatchObject(text('Hello Nina'));
     }
+  });
+});
+
+describe('a process that loses its lease and lives', () => {
+  verifies('uplink:processes:call', 'takes its tunnels along, and claims none with what it was before', async () => {
+    const path = await uplink();
+    const client = await paired(app, path);
+    const registry = app.get(ProcessRegistry);
+    const { id, epoch } = registry;
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + LEASE_MS);
+    expect(registry.epoch).toBeNull();
+    clock.mockRestore();
+    await registry.beatNow();
+    expect(BigInt(registry.epoch ?? 0)).toBeGreaterThan(BigInt(epoch ?? 0));
+    expect((await send(other, owner, `${path}/.tools/echo`, { a: 1 })).body).toEqual(text('{"a":1}'));
+    expect(client.socket.readyState).toBe(client.socket.OPEN);
+    const stale = await app.get(UplinkTunnelsRepository).claim(await rowOf(path), { id, epoch: epoch ?? '' }, true);
+    expect(stale).toEqual({ isCurrent: false, tunnel: null });
   });
 });
 

@@ -9,9 +9,8 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect } from '@jest/globals';
-import { HostDirectory } from '../../../src/hosting/cluster/host-directory.js';
-import { HostLease } from '../../../src/hosting/cluster/host-lease.js';
-import type { HopHead } from '../../../src/hosting/cluster/hop-frames.js';
+import { HostDirectory, type LiveHost } from '../../../src/hosting/cluster/host-directory.js';
+import type { HostRequestHead } from '../../../src/hosting/cluster/host-client.js';
 import { HostingRouter } from '../../../src/hosting/cluster/hosting-router.js';
 import { Placements } from '../../../src/hosting/cluster/placements.js';
 import { Hosting } from '../../../src/hosting/hosting.js';
@@ -19,7 +18,9 @@ import { HostingUnavailableError, LimitExceededError, ProgramStartError } from '
 import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../../src/hosting/programs.js';
 import { Runtime } from '../../../src/hosting/runtime/runtime.js';
+import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';
+import { ProcessRegistry } from '../../../src/platform/processes/process-registry.js';
 import { builtFile } from '../../support/built.js';
 import { startApp, type TestApp } from '../../support/app.js';
 import { openDoor, type DatabaseDoor } from '../../support/database-door.js';
@@ -80,7 +81,7 @@ afterAll(async () => {
 
 /** Every process knows these hosts and no others. */
 async function seen(...hosts: TestApp[]): Promise<void> {
-  const ids = hosts.map((host) => host.get(HostLease).id).sort();
+  const ids = hosts.map((host) => host.get(ProcessRegistry).id).sort();
   for (const process of [app, other, front]) {
     await until(async () => {
       process.get(HostDirectory).forget();
@@ -131,14 +132,14 @@ async function startProcess(name: string, settings: NodeJS.ProcessEnv = {}) {
   await until(() => written.includes('ready') || child.exitCode !== null, 'the process is ready', SLOW_MS);
   expect(written).toMatch(/^ready$/m);
   const url = `http://127.0.0.1:${port}`;
-  const [{ id }] = await app.database.query('SELECT id FROM hosting_hosts WHERE url = $1', [url]);
+  const [{ id, epoch }] = await app.database.query('SELECT id, epoch FROM processes WHERE address = $1', [url]);
   for (const known of [app, other, front]) {
     await until(
       async () => (await known.get(HostDirectory).live()).some((host) => host.id === id),
       'the host is known',
     );
   }
-  return { id: id as string, url, child, output: () => written };
+  return { id: id as string, epoch: epoch as string, url, child, output: () => written };
 }
 
 /** Ends a process without a word, and leaves its lease to {@link leaseOver}. */
@@ -146,12 +147,12 @@ async function kill({ id, child }: { id: string; child: ChildProcess }): Promise
   child.kill('SIGKILL');
   await once(child, 'exit');
   killed.push(id);
-  await app.database.query(`UPDATE hosting_hosts SET lease_until = now() + interval '1 hour' WHERE id = $1`, [id]);
+  await app.database.query(`UPDATE processes SET lease_until = now() + interval '1 hour' WHERE id = $1`, [id]);
 }
 
 /** The time of a lease has passed. */
 async function leaseOver({ id }: { id: string }): Promise<void> {
-  await app.database.query(`UPDATE hosting_hosts SET lease_until = now() - interval '1 second' WHERE id = $1`, [id]);
+  await app.database.query(`UPDATE processes SET lease_until = now() - interval '1 second' WHERE id = $1`, [id]);
 }
 
 /** Asks until another host than `before` has the program; one that does not answer is given `patienceMs`. */
@@ -193,8 +194,9 @@ describe('programs without state', () => {
 
   verifies('hosting:hosts:api-only', 'are used by a process that runs none itself', async () => {
     expect((await whoRuns(front, await programOf(other))).name).toBe('two');
-    expect(front.get(HostLease).id).toBeNull();
-    const refused = await fetch(`${front.url}/internal/hosting/${randomUUID()}`, { method: 'POST' });
+    const hosts = await front.get(HostDirectory).live();
+    expect(hosts.map(({ id }) => id)).not.toContain(front.get(ProcessRegistry).id);
+    const refused = await fetch(`${front.url}/internal/hosting/${randomUUID()}/1`, { method: 'POST' });
     expect(refused.status).toBe(404);
   });
 
@@ -327,9 +329,9 @@ describe('programs with state', () => {
   verifies('hosting:hosts:once', 'stay where they are when another host would be the first choice', async () => {
     const ref = await programOf(app, { isStateful: true });
     await app.database.query(
-      `INSERT INTO hosting_placements (owner_id, host_id, data_id)
-       SELECT $1, id, data_id FROM hosting_hosts WHERE id = $2`,
-      [ref.ownerId, other.get(HostLease).id],
+      `INSERT INTO hosting_placements (owner_id, host_id, epoch, data_id)
+       SELECT $1, id, epoch, (details ->> 'dataId')::uuid FROM processes WHERE id = $2`,
+      [ref.ownerId, other.get(ProcessRegistry).id],
     );
     for (const process of [app, other, front]) expect((await whoRuns(process, ref)).name).toBe('two');
   });
@@ -405,8 +407,8 @@ describe('a host that loses the database', () => {
         expect(lifeOf(ref)).toEqual(['start cut', 'end cut', `start ${name}`]);
       }
       await door.open();
-      const back = async () => (await app.database.query('SELECT id FROM hosting_hosts WHERE url = $1', [cut.url]))[0];
-      await until(async () => ((await back())?.id ?? cut.id) !== cut.id, 'it is back');
+      const back = async () => (await app.database.query('SELECT epoch FROM processes WHERE id = $1', [cut.id]))[0];
+      await until(async () => ((await back())?.epoch ?? cut.epoch) !== cut.epoch, 'it is back');
       for (const ref of refs) expect(lifeOf(ref)).toHaveLength(3);
     },
     SLOW_MS,
@@ -418,7 +420,7 @@ describe('a host that loses the database', () => {
     async () => {
       const frozen = await startProcess('frozen');
       const ref = await placedOn(frozen.id);
-      const late = request(app, frozen.url, frozen.id, ref, '/who');
+      const late = request(app, frozen.url, frozen, ref, '/who');
       frozen.child.kill('SIGSTOP');
       const sent = late.send();
       const { name } = await takenOver(ref, 'frozen', 500);
@@ -434,12 +436,12 @@ describe('a host that loses the database', () => {
 
 describe('a host that stops in order', () => {
   verifies('hosting:hosts:stop', 'gives its programs with state to another one, which goes on with it', async () => {
-    const leaving = await app.sibling({ RUNTIME_LEASE_MS: '600000' });
+    const leaving = await app.sibling({ RUNTIME_LEASE_MS: '600000', UPLINK_LEASE_MS: '600000' });
     const own = await new PlacedPrograms({ name: 'leaving', dataDir: app.env.dataDir }).start();
     await leaving.get(HostingRouter).runWith(own);
-    const { id } = leaving.get(HostLease);
+    const { id } = leaving.get(ProcessRegistry);
     await seen(app, other, leaving);
-    const ref = await placedOn(id ?? '');
+    const ref = await placedOn(id);
     await leaving.close();
     await own.stop();
     const found = await whoRuns(app, ref);
@@ -524,7 +526,7 @@ describe('real programs', () => {
       for (const path of ['/servers', '/connect/acme', '/skills', '/run/acme']) {
         expect((await host.as(app.operator).get(path)).status).toBe(404);
       }
-      const answered = await request(app, host.url, host.get(HostLease).id ?? '', programRef(), '/').send();
+      const answered = await request(app, host.url, hostOf(host), programRef(), '/').send();
       expect(answered.status).toBe(200);
       await host.close();
       await seen(app, other);
@@ -548,17 +550,21 @@ describe('a host that does not say where it is reached', () => {
   });
 });
 
+type Host = Pick<LiveHost, 'id' | 'epoch'>;
+
+const pathOf = ({ id, epoch }: Host) => `/internal/hosting/${id}/${epoch}`;
+
+function hostOf(process: TestApp): Host {
+  const { id, epoch } = process.get(ProcessRegistry);
+  return { id, epoch: epoch ?? '' };
+}
+
 /** A request to a host as processes send it, with what a test changes. */
-function request(from: TestApp, url: string, hostId: string, ref: ProgramRef, path: string, body = '{"a":1}') {
-  const at = `/internal/hosting/${hostId}`;
-  const head: HopHead = {
-    ref,
-    request: { method: 'POST', path, headers: { host: 'x' }, isStream: false },
-    body: { sha256: createHash('sha256').update(body).digest('base64url') },
-  };
-  const text = JSON.stringify(head);
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(Buffer.byteLength(text));
+function request(from: TestApp, url: string, host: Host, ref: ProgramRef, path: string, body = '{"a":1}') {
+  const at = pathOf(host);
+  const head: HostRequestHead = { ref, request: { method: 'POST', path, headers: { host: 'x' }, isStream: false } };
+  const sha256 = createHash('sha256').update(body).digest('base64url');
+  const text = JSON.stringify({ head, body: { sha256 } });
   const signature = from.get(InternalSignatures).sign(at, text);
   const send = async (
     changes: { header?: string | null; to?: string; head?: string; body?: string; url?: string } = {},
@@ -570,7 +576,7 @@ function request(from: TestApp, url: string, hostId: string, ref: ProgramRef, pa
         'content-type': 'application/octet-stream',
         ...(header === null ? {} : { [INTERNAL_HEADER]: header }),
       },
-      body: Buffer.concat([length, Buffer.from(changes.head ?? text), Buffer.from(changes.body ?? body)]),
+      body: Buffer.concat([textFrame('head', changes.head ?? text), Buffer.from(changes.body ?? body)]),
     });
     return { status: answer.status, text: await answer.text() };
   };
@@ -580,37 +586,42 @@ function request(from: TestApp, url: string, hostId: string, ref: ProgramRef, pa
 describe('the route between hosts', () => {
   verifies('hosting:hosts:secret', 'is nothing to whoever does not hold the secret', async () => {
     const ref = await programOf(other);
-    const hostId = other.get(HostLease).id ?? '';
-    const good = request(app, other.url, hostId, ref, '/echo');
+    const host = hostOf(other);
+    const good = request(app, other.url, host, ref, '/echo');
     expect((await good.send()).text).toContain('{"a":1}');
-    const fresh = () => request(app, other.url, hostId, ref, '/echo');
+    const fresh = () => request(app, other.url, host, ref, '/echo');
     const keyed = { header: null };
     for (const refused of [
       await good.send(),
       await fresh().send(keyed),
       await fresh().send({ header: 'x.y.z.w' }),
-      await fresh().send({ to: `/internal/hosting/${randomUUID()}` }),
+      await fresh().send({ to: `/internal/hosting/${randomUUID()}/1` }),
       await fresh().send({ head: good.text.replace('/echo', '/who ') }),
-      await fresh().send({ url: app.url, to: `/internal/hosting/${app.get(HostLease).id}` }),
+      await fresh().send({ url: app.url, to: pathOf(hostOf(app)) }),
     ]) {
       expect([refused.status, refused.text]).toEqual([404, expect.stringMatching(/^{"error":"Nothing answers POST/)]);
     }
-    const elsewhere = request(app, app.url, hostId, ref, '/echo');
-    expect((await elsewhere.send()).text).toContain('HostAwayError');
+    const earlier = { ...host, epoch: '0' };
+    for (const elsewhere of [
+      request(app, app.url, host, ref, '/echo'),
+      request(app, other.url, earlier, ref, '/echo'),
+    ]) {
+      expect((await elsewhere.send()).text).toContain('HostAwayError');
+    }
     expect(JSON.stringify((await app.as().get('/openapi.json')).body)).not.toContain('/internal/');
   });
 
   verifies('hosting:hosts:secret', 'lets no changed body through to its end', async () => {
     const ref = await programOf(other);
-    const changed = request(app, other.url, other.get(HostLease).id ?? '', ref, '/echo');
+    const changed = request(app, other.url, hostOf(other), ref, '/echo');
     const { text } = await changed.send({ body: '{"a":2}' });
     expect(text).not.toContain('"a"');
-    expect(text).toMatch(/broken|Error/);
+    expect(text).toMatch(/BrokenResponseError/);
   });
 
   verifies('hosting:hosts:secret', 'answers before it reads what strangers send', async () => {
     const { port } = new URL(other.url);
-    const asked = http.request({ port, method: 'POST', path: `/internal/hosting/${randomUUID()}` });
+    const asked = http.request({ port, method: 'POST', path: `/internal/hosting/${randomUUID()}/1` });
     asked.on('error', () => undefined);
     asked.write('never ends');
     const [answer] = (await once(asked, 'response')) as [http.IncomingMessage];

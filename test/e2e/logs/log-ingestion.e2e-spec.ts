@@ -5,16 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { DAY_MS, dayOf, HOUR_MS, partitionOf } from '../../../src/modules/logs/store/invocation-days.js';
-import type { InvocationRow } from '../../../src/modules/logs/store/invocation-row.js';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
 import { buildIndexes } from '../../../src/modules/logs/store/log-indexes.js';
-import { DeletedServerLogCleaner } from '../../../src/modules/logs/store/deleted-server-log-cleaner.js';
+import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-owner-cleaner.js';
 import { PartitionMaintenance } from '../../../src/modules/logs/store/partition-maintenance.js';
-import { LogPartitions } from '../../../src/modules/logs/store/log-partitions.js';
-import type { LogsIngested } from '../../../src/modules/logs/logs.types.js';
-import { SearchIndexes } from '../../../src/modules/logs/store/search-indexes.js';
+import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';
 import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -47,28 +44,31 @@ let app: TestApp;
 let owner: TestAccount;
 let name: string;
 let serverId: string;
+let maintain: PartitionMaintenance['run'];
 
 beforeAll(async () => {
   app = await startApp();
   owner = await app.account();
   name = await createServer(app, owner);
   serverId = await serverIdOf(app, name);
-  // No look after the partitions by the clock comes between those that a test asks for.
-  clearInterval((app.get(PartitionMaintenance) as unknown as { timer: NodeJS.Timeout }).timer);
-  await app.get(PartitionMaintenance).keep();
+  // The scheduled maintenance does not run between the runs of a test.
+  const maintenance = app.get(PartitionMaintenance);
+  maintain = maintenance.run.bind(maintenance);
+  Object.assign(maintenance, { run: () => Promise.resolve() });
+  await maintain();
 }, SLOW_MS);
 afterAll(async () => {
   await app.close();
 }, SLOW_MS);
 
-const line = (message: string, at = Date.now()) => ({ at: new Date(at), level: 'log', message });
+const line = (message: string, at = Date.now()) => ({ at, level: 'log', message });
 
 function invocation(more: Partial<Invocation> = {}): Invocation {
   return {
     id: uuidV7(),
     serverId,
     releaseId: null,
-    at: new Date(),
+    at: Date.now(),
     method: 'POST',
     url: '/run/acme/weather/mcp',
     rpcMethod: 'tools/call',
@@ -84,13 +84,12 @@ function invocation(more: Partial<Invocation> = {}): Invocation {
 }
 
 /** As it comes out of the queue. */
-function row(more: Partial<InvocationRow> = {}): InvocationRow {
-  const { at, ...rest } = invocation();
-  return { ...rest, at: at.getTime(), lines: [], exceptions: [], payload: null, leftOut: 0, ...more };
+function row(more: Partial<Invocation> = {}): Invocation {
+  return invocation({ payload: null, leftOut: 0, ...more });
 }
 
 /** A row whose record has not come. */
-function pieceRow(id: string, more: Partial<InvocationRow> = {}): InvocationRow {
+function pieceRow(id: string, more: Partial<Invocation> = {}): Invocation {
   const unknown = { at: null, method: null, url: null, rpcMethod: null, toolName: null, status: null };
   return row({ id, ...unknown, outcome: null, cpuMs: null, wallMs: null, ...more });
 }
@@ -108,22 +107,22 @@ async function keptOne(id: string, holds: (row: Kept) => boolean = () => true, o
 const messages = ({ lines }: Kept) => lines.map(({ message }) => message);
 
 describe('an invocation', () => {
-  for (const order of ['record first', 'piece first'])
+  for (const order of ['main part first', 'addition first'])
     verifies('log-ingestion:merge', `and what another process has of it become one row: ${order}`, async () => {
       const other = await app.sibling({ ROLES: 'api' });
       try {
         const one = invocation({ lines: [line('middle', 2_000)], outcome: 'exception', cpuMs: 1 });
         const record = () => app.get(InvocationsService).record(one);
         const append = () =>
-          other.get(InvocationsService).append({
+          other.get(InvocationsService).record({
             id: one.id,
             serverId,
             outcome: 'exceededCpu',
             cpuMs: 40,
             lines: [line('last', 3_000), line('first', 1_000)],
-            exceptions: [{ at: new Date(), name: 'RangeError', message: 'Out of Bounds' }],
+            exceptions: [{ at: Date.now(), name: 'RangeError', message: 'Out of Bounds' }],
           });
-        const [first, second] = order === 'record first' ? [record, append] : [append, record];
+        const [first, second] = order === 'main part first' ? [record, append] : [append, record];
         first();
         await keptOne(one.id);
         second();
@@ -194,9 +193,9 @@ describe('a batch', () => {
 });
 
 describe('partitions', () => {
-  const partitions = async () => (await app.get(LogPartitions).list()).map(({ day }) => day);
+  const partitions = async () => (await app.get(PartitionsRepository).list()).map(({ day }) => day);
   const indexes = async (day: string) =>
-    (await app.get(SearchIndexes).list()).filter((index) => index.name.startsWith(partitionOf(day)));
+    (await app.get(PartitionsRepository).searchIndexes()).filter((index) => index.name.startsWith(partitionOf(day)));
 
   /** Rows of a day, a millisecond apart. */
   const fill = (from: number, count: number, day: string) =>
@@ -209,7 +208,7 @@ describe('partitions', () => {
 
   it('are there ahead, and made by a row that finds none', async () => {
     const today = dayOf(Date.now());
-    await app.get(PartitionMaintenance).keep();
+    await maintain();
     const ahead = [0, 1, 2].map((days) => dayOf(Date.parse(today) + days * DAY_MS));
     expect(await partitions()).toEqual(expect.arrayContaining(ahead));
     const late = row({ id: uuidV7(Date.parse(today) - 5 * DAY_MS) });
@@ -225,13 +224,13 @@ describe('partitions', () => {
       const day = dayOf(start);
       const whole = [{ from: start, to: start + DAY_MS, isValid: true }];
       await app.get(InvocationStore).keep([row({ id: uuidV7(start) })], 111);
-      await app.get(PartitionMaintenance).keep(start + DAY_MS + HOUR_MS / 2);
+      await maintain(start + DAY_MS + HOUR_MS / 2);
       expect(await indexes(day)).toEqual([]);
       const writer = app.database.createQueryRunner();
       await writer.startTransaction();
       // A build waits for whoever writes, and has made its index by then.
       await writer.query(`DELETE FROM ${partitionOf(day)} WHERE false`);
-      const keeping = app.get(PartitionMaintenance).keep();
+      const keeping = maintain().catch(() => undefined);
       await until(async () => (await indexes(day)).length > 0, 'the build has begun');
       const [{ pid }] = await app.database.query<{ pid: number }[]>(
         `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%'`,
@@ -241,7 +240,7 @@ describe('partitions', () => {
       await writer.commitTransaction();
       await writer.release();
       expect(await indexes(day)).toMatchObject([{ isValid: false }]);
-      await app.get(PartitionMaintenance).keep();
+      await maintain();
       expect(await indexes(day)).toMatchObject(whole);
     },
   );
@@ -252,15 +251,15 @@ describe('partitions', () => {
     async () => {
       const start = Date.parse(dayOf(Date.now())) - 9 * DAY_MS;
       const day = dayOf(start);
-      await app.get(LogPartitions).make(day);
+      await app.get(PartitionsRepository).make(day);
       await fill(start, 50_000, day);
-      await app.get(PartitionMaintenance).keep(start + HOUR_MS);
+      await maintain(start + HOUR_MS);
       const first = { from: start, to: start + HOUR_MS - 60_000, isValid: true };
       expect(await indexes(day)).toMatchObject([first]);
       await fill(start + HOUR_MS, 1_000, day);
-      await app.get(PartitionMaintenance).keep(start + 2 * HOUR_MS);
+      await maintain(start + 2 * HOUR_MS);
       expect(await indexes(day)).toHaveLength(1);
-      await app.get(PartitionMaintenance).keep();
+      await maintain();
       expect(await indexes(day)).toMatchObject([{ from: start, to: start + DAY_MS, isValid: true }]);
     },
   );
@@ -272,14 +271,20 @@ describe('partitions', () => {
       // A day to come, in which the keeper of the service has nothing to do.
       const start = Date.parse(dayOf(Date.now())) + 2 * DAY_MS;
       const day = dayOf(start);
-      await app.get(LogPartitions).make(day);
+      await app.get(PartitionsRepository).make(day);
       await fill(start + 2.5 * HOUR_MS, 50_000, day);
       const client = new pg.Client(app.env.databaseUrl ?? '');
       await client.connect();
       /** What it has after a build, in minutes, with so many rows as Postgres estimates. */
       const built = async (hours: number, rows: number) => {
-        const [partition] = (await app.get(LogPartitions).list()).filter((one) => one.day === day);
-        await buildIndexes({ ...partition, rows }, await indexes(day), client, start + hours * HOUR_MS);
+        const [partition] = (await app.get(PartitionsRepository).list()).filter((one) => one.day === day);
+        await buildIndexes(
+          app.get(PartitionsRepository),
+          { ...partition, rows },
+          await indexes(day),
+          client,
+          start + hours * HOUR_MS,
+        );
         return (await indexes(day)).map(({ from, to }) => [from, to].map((time) => (time - start) / 60_000));
       };
       try {
@@ -304,7 +309,7 @@ describe('partitions', () => {
   verifies('log-ingestion:retention', 'go as a whole with their age, while rows come in', async () => {
     const old = dayOf(Date.now() - 20 * DAY_MS);
     const lingering = dayOf(Date.now() - 1 * DAY_MS);
-    const manager = app.get(LogPartitions);
+    const manager = app.get(PartitionsRepository);
     for (const day of [old, lingering]) await manager.make(day);
     // As a process leaves it that dies in the middle.
     await app.database.query(`ALTER TABLE invocations DETACH PARTITION ${partitionOf(lingering)}`);
@@ -312,7 +317,7 @@ describe('partitions', () => {
     await reader.startTransaction();
     try {
       await reader.query(`SELECT FROM invocations WHERE day = '${dayOf(Date.now())}'`);
-      const keeping = app.get(PartitionMaintenance).keep();
+      const keeping = maintain();
       const one = row();
       await app.get(InvocationStore).keep([one], 121);
       expect(await kept([one.id])).toHaveLength(1);
@@ -321,7 +326,7 @@ describe('partitions', () => {
     } finally {
       await reader.release();
     }
-    await app.get(PartitionMaintenance).keep();
+    await maintain();
     expect(await partitions()).not.toEqual(expect.arrayContaining([old]));
     const yesterday = row({ id: uuidV7(Date.now() - DAY_MS) });
     await app.get(InvocationStore).keep([yesterday], 122);
@@ -339,18 +344,18 @@ describe('a deleted server', () => {
     const ids = [...days, other].map(({ id }) => id);
     expect(await kept(ids)).toHaveLength(3);
     expect((await app.as(owner).delete(pathOf(gone))).status).toBe(200);
-    await app.get(DeletedServerLogCleaner).sweep();
+    await app.get(DeletedOwnerCleaner).sweep();
     expect((await kept(ids)).map(({ id }) => id)).toEqual([other.id]);
     await app.get(InvocationStore).keep([{ ...days[0], lines: [{ at: 1, level: 'log', message: 'late' }] }], 132);
     expect(await kept(ids)).toHaveLength(1);
-    const noted = () => app.database.query('SELECT FROM invocation_garbage WHERE server_id = $1', [goneId]);
+    const noted = () => app.database.query('SELECT FROM deleted_invocation_owners WHERE owner_id = $1', [goneId]);
     expect(await noted()).toHaveLength(1);
-    // The last look is a minute later.
+    // The second clearing is a minute later.
     await app.database.query(
-      `UPDATE invocation_garbage SET due_at = now(), deleted_at = now() - interval '5 minutes' WHERE server_id = $1`,
+      `UPDATE deleted_invocation_owners SET due_at = now(), deleted_at = now() - interval '5 minutes' WHERE owner_id = $1`,
       [goneId],
     );
-    await app.get(DeletedServerLogCleaner).sweep();
+    await app.get(DeletedOwnerCleaner).sweep();
     expect(await noted()).toHaveLength(0);
   });
 });

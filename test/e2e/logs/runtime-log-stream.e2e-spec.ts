@@ -52,13 +52,13 @@ describe('the stream of a log', () => {
     'tells what is there and then what comes, in the process that writes it and in another',
     async () => {
       const { name, id } = await server();
-      for (const message of ['first', 'second', 'third']) record(app, id, { messages: [message], at: new Date() });
+      for (const message of ['first', 'second', 'third']) record(app, id, { messages: [message], at: Date.now() });
       const before = await logWith(app, owner, name, 3);
       const followers = await Promise.all([app, other].map((from) => follow(from, name, '?limit=2')));
       const [foreign] = [await server()];
       record(app, foreign.id, { messages: ['of another server'] });
       const ids = ['fourth', 'fifth'].map((message, after) =>
-        record(app, id, { messages: [message], at: new Date(Date.now() + after) }),
+        record(app, id, { messages: [message], at: Date.now() + after }),
       );
       for (const { response, events, told } of followers) {
         expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
@@ -92,7 +92,7 @@ describe('the stream of a log', () => {
     const { events, told } = await follow(other, name);
     const id = record(app, serverId, { messages: ['at once'] });
     await until(() => told().length === 1, 'it is told');
-    append(app, { id, serverId, lines: [{ at: new Date(Date.now() + 1), level: 'warn', message: 'later' }] });
+    append(app, { id, serverId, lines: [{ at: Date.now() + 1, level: 'warn', message: 'later' }] });
     await until(() => told().length === 2, 'it is told again');
     expect(events.slice(1).map((event) => event.id)).toEqual([id, id]);
     expect(events.slice(1).map(({ data }) => data.logs?.map(({ message }) => message))).toEqual([
@@ -108,7 +108,7 @@ describe('the stream of a log', () => {
     record(app, serverId, { messages: ['rain elsewhere'], toolName: 'other' });
     const late = record(app, serverId, { messages: ['clouds'] });
     await logWith(app, owner, name, 3);
-    append(app, { id: late, serverId, lines: [{ at: new Date(Date.now() + 5), level: 'info', message: 'then rain' }] });
+    append(app, { id: late, serverId, lines: [{ at: Date.now() + 5, level: 'info', message: 'then rain' }] });
     await until(() => told().length > 0, 'it is told');
     expect(told()).toEqual(['clouds']);
     for (const query of ['?outcome=fine', '?limit=0', `?search=${'x'.repeat(201)}`]) {
@@ -122,7 +122,7 @@ describe('the stream of a log', () => {
   verifies('runtime-log:stream:resume', 'gives whoever comes back what came since, and nothing twice', async () => {
     const { name, id } = await server();
     const base = Date.now() - 10_000;
-    const at = (after: number) => new Date(base + after);
+    const at = (after: number) => base + after;
     record(app, id, { messages: ['first'], at: at(1) });
     const first = await until(async () => {
       const follower = await follow(app, name);
@@ -157,7 +157,7 @@ describe('the stream of a log', () => {
     socket.pause();
     // More than the buffers of a connection take.
     const messages = Array.from({ length: 100 }, () => 'x'.repeat(8_000));
-    for (let sent = 0; sent < 18; sent += 1) record(app, id, { messages, at: new Date(Date.now() + sent) });
+    for (let sent = 0; sent < 18; sent += 1) record(app, id, { messages, at: Date.now() + sent });
     const [stream] = (app.get(LogStreams) as unknown as { open: Map<{ isWaiting: boolean }, unknown> }).open.keys();
     await until(() => stream.isWaiting, 'it waits for its reader');
     socket.resume();

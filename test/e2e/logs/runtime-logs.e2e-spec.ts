@@ -3,10 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import { DAY_MS, dayOf, HOUR_MS, leastIdAt, partitionOf } from '../../../src/modules/logs/store/invocation-days.js';
 import type { InvocationQuery } from '../../../src/modules/logs/search/invocation-query.js';
-import { InvocationSearch } from '../../../src/modules/logs/search/invocation-search.js';
-import { LogRetention } from '../../../src/modules/logs/store/log-retention.js';
-import { searchIndexName, SearchIndexes } from '../../../src/modules/logs/store/search-indexes.js';
-import { LogPartitions } from '../../../src/modules/logs/store/log-partitions.js';
+import { InvocationSearchRepository } from '../../../src/modules/logs/search/invocation-search.repository.js';
+import { PartitionCache } from '../../../src/modules/logs/store/partition-cache.js';
+import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { createServer } from '../../support/factories.js';
@@ -35,7 +34,7 @@ async function server(): Promise<{ name: string; id: string }> {
 }
 
 const messagesOf = ({ invocations }: ShownLog): string[] => invocations.map(({ logs }) => logs[0]?.message ?? '');
-const timeText = (at: Date): string => at.toISOString().slice(0, 19).replace('T', ' ');
+const timeText = (at: number): string => new Date(at).toISOString().slice(0, 19).replace('T', ' ');
 
 /** Counts milliseconds up from a moment ago. */
 function clock(): () => number {
@@ -48,8 +47,8 @@ async function write(serverId: string, messages: (string | null)[], at = clock()
   const rows = messages.map((message) => {
     const time = at();
     const lines = message === null ? [] : [{ at: time, level: 'info', message }];
-    const made = invocationOf(serverId, { id: uuidV7(time), at: new Date(time) });
-    return { ...made, at: time, lines, exceptions: [], payload: null, leftOut: 0 };
+    const made = invocationOf(serverId, { id: uuidV7(time), at: time });
+    return { ...made, lines, exceptions: [], payload: null, leftOut: 0 };
   });
   for (let first = 0; first < rows.length; first += 1_000) {
     await app.get(InvocationStore).keep(rows.slice(first, first + 1_000), first + 1);
@@ -60,7 +59,7 @@ async function write(serverId: string, messages: (string | null)[], at = clock()
 async function makeIndex(from: number, to: number): Promise<void> {
   const day = dayOf(from);
   await app.database.query(
-    `CREATE INDEX ${searchIndexName(day, { from, to })} ON ${partitionOf(day)}
+    `CREATE INDEX ${partitionOf(day)}_search_${from}_${to} ON ${partitionOf(day)}
        USING gin (server_id, search_text gin_trgm_ops) WHERE id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`,
   );
 }
@@ -82,8 +81,8 @@ describe('the log of a server', () => {
     async () => {
       const { name, id } = await server();
       expect(await readLog(app, owner, name)).toEqual({ invocations: [], total: 0, totalIsExact: true });
-      const at = new Date(Date.now() - 1_500);
-      const thrown = { at: new Date(at.getTime() + 10), name: 'RangeError', message: 'too far' };
+      const at = Date.now() - 1_500;
+      const thrown = { at: at + 10, name: 'RangeError', message: 'too far' };
       const releaseId = randomUUID();
       const first = record(app, id, {
         at,
@@ -142,7 +141,7 @@ describe('the log of a server', () => {
       const { name, id: serverId } = await server();
       const at = Date.now();
       const [early, late] = [uuidV7(at - 2), uuidV7(at - 1)];
-      const line = (after: number, message: string) => ({ at: new Date(at + after), level: 'warn', message });
+      const line = (after: number, message: string) => ({ at: at + after, level: 'warn', message });
       append(app, { id: early, serverId, lines: [line(1, 'before its record')] });
       // Nothing but this is known yet, as of a request whose process was killed.
       const [alone] = (await logWith(app, owner, name, 1)).invocations;
@@ -152,13 +151,13 @@ describe('the log of a server', () => {
         response: { status: 0, outcome: 'unknown' },
         logs: [{ level: 'warn', message: 'before its record' }],
       });
-      record(app, serverId, { id: early, at: new Date(at), messages: ['with it'] });
+      record(app, serverId, { id: early, at, messages: ['with it'] });
       record(app, serverId, { id: late, messages: ['other'] });
       append(app, {
         id: early,
         serverId,
         lines: [line(2, 'after it')],
-        exceptions: [{ at: new Date(at), name: 'Error', message: 'late' }],
+        exceptions: [{ at, name: 'Error', message: 'late' }],
         outcome: 'exceededCpu',
       });
       const whole = await until(async () => {
@@ -200,11 +199,11 @@ describe('the log of a server', () => {
   verifies(['logs:list:from', 'logs:list:to'], 'shows what came from a moment on and before another', async () => {
     const { name, id } = await server();
     const base = Math.floor(Date.now() / 1_000) * 1_000 - 90_000;
-    const times = [0, 1_000, 2_000, 3_000].map((after) => new Date(base + after));
+    const times = [0, 1_000, 2_000, 3_000].map((after) => base + after);
     for (const at of times) record(app, id, { at, messages: [timeText(at)] });
     await logWith(app, owner, name, 4);
-    const [first, second, third, fourth] = times.map((at) => at.toISOString());
-    const forms = (iso: string) => [iso, timeText(new Date(iso)), iso.replace('Z', '+00:00')].map(encodeURIComponent);
+    const [first, second, third, fourth] = times.map((at) => new Date(at).toISOString());
+    const forms = (iso: string) => [iso, timeText(Date.parse(iso)), iso.replace('Z', '+00:00')].map(encodeURIComponent);
     for (const form of forms(second)) {
       expect(messagesOf(await readLog(app, owner, name, `?from=${form}`))).toHaveLength(3);
       expect(messagesOf(await readLog(app, owner, name, `?to=${form}`))).toEqual([timeText(times[0])]);
@@ -256,7 +255,7 @@ describe('the log of a server', () => {
         '😀 smile',
       ];
       for (const message of texts) record(app, id, { messages: ['noise', message] });
-      record(app, id, { exceptions: [{ at: new Date(), name: 'TypeError', message: 'cannot read x' }] });
+      record(app, id, { exceptions: [{ at: Date.now(), name: 'TypeError', message: 'cannot read x' }] });
       await logWith(app, owner, name, texts.length + 1);
       const found = async (word: string) => {
         const log = await readLog(app, owner, name, `?search=${encodeURIComponent(word)}`);
@@ -317,7 +316,7 @@ describe('the log of a server', () => {
     async () => {
       const { name, id } = await server();
       const day = new Date(Date.now() - 24 * HOUR_MS).toISOString().slice(0, 10);
-      await app.get(LogPartitions).make(day);
+      await app.get(PartitionsRepository).make(day);
       let time = Date.parse(day) + HOUR_MS;
       // Yesterday has the word often, in two hours; today has it twice.
       await write(
@@ -347,19 +346,15 @@ describe('the log of a server', () => {
   it('reads the same from a day with indexes over its texts, of parts and of the whole', async () => {
     const { name, id } = await server();
     const day = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
-    await app.get(LogPartitions).make(day);
+    await app.get(PartitionsRepository).make(day);
     const start = Date.parse(day);
     let time = start + 5 * HOUR_MS;
     await write(id, ['first rain', 'sun', 'second rain'], () => (time += HOUR_MS));
     // As another process finds it, which does not know yet what was there before.
     for (const to of [start, start + 7 * HOUR_MS, start + DAY_MS]) {
       if (to > start) await makeIndex(start, to);
-      const other = new SearchIndexes(app.database);
-      const log = await new InvocationSearch(app.database, app.get(LogRetention), other, app.env).find(
-        id,
-        { search: 'RAIN' },
-        10,
-      );
+      const other = new PartitionCache(app.get(PartitionsRepository));
+      const log = await new InvocationSearchRepository(app.database, other, app.env).find(id, { search: 'RAIN' }, 10);
       expect(log.invocations.map(({ lines }) => lines[0].message)).toEqual(['second rain', 'first rain']);
       expect(log.total).toBe(2);
     }
@@ -384,12 +379,8 @@ describe('the log of a server', () => {
       );
       // Two parts of what is older: one with an index, one without.
       await makeIndex(start, start + HOUR_MS + 800 * 4_000);
-      const search = new InvocationSearch(
-        app.database,
-        app.get(LogRetention),
-        new SearchIndexes(app.database),
-        app.env,
-      );
+      const partitions = new PartitionCache(app.get(PartitionsRepository));
+      const search = new InvocationSearchRepository(app.database, partitions, app.env);
       const find = async (query: InvocationQuery, limit: number) => {
         const { invocations, ...totals } = await search.find(id, query, limit);
         return { ...totals, messages: invocations.map(({ lines }) => lines[0].message), last: invocations.at(-1)?.id };

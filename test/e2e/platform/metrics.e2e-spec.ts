@@ -1,8 +1,10 @@
 // Also run with the queue on Redis: jobs.
 import { readFile } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
-import { CallRecord, type LoggedCall } from '../../../src/modules/connections/log/call-record.js';
-import { LogRecorder } from '../../../src/modules/connections/log/log-recorder.js';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { CallRecord } from '../../../src/modules/connections/log/call-record.js';
+import type { ConnectionCall } from '../../../src/modules/logs/invocation.types.js';
+import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
@@ -160,17 +162,17 @@ describe('what the metrics show', () => {
       // Of one invocation 1,000 pieces wait at most.
       for (let i = 0; i < 1_004; i += 1) append(app, { id, serverId });
     });
-    const recorder = app.get(LogRecorder);
-    const [{ id: connectionId }] = await app.database.query<[{ id: string }]>(
-      'SELECT id FROM connections WHERE connection_id = $1',
-      [path.split('/').at(-1)],
-    );
+    const recorder = app.get(ConnectionCallsService);
+    const connectionId = randomUUID();
     const call = () =>
       Object.assign(new CallRecord(), { connectionId }).finish({ method: 'POST', url: path, status: 200 });
-    await recorder.settle();
     await growth('slipway_connection_log_dropped_total', '', 3, async () => {
-      // Of one connection as many calls wait as are kept of it.
-      for (let i = 0; i < 1_003; i += 1) recorder.record(call() as LoggedCall);
+      // Of one connection 1,000 calls a minute are recorded; no minute ends here.
+      const now = Date.now();
+      const clock = jest.spyOn(Date, 'now').mockReturnValue(now);
+      for (let i = 0; i < 1_003; i += 1) recorder.record(call() as ConnectionCall);
+      clock.mockRestore();
+      await recorder.settle();
     });
     await recorder.settle();
     const page = await scrape();

@@ -94,83 +94,93 @@ describe('a qualified name in a path', () => {
   });
 });
 
+/** A request below a namespace, and its status; `ours` defaults to the owner. */
+interface ConnectRequest {
+  path: string;
+  body?: object;
+  status: number;
+  ours?: TestAccount;
+}
+
+/** Requests for every route of connections that change nothing when repeated, so that both forms of a path can be tried. */
+function connectRequests(): Record<string, ConnectRequest[]> {
+  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+  return {
+    'GET /connect/:namespace': [
+      { path: '', status: 200 },
+      { path: '/?limit=1&name=conn', status: 200 },
+      { path: '?limit=0', status: 400 },
+      { path: '', status: 404, ours: other },
+    ],
+    'GET /connect/:namespace/:connectionId': [
+      { path: '/conn', status: 200 },
+      { path: '/never', status: 404 },
+      { path: '/conn', status: 404, ours: other },
+    ],
+    'PUT /connect/:namespace/:connectionId': [
+      { path: '/conn', body: { mcpUrl: `${upstream.url}?other` }, status: 409 },
+      { path: '/.conn', body: { mcpUrl: upstream.url }, status: 400 },
+    ],
+    'POST /connect/:namespace': [
+      { path: '', body: { transport: 'pigeon' }, status: 400 },
+      { path: '', body: { mcpUrl: upstream.url }, status: 404, ours: other },
+    ],
+    'DELETE /connect/:namespace/:connectionId': [{ path: '/never', status: 404 }],
+    'GET /connect/:namespace/.tools': [{ path: '/.tools', status: 200 }],
+    'GET /connect/:namespace/:connectionId/.tools': [{ path: '/conn/.tools', status: 200 }],
+    'GET /connect/:namespace/:connectionId/.tools/*toolPath': [
+      { path: '/conn/.tools/echo', status: 200 },
+      { path: '/conn/.tools/never', status: 404 },
+    ],
+    'POST /connect/:namespace/:connectionId/.tools/*toolPath': [
+      { path: '/conn/.tools/echo', body: { message: 'Hello' }, status: 200 },
+      { path: '/conn/.tools/echo', body: { message: 'Hello' }, status: 404, ours: other },
+    ],
+    'POST /connect/:namespace/:connectionId/mcp': [
+      { path: '/conn/mcp', body: ping, status: 200 },
+      { path: '/conn/mcp/', body: ping, status: 200 },
+      { path: '/never/mcp', body: ping, status: 404 },
+    ],
+    'GET /connect/:namespace/:connectionId/mcp': [{ path: '/conn/mcp', status: 405 }],
+    'DELETE /connect/:namespace/:connectionId/mcp': [{ path: '/conn/mcp', status: 405 }],
+    'POST /connect/:namespace/.mcp': [
+      { path: '/.mcp', body: ping, status: 200 },
+      { path: '/.mcp', body: ping, status: 404, ours: other },
+    ],
+    'GET /connect/:namespace/.mcp': [{ path: '/.mcp', status: 405 }],
+    'DELETE /connect/:namespace/.mcp': [{ path: '/.mcp', status: 405 }],
+    'GET /connect/:namespace/:connectionId/logs': [
+      { path: '/conn/logs?limit=0', status: 400 },
+      { path: '/conn/logs', status: 404, ours: other },
+    ],
+    'GET /connect/:namespace/:connectionId/diagnosis': [{ path: '/never/diagnosis', status: 404 }],
+    'GET /connect/:namespace/:connectionId/uplink': [{ path: '/conn/uplink', status: 404 }],
+    'GET /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', status: 200 }],
+    'PUT /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', body: { on: 1 }, status: 400 }],
+    'DELETE /connect/:namespace/:connectionId/recording': [{ path: '/never/recording', status: 404 }],
+    'GET /connect/:namespace/:connectionId/.triggers': [{ path: '/conn/.triggers', status: 200 }],
+    'GET /connect/:namespace/:connectionId/.triggers/:triggerName': [{ path: '/conn/.triggers/never', status: 404 }],
+    'POST /connect/:namespace/:connectionId/.triggers/:triggerName': [
+      { path: '/conn/.triggers/never', body: {}, status: 400 },
+    ],
+    'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': [{ path: '/conn/.triggers/never', status: 400 }],
+    ...Object.fromEntries(
+      ['', '/:connectionId'].flatMap((below) => {
+        const [route, path] = [`/connect/:namespace${below}/.subscriptions`, below === '' ? '' : '/conn'];
+        return [
+          [`GET ${route}`, [{ path: `${path}/.subscriptions`, status: 200 }]],
+          [`POST ${route}`, [{ path: `${path}/.subscriptions`, body: {}, status: 404 }]],
+          [`DELETE ${route}/:id`, [{ path: `${path}/.subscriptions/never`, status: 404 }]],
+        ];
+      }),
+    ),
+  };
+}
+
 describe('the short form of a connection’s path', () => {
   verifies('path:connect-root', 'serves every route of the long form, and the same', async () => {
     const namespace = await furnished(owner);
-    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
-    // Requests that change nothing when they are repeated, so that both forms can be asked.
-    const asked: Record<string, { path: string; body?: object; status: number; ours?: TestAccount }[]> = {
-      'GET /connect/:namespace': [
-        { path: '', status: 200 },
-        { path: '/?limit=1&name=conn', status: 200 },
-        { path: '?limit=0', status: 400 },
-        { path: '', status: 404, ours: other },
-      ],
-      'GET /connect/:namespace/:connectionId': [
-        { path: '/conn', status: 200 },
-        { path: '/never', status: 404 },
-        { path: '/conn', status: 404, ours: other },
-      ],
-      'PUT /connect/:namespace/:connectionId': [
-        { path: '/conn', body: { mcpUrl: `${upstream.url}?other` }, status: 409 },
-        { path: '/.conn', body: { mcpUrl: upstream.url }, status: 400 },
-      ],
-      'POST /connect/:namespace': [
-        { path: '', body: { transport: 'pigeon' }, status: 400 },
-        { path: '', body: { mcpUrl: upstream.url }, status: 404, ours: other },
-      ],
-      'DELETE /connect/:namespace/:connectionId': [{ path: '/never', status: 404 }],
-      'GET /connect/:namespace/.tools': [{ path: '/.tools', status: 200 }],
-      'GET /connect/:namespace/:connectionId/.tools': [{ path: '/conn/.tools', status: 200 }],
-      'GET /connect/:namespace/:connectionId/.tools/*toolPath': [
-        { path: '/conn/.tools/echo', status: 200 },
-        { path: '/conn/.tools/never', status: 404 },
-      ],
-      'POST /connect/:namespace/:connectionId/.tools/*toolPath': [
-        { path: '/conn/.tools/echo', body: { message: 'Hello' }, status: 200 },
-        { path: '/conn/.tools/echo', body: { message: 'Hello' }, status: 404, ours: other },
-      ],
-      'POST /connect/:namespace/:connectionId/mcp': [
-        { path: '/conn/mcp', body: ping, status: 200 },
-        { path: '/conn/mcp/', body: ping, status: 200 },
-        { path: '/never/mcp', body: ping, status: 404 },
-      ],
-      'GET /connect/:namespace/:connectionId/mcp': [{ path: '/conn/mcp', status: 405 }],
-      'DELETE /connect/:namespace/:connectionId/mcp': [{ path: '/conn/mcp', status: 405 }],
-      'POST /connect/:namespace/.mcp': [
-        { path: '/.mcp', body: ping, status: 200 },
-        { path: '/.mcp', body: ping, status: 404, ours: other },
-      ],
-      'GET /connect/:namespace/.mcp': [{ path: '/.mcp', status: 405 }],
-      'DELETE /connect/:namespace/.mcp': [{ path: '/.mcp', status: 405 }],
-      'GET /connect/:namespace/:connectionId/logs': [
-        { path: '/conn/logs?limit=0', status: 400 },
-        { path: '/conn/logs', status: 404, ours: other },
-      ],
-      'GET /connect/:namespace/:connectionId/diagnosis': [{ path: '/never/diagnosis', status: 404 }],
-      'GET /connect/:namespace/:connectionId/uplink': [{ path: '/conn/uplink', status: 404 }],
-      'GET /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', status: 200 }],
-      'PUT /connect/:namespace/:connectionId/recording': [{ path: '/conn/recording', body: { on: 1 }, status: 400 }],
-      'DELETE /connect/:namespace/:connectionId/recording': [{ path: '/never/recording', status: 404 }],
-      'GET /connect/:namespace/:connectionId/.triggers': [{ path: '/conn/.triggers', status: 200 }],
-      'GET /connect/:namespace/:connectionId/.triggers/:triggerName': [{ path: '/conn/.triggers/never', status: 404 }],
-      'POST /connect/:namespace/:connectionId/.triggers/:triggerName': [
-        { path: '/conn/.triggers/never', body: {}, status: 400 },
-      ],
-      'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': [
-        { path: '/conn/.triggers/never', status: 400 },
-      ],
-      ...Object.fromEntries(
-        ['', '/:connectionId'].flatMap((below) => {
-          const [route, path] = [`/connect/:namespace${below}/.subscriptions`, below === '' ? '' : '/conn'];
-          return [
-            [`GET ${route}`, [{ path: `${path}/.subscriptions`, status: 200 }]],
-            [`POST ${route}`, [{ path: `${path}/.subscriptions`, body: {}, status: 404 }]],
-            [`DELETE ${route}/:id`, [{ path: `${path}/.subscriptions/never`, status: 404 }]],
-          ];
-        }),
-      ),
-    };
+    const asked = connectRequests();
     const known = (await routes()).filter(({ path }) => path.startsWith('/connect/'));
     expect(known.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(asked).sort());
     for (const [route, requests] of Object.entries(asked)) {
@@ -277,85 +287,88 @@ describe('letter case in a path', () => {
   });
 });
 
+/** Spellings of paths of a namespace that mean nothing, by what is odd about them. */
+const oddSpellings: Record<string, (namespace: string) => string[]> = {
+  'encoded twice': (namespace) => [
+    `/servers/${namespace}%252Fweather`,
+    `/servers/%2540${namespace}`,
+    `/connect/${namespace}/c%256Fnn`,
+    `/connect/%2${namespace.charCodeAt(0).toString(16)}${namespace.slice(1)}/conn`,
+  ],
+  'with dot segments, encoded or not': (namespace) => [
+    `/x/../servers/${namespace}`,
+    `/./servers/${namespace}`,
+    `/servers/./${namespace}`,
+    `/servers/x/../${namespace}/weather`,
+    `/servers/x%2F..%2F${namespace}%2Fweather`,
+    `/servers/${namespace}/./weather`,
+    `/servers/${namespace}/%2e/weather`,
+    `/connect/x/../${namespace}/conn`,
+    `/connect/${namespace}/x/../conn`,
+    `/connect/${namespace}/.%2Fconn`,
+    `/connect/${namespace}/%2e%2e%2F${namespace}%2Fconn`,
+    `/${namespace}/./conn`,
+    `/./${namespace}/conn`,
+  ],
+  'with doubled slashes': (namespace) => [
+    `//servers/${namespace}`,
+    `/servers//${namespace}`,
+    `/servers/${namespace}//weather`,
+    `/servers/${namespace}%2F%2Fweather`,
+    `//connect/${namespace}/conn`,
+    `/connect//${namespace}/conn`,
+    `/connect/${namespace}//conn`,
+    `//${namespace}/conn`,
+  ],
+  'with backslashes, or what decoders have taken for slashes': (namespace) => [
+    `/servers\\${namespace}`,
+    `/servers/${namespace}\\weather`,
+    `/servers/${namespace}%5Cweather`,
+    `\\servers\\${namespace}`,
+    `/servers/${namespace}%c0%afweather`,
+    `/servers/${namespace}%ef%bc%8fweather`,
+    `/connect\\${namespace}\\conn#`,
+  ],
+  'with ends of strings, parameters, or more signs': (namespace) => [
+    `/servers/${namespace}%00`,
+    `/servers/${namespace}%2Fweather%00`,
+    `/connect/${namespace}%00/conn`,
+    `/${namespace}%00/conn`,
+    `/servers/${namespace};x/weather`,
+    `/servers/@@${namespace}`,
+    `/servers/@%40${namespace}`,
+    `/servers/${namespace}%2F%2F`,
+    `/connect/@${namespace}/conn`,
+    `/@${namespace}/conn`,
+    `/servers/${namespace}%2F@weather`,
+    `/servers/%2F${namespace}`,
+    `/servers/${namespace}%`,
+    `/servers/${namespace}%zz`,
+    `/servers/${namespace}%ff`,
+    `/%ff${namespace}/conn`,
+  ],
+  'with encoded words of routes': (namespace) => [
+    `/%73ervers/${namespace}`,
+    `/%63onnect/${namespace}/conn`,
+    `/connect/${namespace}/conn/%2etools`,
+  ],
+};
+
 describe('an odd spelling', () => {
-  verifies('path:no-bypass', 'does not reach what the plain one means', async () => {
-    const namespace = await furnished(owner);
-    const plain = [`/servers/${namespace}%2Fweather`, `/connect/${namespace}/conn`, `/${namespace}/conn`];
-    for (const path of plain) expect((await rawRequest(app, owner, 'GET', path)).status).toBe(200);
-    const odd = [
-      // Encoded twice.
-      ...[`/servers/${namespace}%252Fweather`, `/servers/%2540${namespace}`, `/connect/${namespace}/c%256Fnn`],
-      `/connect/%2${namespace.charCodeAt(0).toString(16)}${namespace.slice(1)}/conn`,
-      // Dot segments are not resolved, encoded or not.
-      ...[
-        `/x/../servers/${namespace}`,
-        `/./servers/${namespace}`,
-        `/servers/./${namespace}`,
-        `/servers/x/../${namespace}/weather`,
-      ],
-      ...[
-        `/servers/x%2F..%2F${namespace}%2Fweather`,
-        `/servers/${namespace}/./weather`,
-        `/servers/${namespace}/%2e/weather`,
-      ],
-      ...[`/connect/x/../${namespace}/conn`, `/connect/${namespace}/x/../conn`, `/connect/${namespace}/.%2Fconn`],
-      ...[`/connect/${namespace}/%2e%2e%2F${namespace}%2Fconn`, `/${namespace}/./conn`, `/./${namespace}/conn`],
-      // Doubled slashes.
-      ...[
-        `//servers/${namespace}`,
-        `/servers//${namespace}`,
-        `/servers/${namespace}//weather`,
-        `/servers/${namespace}%2F%2Fweather`,
-      ],
-      ...[
-        `//connect/${namespace}/conn`,
-        `/connect//${namespace}/conn`,
-        `/connect/${namespace}//conn`,
-        `//${namespace}/conn`,
-      ],
-      // Backslashes and what decoders have taken for slashes.
-      ...[
-        `/servers\\${namespace}`,
-        `/servers/${namespace}\\weather`,
-        `/servers/${namespace}%5Cweather`,
-        `\\servers\\${namespace}`,
-      ],
-      ...[
-        `/servers/${namespace}%c0%afweather`,
-        `/servers/${namespace}%ef%bc%8fweather`,
-        `/connect\\${namespace}\\conn#`,
-      ],
-      // Ends of strings, parameters, more signs.
-      ...[
-        `/servers/${namespace}%00`,
-        `/servers/${namespace}%2Fweather%00`,
-        `/connect/${namespace}%00/conn`,
-        `/${namespace}%00/conn`,
-      ],
-      ...[
-        `/servers/${namespace};x/weather`,
-        `/servers/@@${namespace}`,
-        `/servers/@%40${namespace}`,
-        `/servers/${namespace}%2F%2F`,
-      ],
-      ...[
-        `/connect/@${namespace}/conn`,
-        `/@${namespace}/conn`,
-        `/servers/${namespace}%2F@weather`,
-        `/servers/%2F${namespace}`,
-      ],
-      ...[`/servers/${namespace}%`, `/servers/${namespace}%zz`, `/servers/${namespace}%ff`, `/%ff${namespace}/conn`],
-      // Encoded words of routes.
-      ...[`/%73ervers/${namespace}`, `/%63onnect/${namespace}/conn`, `/connect/${namespace}/conn/%2etools`],
-    ];
-    for (const path of odd) {
-      for (const method of ['GET', 'DELETE']) {
-        const { status } = await rawRequest(app, owner, method, path);
-        expect([method, path, [400, 404].includes(status)]).toEqual([method, path, true]);
+  for (const [what, spell] of Object.entries(oddSpellings)) {
+    verifies('path:no-bypass', `${what} does not reach what the plain one means`, async () => {
+      const namespace = await furnished(owner);
+      const plain = [`/servers/${namespace}%2Fweather`, `/connect/${namespace}/conn`, `/${namespace}/conn`];
+      for (const path of plain) expect((await rawRequest(app, owner, 'GET', path)).status).toBe(200);
+      for (const path of spell(namespace)) {
+        for (const method of ['GET', 'DELETE']) {
+          const { status } = await rawRequest(app, owner, method, path);
+          expect([method, path, [400, 404].includes(status)]).toEqual([method, path, true]);
+        }
       }
-    }
-    for (const path of plain) expect((await rawRequest(app, owner, 'GET', path)).status).toBe(200);
-  });
+      for (const path of plain) expect((await rawRequest(app, owner, 'GET', path)).status).toBe(200);
+    });
+  }
 
   verifies('path:no-bypass', 'of a qualified name does not stand for its namespace alone', async () => {
     const namespace = await createNamespace(app, owner);

@@ -268,11 +268,11 @@ describe('cancelling', () => {
   });
 });
 
-describe('what is not in the table', () => {
+describe('a release changes only as the table says', () => {
   /** What a job of this attempt does, to its end. */
   const work = (id: string, attempt: number) => app.get(ReleasePipeline).run(id, attempt);
 
-  verifies('release:state:refused', 'does not happen: a release that is over stays as it is', async () => {
+  verifies('release:state:refused', 'a release that is over stays as it is', async () => {
     const upstream = await guarded();
     for (const status of releaseStatuses.filter((one) => !mayBecome(one, 'CANCELLED'))) {
       const name = await createServer(app, owner);
@@ -287,7 +287,7 @@ describe('what is not in the table', () => {
     }
   });
 
-  it('includes working on a release that waits for authorization', async () => {
+  it('a job does no work on a release that waits for authorization', async () => {
     const { name, id } = await paused();
     const before = await readRelease(app, owner, name, id);
     await work(id, 1);
@@ -295,7 +295,7 @@ describe('what is not in the table', () => {
     expect(await readRelease(app, owner, name, id)).toEqual(before);
   });
 
-  it('includes the job of an earlier attempt, while nobody holds the release', async () => {
+  it('a job of another attempt does no work on a release that nobody holds', async () => {
     const name = await createServer(app, owner);
     const { url: upstream_url } = await guarded();
     const lease_until = new Date(Date.now() + 600_000);
@@ -306,7 +306,7 @@ describe('what is not in the table', () => {
     expect((await readRelease(app, owner, name, id)).status).toBe('SUCCESS');
   });
 
-  it('includes what a worker writes after another one took over, in the same attempt', async () => {
+  it('a worker writes nothing after another one took over in the same attempt', async () => {
     const upstream = await guarded({ holds: true });
     const name = await createServer(app, owner);
     const lease_until = new Date(Date.now() + 600_000);
@@ -324,7 +324,7 @@ describe('what is not in the table', () => {
     expect((await serverRow(app, name)).scan_passed).toBeNull();
   });
 
-  it('includes doing the work of a job twice, or that of an old attempt', async () => {
+  it('a job that comes twice, or is of an old attempt, does its work once', async () => {
     const upstream = await guarded({ holds: true });
     const name = await createServer(app, owner);
     const id = await published(app, owner, name, external(upstream.url));

@@ -155,6 +155,21 @@ describe('scanning a server', () => {
     const hidden = await start({ serverInfo: { name: 'a\u202Eb', version: '1' } });
     expect((await scanAt(hidden.url)).told[0]).toBe('Connected to "a\\u{202E}b" "1" with MCP 2025-11-25 (legacy).');
   });
+
+  it('gives the security check what it needs to refuse a server', async () => {
+    const inputSchema = { type: 'object' };
+    const verdictOn = async (offer: Partial<Parameters<typeof start>[0]>) => {
+      const { scan } = await scanAt((await start({ tools: [{ name: 'fine', inputSchema }], ...offer })).url);
+      return checkServer({ ...scan, requireSchemas: true }).map(({ rule, where }) => [rule, where]);
+    };
+    expect(await verdictOn({})).toEqual([]);
+    expect(await verdictOn({ serverInfo: { name: 'a\u202Eb', version: '1' } })).toEqual([
+      ['hidden-characters', 'server info'],
+    ]);
+    expect(await verdictOn({ tools: [{ name: 'bare', inputSchema: 'none' as unknown as object }] })).toEqual([['invalid-schema', 'tool "bare"']]);
+    const described = { name: 'long', description: 'x'.repeat(100_000), inputSchema };
+    expect(await verdictOn({ tools: [described] })).toEqual([['oversized-text', 'tool "long"']]);
+  });
 });
 
 describe('a server that cannot be scanned', () => {

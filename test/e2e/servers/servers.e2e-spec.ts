@@ -400,6 +400,49 @@ describe('GET /servers/{qualifiedName}', () => {
     additionalProperties: false,
   };
 
+  /** What a release brings, some of it in no form of MCP. */
+  const offered = {
+    tools: [
+      { name: 'get', description: 'Gets.', inputSchema: weather, outputSchema: weather, _meta: { a: 1 } },
+      { name: 'bare', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } },
+      { name: 'odd', description: 7, inputSchema: 'x', outputSchema: null },
+      { description: 'nameless' },
+    ],
+    resources: [
+      { name: 'map', uri: 'map://all', description: 'A map.', mimeType: 'image/png', size: 7 },
+      { name: 'bare', uri: 'map://bare', mimeType: 5 },
+      { name: 'nowhere' },
+    ],
+    prompts: [
+      {
+        name: 'ask',
+        description: 'Asks.',
+        arguments: [{ name: 'a', description: 'b', required: true }, { name: 'c' }, 7],
+      },
+      { name: 'bare', title: 'Bare' },
+    ],
+  };
+  /** What is shown of it. */
+  const shown = {
+    tools: [
+      { name: 'get', description: 'Gets.', inputSchema: weather, outputSchema: { ...weather, type: 'object' } },
+      { name: 'bare', description: null, inputSchema: { type: 'object', properties: {} } },
+      { name: 'odd', description: null, inputSchema: { type: 'object', properties: {} } },
+    ],
+    resources: [
+      { name: 'map', uri: 'map://all', description: 'A map.', mimeType: 'image/png' },
+      { name: 'bare', uri: 'map://bare' },
+    ],
+    prompts: [
+      {
+        name: 'ask',
+        description: 'Asks.',
+        arguments: [{ name: 'a', description: 'b', required: true }, { name: 'c' }],
+      },
+      { name: 'bare' },
+    ],
+  };
+
   verifies(
     [
       'server:get:current-release',
@@ -427,25 +470,7 @@ describe('GET /servers/{qualifiedName}', () => {
           await releaseServer(app, name, {
             type,
             configSchema,
-            tools: [
-              { name: 'get', description: 'Gets.', inputSchema: weather, outputSchema: weather, _meta: { a: 1 } },
-              { name: 'bare', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } },
-              { name: 'odd', description: 7, inputSchema: 'x', outputSchema: null },
-              { description: 'nameless' },
-            ],
-            resources: [
-              { name: 'map', uri: 'map://all', description: 'A map.', mimeType: 'image/png', size: 7 },
-              { name: 'bare', uri: 'map://bare', mimeType: 5 },
-              { name: 'nowhere' },
-            ],
-            prompts: [
-              {
-                name: 'ask',
-                description: 'Asks.',
-                arguments: [{ name: 'a', description: 'b', required: true }, { name: 'c' }, 7],
-              },
-              { name: 'bare', title: 'Bare' },
-            ],
+            ...offered,
           });
           const response = await app.as(other).get(path);
           expect(ownMembers(app, response.body)).toStrictEqual({
@@ -457,23 +482,7 @@ describe('GET /servers/{qualifiedName}', () => {
             deploymentUrl,
             connections: [{ type: 'http', deploymentUrl, configSchema }],
             security: { scanPassed: true },
-            tools: [
-              { name: 'get', description: 'Gets.', inputSchema: weather, outputSchema: { ...weather, type: 'object' } },
-              { name: 'bare', description: null, inputSchema: { type: 'object', properties: {} } },
-              { name: 'odd', description: null, inputSchema: { type: 'object', properties: {} } },
-            ],
-            resources: [
-              { name: 'map', uri: 'map://all', description: 'A map.', mimeType: 'image/png' },
-              { name: 'bare', uri: 'map://bare' },
-            ],
-            prompts: [
-              {
-                name: 'ask',
-                description: 'Asks.',
-                arguments: [{ name: 'a', description: 'b', required: true }, { name: 'c' }],
-              },
-              { name: 'bare' },
-            ],
+            ...shown,
           });
         }
       }

@@ -1,3 +1,6 @@
+import { resolved as withTarget } from '../../../platform/json-schema/references.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
+
 /** JSON Schema as configurations use it (drafts 7 to 2020-12). */
 export interface Schema {
   [keyword: string]: unknown;
@@ -15,41 +18,26 @@ export interface Schema {
   allOf?: Schema[];
 }
 
-/** What is wrong with a value, and where: names joined by dots, empty for the whole. */
-export interface Fault {
+/** An error of a configuration. `path`: names joined by dots, empty for the whole value. */
+export interface ConfigError {
   path: string;
   message: string;
 }
 
-/** References that are followed from one place; more is a circle. */
-const REFS_MAX = 16;
-
-/** Whether a value is an object with names. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Follows references within the document; what leads nowhere allows everything. */
+/** The schema with its referenced schema in place of `$ref`; one that leads nowhere allows everything. */
 export function resolved(schema: unknown, root: Schema): Schema {
-  let found = schema;
-  for (let hops = 0; hops < REFS_MAX && isObject(found) && typeof found.$ref === 'string'; hops += 1) {
-    const steps = found.$ref.startsWith('#/') ? found.$ref.slice(2).split('/') : null;
-    if (!steps) return {};
-    found = steps
-      .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
-      .reduce<unknown>((at, step) => (isObject(at) && Object.hasOwn(at, step) ? at[step] : undefined), root);
-  }
-  return isObject(found) ? found : {};
+  return withTarget(schema, root) as Schema;
 }
 
-/** The types a schema allows; empty for any. */
-export function typesOf(schema: Schema, root: Schema): Set<string> {
+/** The types a schema allows; empty for any. @param around schemas being read, to end cycles of references */
+export function typesOf(schema: Schema, root: Schema, around: unknown[] = []): Set<string> {
+  if (around.includes(schema)) return new Set();
   const here = resolved(schema, root);
   if (here.type !== undefined) return new Set([here.type].flat());
   const values = here.enum ?? (here.const === undefined ? [] : [here.const]);
   if (values.length > 0) return new Set(values.map(typeName));
   const choices = here.anyOf ?? here.oneOf ?? here.allOf ?? [];
-  const types = choices.map((choice) => typesOf(choice, root));
+  const types = choices.map((choice) => typesOf(choice, root, [...around, schema]));
   return types.some((set) => set.size === 0) ? new Set() : new Set(types.flatMap((set) => [...set]));
 }
 
@@ -59,50 +47,58 @@ function typeName(value: unknown): string {
   return typeof value;
 }
 
-/** Fills in defaults, in place of what is missing only. Drops what the schema does not know where it allows no more. */
-export function withDefaults(schema: Schema, root: Schema, value: unknown): unknown {
+/** The value with defaults for missing members, and without members that the schema forbids. */
+export function withDefaults(schema: Schema, root: Schema, value: unknown, around: unknown[] = []): unknown {
   const here = resolved(schema, root);
   if (value === undefined && here.default !== undefined) return structuredClone(here.default);
+  if (value === undefined && around.includes(schema)) return undefined;
   if (!here.properties || (value !== undefined && !isObject(value))) return value;
   const known = Object.entries(here.properties)
-    .map(([name, property]) => [name, withDefaults(property, root, value?.[name])] as const)
+    .map(([name, property]) => [name, withDefaults(property, root, value?.[name], [...around, schema])] as const)
     .filter(([, filled]) => filled !== undefined);
   const more = here.additionalProperties === false ? [] : Object.entries(value ?? {});
   if (value === undefined && known.length === 0) return undefined;
   return Object.fromEntries([...more, ...known]);
 }
 
-/** What of a value the schema does not allow. Keywords it does not know are passed over, as JSON Schema wants it. */
-export function issuesOf(schema: Schema, root: Schema, value: unknown, path = ''): Fault[] {
+/** Errors of a value against a schema. Unknown keywords are ignored, as JSON Schema says. */
+export function issuesOf(
+  schema: Schema,
+  root: Schema,
+  value: unknown,
+  path = '',
+  around: unknown[] = [],
+): ConfigError[] {
+  if (around.includes(schema)) return [];
   const here = resolved(schema, root);
-  const fault = (message: string): Fault[] => [{ path, message }];
+  const failed = (message: string): ConfigError[] => [{ path, message }];
   if (here.type !== undefined && ![here.type].flat().some((type) => isOfType(value, type))) {
-    return fault(`must be ${[here.type].flat().join(' or ')}`);
+    return failed(`must be ${[here.type].flat().join(' or ')}`);
   }
-  if (here.const !== undefined && !isSame(here.const, value)) return fault(`must be ${JSON.stringify(here.const)}`);
+  if (here.const !== undefined && !isSame(here.const, value)) return failed(`must be ${JSON.stringify(here.const)}`);
   if (here.enum && !here.enum.some((allowed) => isSame(allowed, value))) {
-    return fault(`must be one of ${here.enum.map((allowed) => JSON.stringify(allowed)).join(', ')}`);
+    return failed(`must be one of ${here.enum.map((allowed) => JSON.stringify(allowed)).join(', ')}`);
   }
   return [
-    ...boundFaults(here, value).flatMap(fault),
-    ...(isObject(value) ? objectFaults(here, root, value, path) : []),
+    ...boundErrors(here, value).flatMap(failed),
+    ...(isObject(value) ? objectErrors(here, root, value, path) : []),
     ...(Array.isArray(value) && here.items
       ? value.flatMap((item, index) => issuesOf(here.items ?? {}, root, item, joined(path, String(index))))
       : []),
-    ...(here.allOf ?? []).flatMap((part) => issuesOf(part, root, value, path)),
-    ...choiceFaults(here, root, value, path),
+    ...(here.allOf ?? []).flatMap((part) => issuesOf(part, root, value, path, [...around, schema])),
+    ...choiceErrors(here, root, value, path, [...around, schema]),
   ];
 }
 
-function choiceFaults(here: Schema, root: Schema, value: unknown, path: string): Fault[] {
+function choiceErrors(here: Schema, root: Schema, value: unknown, path: string, around: unknown[]): ConfigError[] {
   const choices = here.anyOf ?? here.oneOf;
   if (!choices || choices.length === 0) return [];
-  const faults = choices.map((choice) => issuesOf(choice, root, value, path));
-  if (faults.some((found) => found.length === 0)) return [];
-  return faults.length === 1 ? faults[0] : [{ path, message: 'matches none of the allowed forms' }];
+  const errors = choices.map((choice) => issuesOf(choice, root, value, path, around));
+  if (errors.some((found) => found.length === 0)) return [];
+  return errors.length === 1 ? errors[0] : [{ path, message: 'matches none of the allowed forms' }];
 }
 
-function objectFaults(here: Schema, root: Schema, value: Record<string, unknown>, path: string): Fault[] {
+function objectErrors(here: Schema, root: Schema, value: JsonObject, path: string): ConfigError[] {
   const missing = (here.required ?? []).filter((name) => !Object.hasOwn(value, name));
   const more = isObject(here.additionalProperties) ? here.additionalProperties : null;
   return [
@@ -114,9 +110,9 @@ function objectFaults(here: Schema, root: Schema, value: Record<string, unknown>
   ];
 }
 
-function boundFaults(here: Schema, value: unknown): string[] {
-  if (typeof value === 'string') return textFaults(here, value);
-  if (typeof value === 'number') return numberFaults(here, value);
+function boundErrors(here: Schema, value: unknown): string[] {
+  if (typeof value === 'string') return textErrors(here, value);
+  if (typeof value === 'number') return numberErrors(here, value);
   if (!Array.isArray(value)) return [];
   return [
     ...atLeast(here.minItems, value.length, (bound) => `must have at least ${bound} items`),
@@ -124,7 +120,7 @@ function boundFaults(here: Schema, value: unknown): string[] {
   ];
 }
 
-function textFaults(here: Schema, value: string): string[] {
+function textErrors(here: Schema, value: string): string[] {
   return [
     ...atLeast(here.minLength, [...value].length, (bound) => `must have at least ${bound} characters`),
     ...atMost(here.maxLength, [...value].length, (bound) => `must have at most ${bound} characters`),
@@ -132,7 +128,7 @@ function textFaults(here: Schema, value: string): string[] {
   ];
 }
 
-function numberFaults(here: Schema, value: number): string[] {
+function numberErrors(here: Schema, value: number): string[] {
   const { multipleOf, exclusiveMinimum, exclusiveMaximum } = here;
   return [
     ...atLeast(here.minimum, value, (bound) => `must be at least ${bound}`),
@@ -157,7 +153,7 @@ function atMost(bound: unknown, size: number, say: (bound: number) => string): s
   return typeof bound === 'number' && size > bound ? [say(bound)] : [];
 }
 
-/** A pattern that is no regular expression here forbids nothing. */
+/** True also for an invalid regular expression. */
 function matches(pattern: string, value: string): boolean {
   try {
     return new RegExp(pattern, 'u').test(value);

@@ -138,8 +138,8 @@ class FactoryWorker {
   private async config(url: URL): Promise<{ value: unknown } | Response> {
     const read = await readConfig(url.searchParams, this.schema, this.module.configSchema);
     if ('config' in read) return { value: read.config };
-    const said = read.faults.map(({ path, message }) => `${path || 'configuration'}: ${message}`).join('; ');
-    return rpcError(400, -32602, `Invalid configuration: ${said}`, { data: { errors: read.faults } });
+    const said = read.errors.map(({ path, message }) => `${path || 'configuration'}: ${message}`).join('; ');
+    return rpcError(400, -32602, `Invalid configuration: ${said}`, { data: { errors: read.errors } });
   }
 
   /** The token its users were authorized with; only a server with an auth adapter has any. */

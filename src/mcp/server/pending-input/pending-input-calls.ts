@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
+import { InternalClient } from '../../../platform/internal-http/internal-client.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { Vault, VaultError } from '../../../platform/vault/vault.js';
 import type { Cancellation } from '../../protocol/cancellation.js';
@@ -14,7 +14,7 @@ import type { McpRequest } from '../mcp-request.js';
 import { askableOf, canAnswer, capabilitiesOf } from '../client-capabilities.js';
 import { SlotAllocator } from './slot-allocator.js';
 import { aboutOf, inputResult, PendingInputCall, type ResponseTarget, type Round } from './pending-input-call.js';
-import { RemotePendingCalls } from './remote-pending-calls.js';
+import { remoteRound } from './remote-pending-calls.js';
 import { lost, StateRefusedError, STATE_MARK, stateIn, type RequestState, type RoundRequest } from './request-state.js';
 import type { UpstreamRequestOptions, UpstreamCalls } from '../upstream-calls.js';
 
@@ -47,16 +47,13 @@ export class PendingInputCalls {
   private readonly lanes = new SlotAllocator();
   private readonly places = new KeyedLimiter(PARKED_EACH_MAX, PARKED_MAX);
   private readonly entries = new Map<string, Entry>();
-  private readonly elsewhere: RemotePendingCalls;
   private isClosed = false;
 
   constructor(
     private readonly env: Env,
     private readonly vault: Vault,
-    signatures: InternalSignatures,
-  ) {
-    this.elsewhere = new RemotePendingCalls(signatures);
-  }
+    private readonly client: InternalClient,
+  ) {}
 
   /**
    * How a call of this client can be asked back: the upstream session it needs, and its end. Null when the client declared
@@ -145,7 +142,7 @@ export class PendingInputCalls {
     };
     const turn = name.startsWith(`${this.own}.`)
       ? await this.turn(wanted, earsOf(asked), request.cancellation)
-      : await this.elsewhere.turn(url, wanted, earsOf(asked), request.cancellation);
+      : await remoteRound(this.client, url, wanted, earsOf(asked), request.cancellation);
     return this.replyOf(asked, turn, ticket);
   }
 

@@ -1,105 +1,85 @@
-import { DomainError } from '../../../platform/errors/domain-error.js';
-import { InternalCalls, wasSent } from '../../../platform/internal-http/internal-calls.js';
-import type { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
+import { OutcomeUnknownError } from '../../../platform/internal-http/error-codec.js';
+import {
+  ProcessUnreachedError,
+  RequestRefusedError,
+  type InternalClient,
+} from '../../../platform/internal-http/internal-client.js';
 import type { Cancellation } from '../../protocol/cancellation.js';
 import { STREAM_MS_MAX } from '../../client/http/http-exchange.js';
 import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';
 import { parseMessage, replyTo } from '../../protocol/messages.js';
 import type { Era } from '../../protocol/protocol.js';
-import { fromWire, type WiredFailure } from '../../protocol/wired-failure.js';
 import type { InputRequest } from '../bridge/input.js';
 import type { ResponseTarget, Round } from './pending-input-call.js';
 import { lost, StateRefusedError, type RoundRequest } from './request-state.js';
 
-/** What one process asks of the one that holds a call; the answers of the client follow on the lines after it. */
-export type PendingCallRequest = Omit<RoundRequest, 'answers'> & Pick<ResponseTarget, 'token'>;
+/** Head of a request to the process that holds a call. The body is the client's answers. */
+export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<ResponseTarget, 'token'>;
 
-/** One line of the answer. */
-export type PendingCallLine =
-  | { line: 'event'; text: string }
-  | { line: 'asks'; asks: InputRequest[] }
-  | { line: 'reply'; text: string; era: Era }
-  | { line: 'refused'; message: string; isLost: boolean }
-  | { line: 'failure'; failure: WiredFailure };
+/** One message of the answer. */
+export type PendingCallMessage =
+  { type: 'event'; text: string } | { type: 'asks'; asks: InputRequest[] } | { type: 'reply'; text: string; era: Era };
 
-/** Where a process answers for the calls it holds. */
+/** Path of the internal route. */
 export const PENDING_CALLS_PATH = '/internal/parked-calls';
 
-/** What an upstream may take for its call and the way back, beyond {@link STREAM_MS_MAX}. */
+/** Time beyond {@link STREAM_MS_MAX}, the limit of an upstream call, for the way back. */
 const GRACE_MS = 2_000;
 
-/** Calls that wait in other processes. */
-export class RemotePendingCalls {
-  private readonly calls: InternalCalls;
-
-  constructor(signatures: InternalSignatures) {
-    this.calls = new InternalCalls(signatures);
+/**
+ * The next round of a call that waits in another process.
+ *
+ * @param url address of that process; null when it has none
+ * @throws StateRefusedError when that process, or the call, is gone; UpstreamFailure
+ */
+export async function remoteRound(
+  client: InternalClient,
+  url: string | null,
+  { answers, ...asked }: RoundRequest,
+  target: ResponseTarget,
+  left: Cancellation,
+): Promise<Round> {
+  if (url === null) {
+    const why =
+      'Another process of this service holds the call and does not say where it is reached: set ADVERTISE_URL for it.';
+    throw new StateRefusedError(why, true);
   }
-
-  /**
-   * The next turn of a call.
-   *
-   * @param url where its process is reached
-   * @throws StateRefusedError when that process, or the call, is gone; UpstreamFailure
-   */
-  async turn(
-    url: string | null,
-    { answers, ...asked }: RoundRequest,
-    ears: ResponseTarget,
-    left: Cancellation,
-  ): Promise<Round> {
-    if (url === null) {
-      const why =
-        'Another process of this service holds the call and does not say where it is reached: set ADVERTISE_URL for it.';
-      throw new StateRefusedError(why, true);
-    }
-    const ask: PendingCallRequest = { ...asked, token: ears.token };
-    let breakOff: () => void = () => undefined;
-    const onLeft = () => breakOff();
-    left.notify(onLeft);
-    // The process that holds the call keeps the time; one that is frozen does not.
-    const timer = setTimeout(() => breakOff(), STREAM_MS_MAX + GRACE_MS).unref();
-    try {
-      const posted = this.calls.post(url, PENDING_CALLS_PATH, ask, answers, (leave) => {
-        breakOff = leave;
-      });
-      if (left.isCancelled) breakOff();
-      const answer = await posted;
-      const isHeld = answer.status === 200;
-      let turn: Round | null = null;
-      await answer.lines((text) => {
-        const line = isHeld ? (JSON.parse(text) as PendingCallLine) : null;
-        if (line?.line === 'event') ears.sink.event(line.text);
-        else if (line) turn = turnIn(line);
-      });
-      if (turn !== null) return turn;
-      throw isHeld ? ended() : lost();
-    } catch (error) {
-      if (left.isCancelled) throw new CallerLeftError();
-      if (error instanceof DomainError || error instanceof StateRefusedError) throw error;
-      throw wasSent(error) ? ended() : lost();
-    } finally {
-      clearTimeout(timer);
-      left.forget(onLeft);
-    }
+  const head: PendingCallHead = { ...asked, token: target.token };
+  let last: Exclude<PendingCallMessage, { type: 'event' }> | null = null;
+  const stream = client.follow<PendingCallMessage>(
+    { url, path: PENDING_CALLS_PATH, head, body: answers },
+    (message) => {
+      if (message.type === 'event') target.sink.event(message.text);
+      else last = message;
+    },
+  );
+  const onLeft = () => stream.abort(new CallerLeftError());
+  left.notify(onLeft);
+  // The process that holds the call enforces the limit, unless it is frozen.
+  const timer = setTimeout(() => stream.abort(new OutcomeUnknownError()), STREAM_MS_MAX + GRACE_MS).unref();
+  try {
+    await stream.ended;
+  } catch (error) {
+    throw left.isCancelled ? new CallerLeftError() : asMcpError(error);
+  } finally {
+    clearTimeout(timer);
+    left.forget(onLeft);
   }
+  return roundIn(last);
 }
 
-function turnIn(line: Exclude<PendingCallLine, { line: 'event' }>): Round {
-  switch (line.line) {
-    case 'asks':
-      return { asks: line.asks };
-    case 'reply': {
-      const head = parseMessage(line.text);
-      const reply = head && replyTo(head.id as number, line.text, head, line.era);
-      if (!reply) throw new UpstreamError('Another process sent an answer that is no JSON-RPC.', undefined, true);
-      return { reply };
-    }
-    case 'refused':
-      throw new StateRefusedError(line.message, line.isLost);
-    case 'failure':
-      throw fromWire(line.failure);
-  }
+function roundIn(message: Exclude<PendingCallMessage, { type: 'event' }> | null): Round {
+  if (!message) throw ended();
+  if (message.type === 'asks') return { asks: message.asks };
+  const head = parseMessage(message.text);
+  const reply = head && replyTo(head.id as number, message.text, head, message.era);
+  if (!reply) throw new UpstreamError('Another process sent an answer that is no JSON-RPC.', undefined, true);
+  return { reply };
+}
+
+function asMcpError(error: unknown): unknown {
+  if (error instanceof ProcessUnreachedError || error instanceof RequestRefusedError) return lost();
+  return error instanceof OutcomeUnknownError ? ended() : error;
 }
 
 function ended(): UpstreamError {

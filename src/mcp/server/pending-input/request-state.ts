@@ -1,9 +1,11 @@
+import { Serializable } from '../../../platform/internal-http/error-codec.js';
 import { isObject } from '../../../platform/text/json.js';
 
 /** What the states we give begin with; those of upstreams mean nothing to us. */
 export const STATE_MARK = 'sw1.parked.';
 
 /** What a client comes back with belongs to no call that waits, or to another one than it repeats. */
+@Serializable('isLost')
 export class StateRefusedError extends Error {
   /** @param isLost the call is over; else the request is wrong */
   constructor(

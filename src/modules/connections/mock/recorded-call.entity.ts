@@ -25,7 +25,7 @@ export class RecordedCallRow {
   @Column('text')
   sealed: string;
 
-  /** Of what is sealed, before it was. */
+  /** Size before sealing. */
   @Column('integer')
   bytes: number;
 

@@ -1,13 +1,13 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
-/** How often simulated connections of a namespace asked the language model on one day. Only the present day is kept. */
+/** Questions to the language model by a namespace on one day. Only the current day is kept. */
 @Entity('simulator_days')
 export class SimulatorUsage {
   /** By the database's clock. */
   @PrimaryColumn('date')
   day: string;
 
-  /** No foreign key: a namespace that is deleted has still cost something today. */
+  /** No foreign key: the questions of a deleted namespace still count today. */
   @PrimaryColumn('uuid', { name: 'namespace_id' })
   namespaceId: string;
 

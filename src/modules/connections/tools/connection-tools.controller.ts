@@ -89,8 +89,8 @@ export class ConnectionToolsController {
   }
 
   /**
-   * Call a tool. The body is the arguments object itself; the answer is the tool's result as the server gave it, also
-   * one that says `isError`.
+   * Call a tool. The body is the arguments object itself; the answer is the unchanged result of the tool, also with
+   * `isError`.
    */
   @Post(':connectionId/.tools/*toolPath')
   @HttpCode(200)
@@ -122,8 +122,8 @@ export class ConnectionToolsController {
   }
 
   /**
-   * List the tools of all connections of a namespace. Of the newest 100, keyed by connection id. A failing MCP server is
-   * listed with its error and does not fail the rest.
+   * List the tools of the newest 100 connections of a namespace, keyed by connection id. A failing MCP server is listed with
+   * its error and does not fail the others.
    */
   @Get('.tools')
   @Header('content-type', json)

@@ -3,29 +3,29 @@ import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { Counts } from '../../../platform/telemetry/figures.js';
 import { NoTunnelError, TooManyTunnelsError, UplinkTakenError } from './uplink.errors.js';
 
-/** Tunnels one process holds: each takes some 10 KB while idle (`bench/uplinks.mjs`). One account may have a quarter. */
+/** Tunnels of one process: each takes some 10 KB while idle (`bench/uplinks.mjs`). One account may have a quarter. */
 export const TUNNELS_MAX = 20_000;
 export const TUNNELS_EACH_MAX = TUNNELS_MAX / 4;
 
-/** The places for tunnels in this process. */
+/** Limits of the tunnels in this process: in all, and for each account. */
 @Injectable()
 export class TunnelLimits {
-  private readonly taken = new KeyedLimiter(TUNNELS_EACH_MAX, TUNNELS_MAX);
+  private readonly limiter = new KeyedLimiter(TUNNELS_EACH_MAX, TUNNELS_MAX);
   /** Tunnels that were refused, by reason. */
   readonly refused = new Counts('reason', ['account_share', 'process_full', 'paired', 'other']);
 
-  /** @returns to be called when the tunnel is over @throws TooManyTunnelsError, NoTunnelError */
+  /** Counts a tunnel. @returns a function to call when the tunnel has ended @throws TooManyTunnelsError, NoTunnelError */
   enter(accountId: string): () => void {
-    const leave = this.taken.enter(accountId);
+    const leave = this.limiter.enter(accountId);
     if (leave) return leave;
-    if (this.taken.size < TUNNELS_MAX) throw new TooManyTunnelsError(TUNNELS_EACH_MAX);
+    if (this.limiter.size < TUNNELS_MAX) throw new TooManyTunnelsError(TUNNELS_EACH_MAX);
     throw new NoTunnelError(`This process holds ${TUNNELS_MAX} tunnels already: try again in a few seconds`);
   }
 
-  /** Counts why a tunnel was refused. */
+  /** Counts a refused tunnel by its reason. */
   refuse(error: unknown): void {
     if (error instanceof TooManyTunnelsError) this.refused.add('account_share');
     else if (error instanceof UplinkTakenError) this.refused.add('paired');
-    else this.refused.add(this.taken.size < TUNNELS_MAX ? 'other' : 'process_full');
+    else this.refused.add(this.limiter.size < TUNNELS_MAX ? 'other' : 'process_full');
   }
 }

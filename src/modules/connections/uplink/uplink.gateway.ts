@@ -13,22 +13,22 @@ import { UplinkTunnels } from './uplink-tunnels.js';
 import { BadHandshakeError } from './uplink.errors.js';
 import { UplinksService } from './uplinks.service.js';
 
-/** The largest frame taken from a local server. */
+/** Largest frame of a local server. */
 const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
-/** `/connect/{namespace}/{connectionId}`, and the form with `/uplink` behind it that older clients use. */
+/** `/connect/{namespace}/{connectionId}`, and the form with `/uplink` of older clients. */
 const UPLINK_PATH = /^\/connect\/([^/]+)\/([^/]+?)(?:\/uplink)?$/;
 
 const rule: AccessRule = { scope: 'connections:write', ...ownConnections };
 
 /**
- * Where local servers pair: WebSocket handshakes, which no route can take. Refusals are plain HTTP answers, and their
- * reason phrase is what the published client shows.
+ * Accepts the WebSocket handshakes of local servers, which Express routes cannot serve. Refusals are plain HTTP responses;
+ * the published client shows their reason phrase.
  */
 @Injectable()
 export class UplinkGateway {
   private readonly logger = new Logger('http');
-  /** Without compression: its buffers would be most of what an idle tunnel takes. */
+  /** Without compression: its buffers would be most of an idle tunnel's memory. */
   private readonly server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -41,7 +41,7 @@ export class UplinkGateway {
     private readonly uplinks: UplinksService,
     private readonly access: AccessService,
     private readonly tunnels: UplinkTunnels,
-    private readonly places: TunnelLimits,
+    private readonly limits: TunnelLimits,
   ) {}
 
   /** Answers one handshake. `request.url` is canonical. Never rejects. */
@@ -54,7 +54,7 @@ export class UplinkGateway {
         return this.accept(request, socket, head);
       });
     } catch (error) {
-      this.places.refuse(error);
+      this.limits.refuse(error);
       logFailure(this.logger, error, request);
       refuse(socket, error);
     }
@@ -64,7 +64,7 @@ export class UplinkGateway {
     const { authorization } = request.headers;
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://slipway');
     const caller = await this.access.authenticate(authorization);
-    const [namespace, connectionId] = placeOf(pathname);
+    const [namespace, connectionId] = connectionOf(pathname);
     const grant = await this.access.authorize(caller, rule, { owner: namespace });
     const owned = grant.namespace as OwnedNamespace;
     const id = await this.uplinks.find(owned, connectionId);
@@ -74,7 +74,7 @@ export class UplinkGateway {
     await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, authorization, force }, accept);
   }
 
-  /** @returns null when the other end is gone */
+  /** Opens the socket. @returns null when the peer has closed it */
   private accept(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | null {
     let opened: WebSocket | null = null;
     this.server.handleUpgrade(request, socket, head, (webSocket) => (opened = webSocket));
@@ -82,8 +82,8 @@ export class UplinkGateway {
   }
 }
 
-/** @throws ResourceNotFoundError when no connection can be there */
-function placeOf(pathname: string): [namespace: string, connectionId: string] {
+/** Names in the path. @throws ResourceNotFoundError for another path */
+function connectionOf(pathname: string): [namespace: string, connectionId: string] {
   const [, namespace, connectionId] = (UPLINK_PATH.exec(pathname) ?? []).map(decoded);
   if (namespace === undefined || connectionId === undefined) {
     throw new ResourceNotFoundError();
@@ -99,7 +99,7 @@ function decoded(segment: string): string {
   }
 }
 
-/** What ws would answer itself, once the connection is ours already. @throws BadHandshakeError */
+/** Validates the handshake before the tunnel is claimed; ws would refuse it only afterwards. @throws BadHandshakeError */
 function requireHandshake({ method, headers }: IncomingMessage): void {
   const key = headers['sec-websocket-key'];
   const isKey = key !== undefined && /^[+/0-9A-Za-z]{22}==$/.test(key);
@@ -116,7 +116,7 @@ function refuse(socket: Duplex, error: unknown): void {
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(Buffer.byteLength(text)),
   }).map(([name, value]) => `${name}: ${value}\r\n`);
-  // A peer that leaves its side open would keep the socket.
+  // A peer that does not close its side would leave the socket open.
   socket.once('finish', () => socket.destroy());
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
 }

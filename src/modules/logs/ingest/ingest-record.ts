@@ -4,8 +4,8 @@ import { parseTime } from '../../../platform/http/time-text.js';
 type Members = Record<string, unknown>;
 
 /**
- * Reads one object of a body, member by member; null counts as missing, unknown members as none. What is wrong is thrown
- * as an InvalidInputError that names its place, such as `invocations[3].response.status`.
+ * Reads the members of one object of a body. Null counts as missing; unknown members are ignored. Each method throws an
+ * InvalidInputError with the path of an invalid member, such as `invocations[3].response.status`.
  */
 export class IngestRecord {
   private constructor(
@@ -20,7 +20,7 @@ export class IngestRecord {
     return new IngestRecord(value as Members, path);
   }
 
-  /** The objects of a list. */
+  /** Reads an array of objects. */
   static listOf(value: unknown, path: string, countMax: number): IngestRecord[] {
     if (!Array.isArray(value) || value.length > countMax) {
       throw new InvalidInputError(`${path} must be an array of at most ${countMax} objects`);
@@ -49,7 +49,7 @@ export class IngestRecord {
     return word ?? null;
   }
 
-  /** A number, rounded to a whole one. */
+  /** A number, rounded to an integer. */
   number(name: string, min: number, max: number): number | null {
     const value = this.member(name);
     if (value === null) return null;
@@ -66,7 +66,7 @@ export class IngestRecord {
     return time;
   }
 
-  /** An object within this one; without it, one without members. */
+  /** A nested object; an empty one if it is missing. */
   object(name: string): IngestRecord {
     return IngestRecord.of(this.member(name) ?? {}, `${this.path}.${name}`);
   }

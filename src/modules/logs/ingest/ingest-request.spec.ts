@@ -34,7 +34,7 @@ describe('invocations that are sent', () => {
         id,
         serverId,
         releaseId: null,
-        at: new Date('2026-11-20T10:14:59Z'),
+        at: Date.parse('2026-11-20T10:14:59Z'),
         method: 'POST',
         url: 'https://example.com/mcp',
         rpcMethod: 'tools/call',
@@ -43,8 +43,8 @@ describe('invocations that are sent', () => {
         outcome: 'responseStreamDisconnected',
         cpuMs: 1,
         wallMs: 20,
-        lines: [{ at: new Date('2026-11-20T10:14:59.500Z'), level: 'warn', message: 'It rains' }],
-        exceptions: [{ at: new Date('2026-11-20T10:14:59Z'), name: 'RangeError', message: 'too far' }],
+        lines: [{ at: Date.parse('2026-11-20T10:14:59.500Z'), level: 'warn', message: 'It rains' }],
+        exceptions: [{ at: Date.parse('2026-11-20T10:14:59Z'), name: 'RangeError', message: 'too far' }],
       },
     ]);
   });
@@ -69,7 +69,7 @@ describe('invocations that are sent', () => {
     // It would not be found at its time.
     const old = uuidV7(now.getTime() - 120_000);
     expect(one({ id: old, timestamp }).id).not.toBe(old);
-    expect(one({ id: old })).toMatchObject({ id: old, at: new Date(now.getTime() - 120_000) });
+    expect(one({ id: old })).toMatchObject({ id: old, at: now.getTime() - 120_000 });
     expect(() => one({ id: uuidV7(0) })).toThrow('invocations[0].timestamp must not be older than 24 hours');
     expect(() => one({ id: given })).toThrow(/^invocations\[0\]\.timestamp is missing: only an id of version 7/);
   });

@@ -1,18 +1,18 @@
 import { timeOfUuidV7, uuidV7 } from '../../../platform/database/uuid-v7.js';
-import { bareUrl, SENT_LINES_MAX, INGEST_MAX, timeFault } from './ingest-limits.js';
-import { derivedId, isKeepable, isVersion7 } from './ingest-id.js';
 import { invocationOutcomes, type Invocation } from '../invocation.types.js';
+import { bareUrl, derivedId, INGEST_MAX, isUsableId, isVersion7, timeFault } from './ingest-limits.js';
 import { IngestRecord } from './ingest-record.js';
+import { LINES_MAX } from './invocation-bounds.js';
 
-/** A day: longer is a unit that was mixed up. */
+/** A day. A longer duration is in a wrong unit. */
 const DURATION_MS_MAX = 86_400_000;
 
 /**
- * The invocations of a JSON body, an array or `{invocations}`, each as an answer shows it. Nothing is required: a missing
- * time is now, a missing outcome follows from status and exceptions. Long texts are cut. Records with an id are known
- * again when they are sent again.
+ * Reads the invocations of a JSON body: an array or `{invocations}` of objects as `GET` answers them. All members are
+ * optional: the default time is now, the default outcome follows from status and exceptions. A record with an id that is
+ * sent again is stored once.
  *
- * @throws InvalidInputError that names the place of what is wrong
+ * @throws InvalidInputError with the path of the invalid member
  */
 export function readIngestRequest(serverId: string, body: unknown, now: Date): Invocation[] {
   const list = Array.isArray(body) ? body : (body as { invocations?: unknown } | null | undefined)?.invocations;
@@ -26,13 +26,13 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Invoca
     record.object('response'),
     record.object('duration'),
   ];
-  const exceptions = record.list('exceptions', SENT_LINES_MAX).map((one) => ({
-    at: one.time('timestamp') ?? at,
+  const exceptions = record.list('exceptions', LINES_MAX).map((one) => ({
+    at: (one.time('timestamp') ?? at).getTime(),
     name: one.text('name') ?? 'Error',
     message: one.text('message') ?? '',
   }));
-  const lines = record.list('logs', SENT_LINES_MAX).map((one) => ({
-    at: one.time('timestamp') ?? at,
+  const lines = record.list('logs', LINES_MAX).map((one) => ({
+    at: (one.time('timestamp') ?? at).getTime(),
     level: one.text('level') ?? 'info',
     message: one.text('message') ?? one.refuse('message', 'is missing'),
   }));
@@ -41,7 +41,7 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Invoca
     id: idOf(serverId, record, at),
     serverId,
     releaseId: null,
-    at,
+    at: at.getTime(),
     method: request.text('method') ?? 'POST',
     url: bareUrl(request.text('url') ?? '/'),
     rpcMethod: record.text('rpcMethod'),
@@ -55,7 +55,7 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Invoca
   };
 }
 
-/** The moment that was sent, or that an id of version 7 tells. */
+/** The time that was sent, or that an id of version 7 contains. */
 function timeOf(record: IngestRecord, now: Date): Date {
   const id = record.uuid('id');
   const at = record.time('timestamp') ?? (id !== null && isVersion7(id) ? timeOfUuidV7(id) : now);
@@ -63,18 +63,18 @@ function timeOf(record: IngestRecord, now: Date): Date {
   return fault === null ? at : record.refuse('timestamp', fault);
 }
 
-/** An id of version 7 stays as it is; any other is told apart by the moment, so it needs one that was sent. */
+/** An id of version 7 is used unchanged; from another id and the time that was sent one is derived. */
 function idOf(serverId: string, record: IngestRecord, at: Date): string {
-  const given = record.uuid('id');
-  if (given === null) return uuidV7(at.getTime());
-  if (isKeepable(given, at)) return given;
+  const sent = record.uuid('id');
+  if (sent === null) return uuidV7(at.getTime());
+  if (isUsableId(sent, at)) return sent;
   if (record.text('timestamp') === null) {
     record.refuse('timestamp', 'is missing: only an id of version 7 tells when the request came');
   }
-  return derivedId(serverId, given, at);
+  return derivedId(serverId, sent, at);
 }
 
-/** How a request ended that does not say so. */
+/** The outcome of a request without one. */
 export function outcomeOf(status: number | null, hasThrown: boolean): 'ok' | 'exception' | 'unknown' {
   if (hasThrown || (status ?? 0) >= 500) return 'exception';
   return status === null ? 'unknown' : 'ok';

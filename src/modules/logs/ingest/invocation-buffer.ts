@@ -1,101 +1,90 @@
-import type { Invocation, InvocationPiece } from '../invocation.types.js';
+import type { Invocation } from '../invocation.types.js';
 
-/** Invocations that wait for the queue at most, and those of one server: beyond it they are dropped and counted. */
+/** Maximum number of invocations that wait for the queue, in all and of one server. More are dropped and counted. */
 export const WAITING_MAX = 50_000;
 export const WAITING_OF_ONE_MAX = WAITING_MAX / 4;
 
-/** Characters that wait at most, and those of one server, so that large invocations cannot take the memory either. */
+/** Maximum total length of the texts that wait, in characters, in all and of one server. */
 const WAITING_CHARS_MAX = 64 * 1024 * 1024;
-export const WAITING_CHARS_OF_ONE_MAX = WAITING_CHARS_MAX / 4;
+const WAITING_CHARS_OF_ONE_MAX = WAITING_CHARS_MAX / 4;
 
-/** What an invocation takes beside its texts, and what a line or an exception does: 1 MB of the shortest of them fits. */
+/** Memory of an invocation, a line and an exception besides their texts, as characters. */
 const BARE_CHARS = 400;
 const BARE_ENTRY_CHARS = 40;
 
-/** Pieces of one invocation that wait at most. */
-const PIECES_MAX = 1_000;
+/** Maximum number of parts of one invocation that wait. */
+const PARTS_MAX = 1_000;
 
-/** What came of one invocation since the last flush: its record, pieces, or both. */
+/** The parts of one invocation that came since the last flush. */
 export interface PendingInvocation {
   id: string;
   serverId: string;
-  record: Invocation | null;
-  pieces: InvocationPiece[];
+  parts: Invocation[];
   chars: number;
 }
 
-/** Takes invocations as they come, in memory, and brings the pieces of each together. Bounded; counts what it drops. */
+/** Collects parts of invocations in memory, by invocation. Bounded; counts what it drops. */
 export class InvocationBuffer {
   private readonly waiting = new Map<string, PendingInvocation>();
   private readonly waitingOf = new Map<string, { count: number; chars: number }>();
   private chars = 0;
-  /** Records and pieces that found no room. */
+  /** Parts that were dropped since the process started. */
   dropped = 0;
 
-  /** Invocations that wait. */
+  /** Number of invocations that wait. */
   get size(): number {
     return this.waiting.size;
   }
 
-  /** Whether all of these, of one server, would be taken if they came now. */
-  hasRoomFor(serverId: string, given: readonly (Invocation | InvocationPiece)[]): boolean {
+  /** True if `add` would drop none of these parts of one server. */
+  hasRoomFor(serverId: string, parts: readonly Invocation[]): boolean {
     const added = new Set<string>();
     let chars = 0;
-    for (const one of given) {
-      const known = this.waiting.get(one.id);
-      if (known && isClosed(known, one)) return false;
-      if (!known) added.add(one.id);
-      chars += charsOf(one);
+    for (const part of parts) {
+      const known = this.waiting.get(part.id);
+      if (known && isClosed(known, part)) return false;
+      if (!known) added.add(part.id);
+      chars += charsOf(part);
     }
-    return this.isRoom(this.waitingOf.get(serverId), added.size, chars);
+    return this.fits(this.waitingOf.get(serverId), added.size, chars);
   }
 
-  record(invocation: Invocation): void {
-    const gathered = this.roomOf(invocation);
-    if (gathered) gathered.record ??= invocation;
-  }
-
-  append(piece: InvocationPiece): void {
-    const gathered = this.roomOf(piece);
-    if (gathered) gathered.pieces.push(piece);
-  }
-
-  /** Takes out the oldest, `countMax` and about `charsMax` characters at most, but one if there is one. */
-  take(countMax: number, charsMax: number): PendingInvocation[] {
-    const taken: PendingInvocation[] = [];
-    let chars = 0;
-    for (const gathered of this.waiting.values()) {
-      chars += gathered.chars;
-      if (taken.length === countMax || (taken.length > 0 && chars > charsMax)) break;
-      taken.push(gathered);
-      this.remove(gathered);
-    }
-    return taken;
-  }
-
-  /** Where one is gathered; null, and it is counted as dropped, when there is no room for it. */
-  private roomOf(one: Invocation | InvocationPiece): PendingInvocation | null {
-    const { id, serverId } = one;
+  /** Adds a part, or drops and counts it. */
+  add(part: Invocation): void {
+    const { id, serverId } = part;
     const known = this.waiting.get(id);
     const of = this.waitingOf.get(serverId) ?? { count: 0, chars: 0 };
-    const chars = charsOf(one);
-    if ((known && isClosed(known, one)) || !this.isRoom(of, known ? 0 : 1, chars)) {
+    const chars = charsOf(part);
+    if ((known && isClosed(known, part)) || !this.fits(of, known ? 0 : 1, chars)) {
       this.dropped += 1;
-      return null;
+      return;
     }
-    const gathered = known ?? { id, serverId, record: null, pieces: [], chars: 0 };
+    const pending = known ?? { id, serverId, parts: [], chars: 0 };
     if (!known) {
-      this.waiting.set(id, gathered);
+      this.waiting.set(id, pending);
       this.waitingOf.set(serverId, of);
       of.count += 1;
     }
     of.chars += chars;
-    gathered.chars += chars;
+    pending.chars += chars;
     this.chars += chars;
-    return gathered;
+    pending.parts.push(part);
   }
 
-  private isRoom(of = { count: 0, chars: 0 }, count: number, chars: number): boolean {
+  /** Removes and returns the oldest: at most `countMax`, and at most about `charsMax` characters unless the first is longer. */
+  take(countMax: number, charsMax: number): PendingInvocation[] {
+    const taken: PendingInvocation[] = [];
+    let chars = 0;
+    for (const pending of this.waiting.values()) {
+      chars += pending.chars;
+      if (taken.length === countMax || (taken.length > 0 && chars > charsMax)) break;
+      taken.push(pending);
+      this.remove(pending);
+    }
+    return taken;
+  }
+
+  private fits(of = { count: 0, chars: 0 }, count: number, chars: number): boolean {
     return (
       this.waiting.size + count <= WAITING_MAX &&
       of.count + count <= WAITING_OF_ONE_MAX &&
@@ -115,21 +104,19 @@ export class InvocationBuffer {
   }
 }
 
-/** Takes no more of this: it has many pieces already, or is another server's. */
-function isClosed({ pieces, serverId }: PendingInvocation, one: Invocation | InvocationPiece): boolean {
-  return pieces.length >= PIECES_MAX || serverId !== one.serverId;
+/** True if the invocation accepts no more parts, or belongs to another server. */
+function isClosed({ parts, serverId }: PendingInvocation, part: Invocation): boolean {
+  return parts.length >= PARTS_MAX || serverId !== part.serverId;
 }
 
-/** All texts that others wrote, also those of which little is kept: they wait whole. */
-function charsOf(one: Invocation | InvocationPiece): number {
-  let chars = 'method' in one ? BARE_CHARS + charsOfRecord(one) : 0;
-  for (const { level, message } of one.lines) chars += lengthOf([level, message]) + BARE_ENTRY_CHARS;
-  for (const { name, message } of one.exceptions) chars += lengthOf([name, message]) + BARE_ENTRY_CHARS;
+/** Counts the whole texts, also those that are cut later: they wait whole. */
+function charsOf(part: Invocation): number {
+  const { method, url, rpcMethod, toolName, payload } = part;
+  let chars = method == null ? 0 : BARE_CHARS;
+  chars += lengthOf([method, url, rpcMethod, toolName, payload?.arguments, payload?.result]);
+  for (const { level, message } of part.lines) chars += lengthOf([level, message]) + BARE_ENTRY_CHARS;
+  for (const { name, message } of part.exceptions) chars += lengthOf([name, message]) + BARE_ENTRY_CHARS;
   return chars;
-}
-
-function charsOfRecord({ method, url, rpcMethod, toolName, payload }: Invocation): number {
-  return lengthOf([method, url, rpcMethod, toolName, payload?.arguments, payload?.result]);
 }
 
 function lengthOf(texts: unknown[]): number {

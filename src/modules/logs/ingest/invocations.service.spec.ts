@@ -3,6 +3,7 @@ import { Logger } from '@nestjs/common';
 import { uuidV7 } from '../../../platform/database/uuid-v7.js';
 import { until } from '../../../../test/support/until.js';
 import { verifies } from '../../../../test/support/verifies.js';
+import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import { WAITING_MAX, WAITING_OF_ONE_MAX } from './invocation-buffer.js';
 import type { Invocation } from '../invocation.types.js';
 import { InvocationsService } from './invocations.service.js';
@@ -15,7 +16,7 @@ function invocation(more: Partial<Invocation> = {}): Invocation {
     id: uuidV7(),
     serverId: idOf(1),
     releaseId: null,
-    at: new Date(),
+    at: Date.now(),
     method: 'POST',
     url: '/run/acme/weather/mcp',
     rpcMethod: 'tools/call',
@@ -30,13 +31,15 @@ function invocation(more: Partial<Invocation> = {}): Invocation {
   };
 }
 
+const noMetrics = { gauge: () => undefined, counter: () => undefined };
+
 /** A service on a queue that does what it is told. */
 function on(queue: { rowsWanted?: () => Promise<number>; add?: (job: KeepInvocationsJob) => Promise<void> }) {
   const jobs: KeepInvocationsJob[] = [];
   const rowsWanted = queue.rowsWanted ?? (() => Promise.resolve(1));
   const add = queue.add ?? (() => Promise.resolve());
   const whole = { rowsWanted, add: (job: KeepInvocationsJob) => add(job).finally(() => jobs.push(job)) };
-  return { service: new InvocationsService(whole as unknown as LogsQueue), jobs };
+  return { service: new InvocationsService(whole as unknown as LogsQueue, noMetrics as unknown as Metrics), jobs };
 }
 
 beforeAll(() => Logger.overrideLogger(false));
@@ -57,7 +60,7 @@ describe('InvocationsService', () => {
   it('takes no more characters than it may, of one server and of all, in whichever member they stand', () => {
     const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
     const long = 'x'.repeat(1024 * 1024);
-    const at = new Date();
+    const at = Date.now();
     const large: Partial<Invocation>[] = [
       { lines: [{ at, level: 'log', message: long }] },
       { lines: [{ at, level: long, message: '' }] },
@@ -84,12 +87,12 @@ describe('InvocationsService', () => {
 
   it('brings a record and its pieces together, in the order of time; what a piece says of the outcome holds', async () => {
     const { service, jobs } = on({});
-    const { id, serverId, ...rest } = invocation({ lines: [{ at: new Date(20), level: 'log', message: 'second' }] });
-    const early = [{ at: new Date(10), level: 'warn', message: 'first' }];
-    service.append({ id, serverId, outcome: 'exceededCpu', cpuMs: 9, lines: early, exceptions: [] });
+    const { id, serverId, ...rest } = invocation({ lines: [{ at: 20, level: 'log', message: 'second' }] });
+    const early = [{ at: 10, level: 'warn', message: 'first' }];
+    service.record({ id, serverId, outcome: 'exceededCpu', cpuMs: 9, lines: early, exceptions: [] });
     service.record({ id, serverId, ...rest });
-    const thrown = [{ at: new Date(30), name: 'Error', message: 'third' }];
-    service.append({ id, serverId, lines: [], exceptions: thrown });
+    const thrown = [{ at: 30, name: 'Error', message: 'third' }];
+    service.record({ id, serverId, lines: [], exceptions: thrown });
     await until(() => jobs.length > 0, 'the queue has it');
     expect(jobs).toHaveLength(1);
     expect(jobs[0].rows).toMatchObject([
@@ -106,7 +109,7 @@ describe('InvocationsService', () => {
 
   it('blanks credentials and what Postgres cannot hold before the queue sees them', async () => {
     const { service, jobs } = on({});
-    const lines = [{ at: new Date(), level: 'log', message: 'Authorization: Bearer abcdefghijkl \0 \ud800 end' }];
+    const lines = [{ at: Date.now(), level: 'log', message: 'Authorization: Bearer abcdefghijkl \0 \ud800 end' }];
     service.record(invocation({ lines, toolName: 'a\0b', wallMs: Infinity, status: NaN }));
     await until(() => jobs.length > 0, 'the queue has it');
     const [row] = jobs[0].rows;
@@ -118,8 +121,8 @@ describe('InvocationsService', () => {
     const { service, jobs } = on({});
     const secret = 'hunter2hunter2hunter2';
     const message = (before: number) => `${'x '.repeat(before / 2)}postgres://u:${secret}@db ${'y'.repeat(3_000)}`;
-    const lines = [8_160, 8_174, 9_570].map((before) => ({ at: new Date(), level: 'log', message: message(before) }));
-    service.record(invocation({ lines: [...lines, { at: new Date(), level: 'log', message: 'z'.repeat(20_000) }] }));
+    const lines = [8_160, 8_174, 9_570].map((before) => ({ at: Date.now(), level: 'log', message: message(before) }));
+    service.record(invocation({ lines: [...lines, { at: Date.now(), level: 'log', message: 'z'.repeat(20_000) }] }));
     await until(() => jobs.length > 0, 'the queue has it');
     const kept = jobs[0].rows[0].lines.map((line) => line.message);
     expect(kept.filter((text) => text.includes('hunter'))).toEqual([]);
@@ -128,7 +131,7 @@ describe('InvocationsService', () => {
 
   it('keeps the first 1,000 lines of an invocation and says how many it left out', async () => {
     const { service, jobs } = on({});
-    const lines = Array.from({ length: 1_200 }, (_, n) => ({ at: new Date(n), level: 'log', message: `line ${n}` }));
+    const lines = Array.from({ length: 1_200 }, (_, n) => ({ at: n, level: 'log', message: `line ${n}` }));
     service.record(invocation({ lines: lines.toReversed() }));
     await until(() => jobs.length > 0, 'the queue has it');
     const [row] = jobs[0].rows;

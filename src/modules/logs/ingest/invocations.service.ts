@@ -1,70 +1,91 @@
 import { randomInt } from 'node:crypto';
-import { setImmediate as breathe } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { withTimeout } from '../../../platform/limits/with-timeout.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
+import type { Invocation } from '../invocation.types.js';
+import { mergeInvocation } from './invocation-bounds.js';
 import { InvocationBuffer, type PendingInvocation } from './invocation-buffer.js';
-import { rowOf } from './invocation-form.js';
-import type { InvocationRow } from '../store/invocation-row.js';
-import type { Invocation, InvocationPiece } from '../invocation.types.js';
 import { JOB_CHARS_MAX, JOB_ROWS_MAX, LogsQueue, type KeepInvocationsJob } from './logs.queue.js';
 
-/** How long an invocation waits for its pieces, and for others to go with it. */
+/** Delay before a flush: parts of one invocation and other invocations are sent together. */
 const FLUSH_AFTER_MS = 250;
 
-/** How soon a queue that did not take a job is asked again. */
+/** Delay before a job that the queue refused is sent again. */
 const RETRY_AFTER_MS = 1_000;
 
-/** Rows and characters made in one go, about 1 ms of work, before calls have their turn again. */
+/** Invocations and characters merged in one turn of the event loop: about 1 ms of work. */
 const ROWS_AT_ONCE = 50;
 const CHARS_AT_ONCE = 32 * 1024;
 
-/** A process that stops waits so long for the queue. */
+/** Time limit of the flush at shutdown. */
 const LAST_FLUSH_MS_MAX = 5_000;
 
-/** What became of what was handed in, since the process started. */
+/** Counts since the process started, but for `waiting`. */
 export interface IngestStats {
-  /** Invocations that wait for the queue. */
+  /** Invocations that wait for the queue now. */
   waiting: number;
-  /** Invocations the queue took. */
+  /** Invocations the queue accepted. */
   sent: number;
-  /** Records and pieces that were dropped because too many were waiting. */
+  /** Parts that were dropped because too many waited. */
   dropped: number;
-  /** Those that could not be read. */
+  /** Parts and invocations of an unexpected form. */
   unreadable: number;
 }
 
-/** Takes what is to be kept of requests to servers. Stands on the way of calls: it never waits and never throws. */
+/** Sends invocations to the log queue. Called on the path of every request: `record` never waits and never throws. */
 @Injectable()
 export class InvocationsService implements OnApplicationShutdown {
   private readonly logger = new Logger('logs');
   private readonly buffer = new InvocationBuffer();
-  /** Was offered to the queue; offered again as the same job, since the queue may have taken it without saying so. */
-  private offered: KeepInvocationsJob | null = null;
+  /** The job whose `add` is not confirmed. Sent again unchanged, since the queue may have stored it before it failed. */
+  private unconfirmed: KeepInvocationsJob | null = null;
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> | null = null;
   private sent = 0;
   private unreadable = 0;
   private reported = 0;
 
-  constructor(private readonly queue: LogsQueue) {}
-
-  /** Whether all of these, of one server, will be kept when they are handed in right now. */
-  hasRoomFor(serverId: string, given: readonly (Invocation | InvocationPiece)[]): boolean {
-    return this.buffer.hasRoomFor(serverId, given);
+  constructor(
+    private readonly queue: LogsQueue,
+    metrics: Metrics,
+  ) {
+    metrics.gauge(
+      'slipway_log_invocations_waiting',
+      'Invocations in memory that wait for the queue.',
+      () => this.stats().waiting,
+    );
+    metrics.counter('slipway_log_invocations_sent_total', 'Invocations the queue took.', () => this.sent);
+    metrics.counter(
+      'slipway_log_invocations_dropped_total',
+      'Invocations, or parts of them, that were dropped because too many waited.',
+      () => this.buffer.dropped,
+    );
+    metrics.counter(
+      'slipway_log_invocations_unreadable_total',
+      'Invocations that could not be read and were left out.',
+      () => this.unreadable,
+    );
   }
 
-  /** Keeps one request. The invocation is handed over: it must not change afterwards. */
-  record(invocation: Invocation): void {
-    this.take(() => this.buffer.record(invocation));
+  /** True if `record` would drop none of these parts of one server now. */
+  hasRoomFor(serverId: string, parts: readonly Invocation[]): boolean {
+    return this.buffer.hasRoomFor(serverId, parts);
   }
 
-  /** Keeps more of one, whether its record came already or comes later. It must not change afterwards. */
-  append(piece: InvocationPiece): void {
-    this.take(() => this.buffer.append(piece));
+  /** Records a request or a part of it; parts with one id are merged, in any order. The caller must not change it later. */
+  record(part: Invocation): void {
+    try {
+      this.buffer.add(part);
+    } catch (error) {
+      this.unreadable += 1;
+      this.logger.debug({ msg: 'an invocation could not be read', err: error });
+    }
+    this.flushIn(FLUSH_AFTER_MS);
   }
 
   stats(): IngestStats {
-    const waiting = this.buffer.size + (this.offered?.rows.length ?? 0);
+    const waiting = this.buffer.size + (this.unconfirmed?.rows.length ?? 0);
     return { waiting, sent: this.sent, dropped: this.buffer.dropped, unreadable: this.unreadable };
   }
 
@@ -72,17 +93,7 @@ export class InvocationsService implements OnApplicationShutdown {
     await withTimeout(LAST_FLUSH_MS_MAX, this.flush(), undefined);
     this.cancelTimer();
     const { waiting } = this.stats();
-    if (waiting > 0) this.logger.warn(`${waiting} invocations are lost: the queue did not take them before the end`);
-  }
-
-  private take(put: () => void): void {
-    try {
-      put();
-    } catch (error) {
-      this.unreadable += 1;
-      this.logger.debug({ msg: 'an invocation could not be read', err: error });
-    }
-    this.flushIn(FLUSH_AFTER_MS);
+    if (waiting > 0) this.logger.warn(`${waiting} invocations were lost at shutdown: the queue did not accept them`);
   }
 
   private flushIn(ms: number): void {
@@ -94,9 +105,9 @@ export class InvocationsService implements OnApplicationShutdown {
     this.timer = null;
   }
 
-  /** Hands over what waits. Never rejects. */
+  /** Sends all that waits. Never rejects. */
   private flush(): Promise<void> {
-    this.flushing ??= this.handOver().finally(() => {
+    this.flushing ??= this.send().finally(() => {
       this.flushing = null;
       this.cancelTimer();
       if (this.stats().waiting > 0) this.flushIn(RETRY_AFTER_MS);
@@ -104,51 +115,52 @@ export class InvocationsService implements OnApplicationShutdown {
     return this.flushing;
   }
 
-  private async handOver(): Promise<void> {
+  private async send(): Promise<void> {
     try {
-      this.report();
-      while (this.offered || this.buffer.size > 0) {
+      this.reportDropped();
+      while (this.unconfirmed || this.buffer.size > 0) {
         const wanted = await this.queue.rowsWanted();
-        if (wanted === Infinity || (!this.offered && this.buffer.size < wanted)) return;
-        this.offered ??= { job: randomInt(2 ** 31), rows: await this.nextRows() };
-        if (this.offered.rows.length > 0) await this.queue.add(this.offered);
-        this.sent += this.offered.rows.length;
-        this.offered = null;
+        if (wanted === Infinity || (!this.unconfirmed && this.buffer.size < wanted)) return;
+        this.unconfirmed ??= { job: randomInt(2 ** 31), rows: await this.nextRows() };
+        if (this.unconfirmed.rows.length > 0) await this.queue.add(this.unconfirmed);
+        this.sent += this.unconfirmed.rows.length;
+        this.unconfirmed = null;
       }
     } catch (error) {
       this.logger.warn({ msg: `${this.stats().waiting} invocations wait for the queue`, err: error });
     }
   }
 
-  private async nextRows(): Promise<InvocationRow[]> {
-    const rows: InvocationRow[] = [];
+  private async nextRows(): Promise<Invocation[]> {
+    const rows: Invocation[] = [];
     let [count, chars] = [0, 0];
-    for (const gathered of this.buffer.take(JOB_ROWS_MAX, JOB_CHARS_MAX)) {
+    for (const pending of this.buffer.take(JOB_ROWS_MAX, JOB_CHARS_MAX)) {
       count += 1;
-      chars += gathered.chars;
+      chars += pending.chars;
       if (count > ROWS_AT_ONCE || chars > CHARS_AT_ONCE) {
-        await breathe();
+        await nextTurn();
         [count, chars] = [0, 0];
       }
-      const row = this.tryRow(gathered);
+      const row = this.merged(pending);
       if (row) rows.push(row);
     }
     return rows;
   }
 
-  private tryRow(gathered: PendingInvocation): InvocationRow | null {
+  private merged({ id, parts }: PendingInvocation): Invocation | null {
     try {
-      return rowOf(gathered);
+      return mergeInvocation(parts);
     } catch (error) {
       this.unreadable += 1;
-      this.logger.warn({ msg: `invocation ${gathered.id} could not be read`, err: error });
+      this.logger.warn({ msg: `invocation ${id} could not be read`, err: error });
       return null;
     }
   }
 
-  private report(): void {
-    const lost = this.buffer.dropped - this.reported;
+  private reportDropped(): void {
+    const dropped = this.buffer.dropped - this.reported;
     this.reported = this.buffer.dropped;
-    if (lost > 0) this.logger.warn(`${lost} invocations or parts of them were dropped: too many wait for the queue`);
+    if (dropped > 0)
+      this.logger.warn(`${dropped} invocations or parts of them were dropped: too many wait for the queue`);
   }
 }

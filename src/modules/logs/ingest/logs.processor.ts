@@ -1,16 +1,16 @@
 import { Processor, WorkerHost } from '@nestjs/bullmq';
 import type { Job } from 'bullmq';
-import { IngestNotifier } from '../stream/ingest-notifier.js';
 import { InvocationStore } from '../store/invocation-store.js';
+import { IngestNotifier } from '../stream/ingest-notifier.js';
 import { LOGS_QUEUE, type KeepInvocationsJob } from './logs.queue.js';
 
 /** While one job waits for the database the next one is read. */
 const CONCURRENCY = 2;
 
-/** After this long without a sign of life of its worker a job is given to another one. Writing one takes some 50 ms. */
+/** A job whose worker does not renew its lock for this long runs in another worker. One run takes about 50 ms. */
 const LOCK_MS = 6_000;
 
-/** A worker that dies does so for reasons of its own, so a job is tried again however often that happens. */
+/** High, because a worker that dies is not the fault of the job. */
 const RECOVERIES_MAX = 1_000;
 
 const options = {
@@ -20,18 +20,18 @@ const options = {
   maxStalledCount: RECOVERIES_MAX,
 };
 
-/** Writes the rows of a job. A job that runs again, because its worker died in the middle, changes nothing twice. */
+/** Stores the rows of a job. Idempotent: a job may run again after its worker died. */
 @Processor(LOGS_QUEUE, options)
 export class LogsProcessor extends WorkerHost {
   constructor(
     private readonly store: InvocationStore,
-    private readonly hints: IngestNotifier,
+    private readonly notifier: IngestNotifier,
   ) {
     super();
   }
 
   async process({ data: { job, rows } }: Job<KeepInvocationsJob>): Promise<void> {
     await this.store.keep(rows, job);
-    this.hints.add(rows.map(({ serverId }) => serverId));
+    this.notifier.add(rows.map(({ serverId }) => serverId));
   }
 }

@@ -3,36 +3,36 @@ import { Injectable } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../../platform/queue/job-options.js';
 import { QueueMetrics } from '../../../platform/queue/queue-metrics.js';
-import type { InvocationRow } from '../store/invocation-row.js';
+import type { Invocation } from '../invocation.types.js';
 
 export const LOGS_QUEUE = 'log-ingestion';
 
-/** Invocations one job carries at most. */
+/** Maximum number of invocations of one job. */
 export const JOB_ROWS_MAX = 1_000;
 
-/** Characters one job carries at most, unless a single invocation has more. */
+/** Maximum number of characters of one job, unless a single invocation has more. */
 export const JOB_CHARS_MAX = 512 * 1024;
 
-/** Jobs that wait at most while no worker keeps up: 256 MB at most. */
+/** Maximum number of jobs that wait while the workers are slower than the requests: 256 MB. */
 const JOBS_WAITING_MAX = 500;
 
-/** From here on only full jobs are handed over, so that a day of little traffic does not use up the places. */
+/** From this many waiting jobs on only full jobs are sent, so that small jobs do not use up the limit. */
 const JOBS_WAITING_MANY = 20;
 
-/** 14 hours, in which the database may be away. */
+/** Retries for 14 hours: the database may be unavailable that long. */
 const RETRIES = { attempts: 10_000, backoff: { type: 'fixed', delay: 5_000 } } as const;
 
-/** How old the known length of the queue may be. */
+/** Maximum age of the cached queue length. */
 const LENGTH_AGE_MAX_MS = 1_000;
 
-/** Rows to keep. Credentials are blanked in them: job data lies in the queue's store in clear text. */
+/** Invocations to store, without credentials: the queue's store holds job data in clear text. */
 export interface KeepInvocationsJob {
-  /** A random number from 0 to 2^31 - 1 that tells this job from others, also when it runs again. */
+  /** A random number from 0 to 2^31 - 1, the same each time the job runs. */
   job: number;
-  rows: InvocationRow[];
+  rows: Invocation[];
 }
 
-/** Hands invocations to the workers. */
+/** Sends invocations to the workers. */
 @Injectable()
 export class LogsQueue {
   private length = 0;
@@ -40,12 +40,12 @@ export class LogsQueue {
 
   constructor(
     @InjectQueue(LOGS_QUEUE) private readonly queue: Queue<KeepInvocationsJob>,
-    figures: QueueMetrics,
+    metrics: QueueMetrics,
   ) {
-    figures.watch(queue);
+    metrics.watch(queue);
   }
 
-  /** How many rows a job must have to be taken now: 1, 1,000 while many wait, Infinity while too many do. */
+  /** The minimum number of rows of the next job: 1; 1,000 while many jobs wait; Infinity while too many wait. */
   async rowsWanted(): Promise<number> {
     if (performance.now() - this.lengthReadAt > LENGTH_AGE_MAX_MS) {
       this.length = await this.queue.getJobCountByTypes('waiting', 'delayed');
@@ -55,7 +55,7 @@ export class LogsQueue {
     return this.length >= JOBS_WAITING_MANY ? JOB_ROWS_MAX : 1;
   }
 
-  /** @throws what the queue's client says; the same job may be handed over again then */
+  /** @throws the error of the queue's client; the same job may be added again */
   async add(job: KeepInvocationsJob): Promise<void> {
     const options = { ...jobOptions, ...RETRIES, removeOnComplete: true, jobId: `log-${job.job}` };
     await this.queue.add('keep', job, options);

@@ -51,7 +51,7 @@ describe('invocations of OTLP records', () => {
         id: expect.any(String),
         serverId,
         releaseId: null,
-        at: now,
+        at: now.getTime(),
         method: 'POST',
         url: 'https://example.com/mcp',
         rpcMethod: 'tools/call',
@@ -61,8 +61,8 @@ describe('invocations of OTLP records', () => {
         cpuMs: 0,
         wallMs: 40,
         lines: [
-          { at: now, level: 'info', message: 'one' },
-          { at: later(40), level: 'warn', message: 'two' },
+          { at: now.getTime(), level: 'info', message: 'one' },
+          { at: later(40).getTime(), level: 'warn', message: 'two' },
         ],
         exceptions: [],
       },
@@ -74,7 +74,7 @@ describe('invocations of OTLP records', () => {
     const attributes = { 'exception.type': 'RangeError', 'exception.message': 'too far' };
     const [thrown] = group([record({ traceId: traceA, message: '', level: 'error', attributes })]).invocations;
     expect(thrown).toMatchObject({ status: 500, outcome: 'exception', lines: [] });
-    expect(thrown.exceptions).toEqual([{ at: now, name: 'RangeError', message: 'too far' }]);
+    expect(thrown.exceptions).toEqual([{ at: now.getTime(), name: 'RangeError', message: 'too far' }]);
   });
 
   it('have one id however often and in how many exports a trace is told, of one server', () => {

@@ -1,14 +1,14 @@
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { DAY_MS, dayOf, leastIdAt } from '../store/invocation-days.js';
-import { searchForm } from '../store/invocation-row.js';
+import { searchForm } from '../store/invocations.repository.js';
 import type { InvocationOutcome } from '../invocation.types.js';
-import { ID_SLACK_MS } from '../ingest/ingest-id.js';
+import { ID_SLACK_MS } from '../ingest/ingest-limits.js';
 
-/** Which invocations of a server are meant. Everything given must match. */
+/** Which invocations of a server to find. All conditions must hold. */
 export interface InvocationQuery {
-  /** From this moment on. */
+  /** From this time on. */
   from?: Date;
-  /** Before this moment. */
+  /** Before this time. */
   to?: Date;
   /** Older than the invocation with this id. */
   before?: string;
@@ -21,19 +21,19 @@ export interface InvocationQuery {
   minDurationMs?: number;
 }
 
-/** A condition with its values; ids and days in it are made here. */
+/** A SQL condition with its parameters. */
 export interface Condition {
   sql: string;
   values: unknown[];
 }
 
-/** From one moment to another, end exclusive. */
+/** A range of time, end exclusive. */
 export interface TimeRange {
   from: Date;
   to: Date;
 }
 
-/** The range in which something can be: what is older than the oldest day is gone, and nothing comes from far ahead. */
+/** The range of times of ids in which matches can be, from the oldest partition to tomorrow. */
 export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): TimeRange {
   const newest = Date.now() + DAY_MS;
   const within = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
@@ -43,7 +43,7 @@ export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): 
   };
 }
 
-/** What is common to all parts. Times are those of the records; the part's ids are only near them. */
+/** The condition on the columns. Its times are those of the records; the times of ids differ by up to a minute. */
 export function condition(serverId: string, query: InvocationQuery): Condition {
   const values: unknown[] = [serverId];
   const parts = ['server_id = $1'];
@@ -63,12 +63,12 @@ export function condition(serverId: string, query: InvocationQuery): Condition {
   return { sql: parts.join(' AND '), values };
 }
 
-/** Every character stands for itself. */
+/** A pattern in which every character of the word is literal. */
 function likePattern(word: string): string {
   return `%${searchForm(word).replace(/[\\%_]/g, '\\$&')}%`;
 }
 
-/** A range as days and ids, which are made here and safe to write into a statement. */
+/** A range as a condition on days and ids. Computed here, so safe to write into a statement. */
 export function part({ from, to }: TimeRange): string {
   return `day >= '${dayOf(from)}' AND day <= '${dayOf(to)}' AND id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
 }

@@ -4,14 +4,14 @@ import { IsText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';
 import { invocationOutcomes, type InvocationOutcome } from '../invocation.types.js';
 
-/** Which invocations to show. Every filter given must match. */
+/** Which invocations to list. All filters must match. */
 export class InvocationFilterDto {
-  /** Only invocations in whose messages or exceptions this text occurs, in any case. */
+  /** Only invocations with this text in a message or an exception, in any case. */
   @IsOptional()
   @IsText(200)
   search?: string;
 
-  /** Only invocations that ended so. */
+  /** Only invocations with this outcome. */
   @IsOptional()
   @IsIn(invocationOutcomes)
   outcome?: InvocationOutcome;
@@ -26,47 +26,47 @@ export class InvocationFilterDto {
   @IsText(200)
   method?: string;
 
-  /** Only invocations that took at least so many milliseconds. */
+  /** Only invocations that took at least this many milliseconds. */
   @IsWhole(0, 86_400_000)
   minDurationMs?: number;
 
-  /** Invocations shown at most. */
+  /** Maximum number of invocations. */
   @IsWhole(1, 100)
   limit?: number = 20;
 }
 
-/** Which invocations to show. Every filter given must match. */
+/** Which invocations to list. All filters must match. */
 export class RuntimeLogQueryDto extends InvocationFilterDto {
-  /** From this moment on: ISO 8601 or `YYYY-MM-DD HH:MM:SS`, UTC where no zone is given. */
+  /** From this time on: ISO 8601 or `YYYY-MM-DD HH:MM:SS`, UTC without a time zone. */
   @IsTime()
   from?: Date;
 
-  /** Before this moment. */
+  /** Before this time. */
   @IsTime()
   to?: Date;
 
-  /** Only invocations older than the one with this id: the last one of a page leads to the next. */
+  /** Only invocations older than the one with this id: the last id of a page selects the next page. */
   @IsOptional()
   @IsUUID()
   before?: string;
 }
 
 export class InvocationRequestDto {
-  /** The HTTP method; empty while it is not known. */
+  /** The HTTP method; empty while it is unknown. */
   method: string;
   /** Without its query. */
   url: string;
 }
 
 export class InvocationResponseDto {
-  /** The HTTP status; 0 while it is not known. */
+  /** The HTTP status; 0 while it is unknown. */
   @ApiProperty({ type: 'integer' })
   status: number;
   /**
-   * `ok`: the server answered, be it with an error of its own. `exception`: it failed, or wants authorization.
-   * `canceled`: the caller left. `denied`: the server was not asked. `exceededCpu`, `exceededMemory`, `exceededWall`,
-   * `exceededResponse`: it took more than it may and was ended. `responseStreamDisconnected`: its answer broke off.
-   * `unknown`: not known yet, or a server elsewhere did not say.
+   * `ok`: the server answered, with a result or an error. `exception`: it failed, or requires authorization. `canceled`:
+   * the caller closed the request. `denied`: refused before the server was called. `exceededCpu`, `exceededMemory`,
+   * `exceededWall`, `exceededResponse`: ended because it exceeded a limit. `responseStreamDisconnected`: the response ended
+   * early. `unknown`: not known yet, or not reported by a server that runs elsewhere.
    */
   @ApiProperty({ enum: invocationOutcomes })
   outcome: InvocationOutcome;
@@ -82,7 +82,7 @@ export class InvocationDurationDto {
 export class InvocationLineDto {
   /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
   timestamp: string;
-  /** `debug`, `info`, `log`, `warn` or `error`; servers elsewhere may have others. */
+  /** `debug`, `info`, `log`, `warn` or `error`; servers that run elsewhere may send others. */
   level: string;
   message: string;
 }
@@ -94,13 +94,13 @@ export class InvocationExceptionDto {
   message: string;
 }
 
-/** Arguments and result of a call as JSON text, without credentials. */
+/** Arguments and result of a call as JSON text, with credentials redacted. */
 export class InvocationPayloadDto {
   arguments: string | null;
   result: string | null;
 }
 
-/** One request to a server, with what it wrote and threw. */
+/** One request to a server, with its log lines and exceptions. */
 export class InvocationDto {
   id: string;
   /** When the request came: `YYYY-MM-DD HH:MM:SS`, in UTC. */
@@ -110,34 +110,34 @@ export class InvocationDto {
   duration: InvocationDurationDto;
   logs: InvocationLineDto[];
   exceptions: InvocationExceptionDto[];
-  /** The MCP method; null when it is not known. */
+  /** The MCP method; null if it is unknown. */
   rpcMethod: string | null;
-  /** The tool that was called; null for other methods. */
+  /** The called tool; null for other methods. */
   tool: string | null;
-  /** The release that was current; null when none was, or for a server that runs elsewhere. */
+  /** The release that was current; null without one, and for records of a server that runs elsewhere. */
   releaseId: string | null;
-  /** Lines and exceptions that were not kept: there were too many. */
+  /** Number of lines and exceptions that were dropped because there were too many. */
   @ApiProperty({ type: 'integer' })
   leftOut: number;
-  /** Only where the server's owner has them kept. */
+  /** Only if the server's owner enabled it. */
   payload?: InvocationPayloadDto;
 }
 
 /** Newest first. */
 export class RuntimeLogDto {
   invocations: InvocationDto[];
-  /** How many match, counted up to 1,000. */
+  /** Number of matches, counted up to 1,000. */
   @ApiProperty({ type: 'integer' })
   total: number;
-  /** False when more match than are counted. */
+  /** False if there are more matches. */
   totalIsExact: boolean;
 }
 
-/** What became of records that were sent. */
+/** Records that were accepted. */
 export class AcceptedInvocationsDto {
-  /** Records that were taken; they are shown within seconds. */
+  /** Number of accepted records; they are listed within seconds. */
   @ApiProperty({ type: 'integer' })
   accepted: number;
-  /** The ids they are kept under, in the order of the request. */
+  /** Their ids, in the order of the request. */
   ids: string[];
 }

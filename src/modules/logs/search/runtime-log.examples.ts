@@ -2,7 +2,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 
 type SchemaObject = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
 
-/** A call that failed, as `GET` answers it. */
+/** A failed call in the form of `GET`. */
 const failed = {
   id: '019c0a5e-7d20-7c3e-9a57-4f8f3f1f6a10',
   timestamp: '2026-11-20 10:15:00',
@@ -19,7 +19,7 @@ const failed = {
 
 export const runtimeLogExample = { invocations: [failed], total: 1, totalIsExact: true };
 
-/** The schema of one record that is sent; every member may be missing. */
+/** The schema of one record that is sent; all members are optional. */
 const sentInvocation: SchemaObject = {
   type: 'object',
   properties: {
@@ -27,7 +27,7 @@ const sentInvocation: SchemaObject = {
       type: 'string',
       format: 'uuid',
       description:
-        'Given, the record is known again when it is sent again. One that is not of version 7 needs a timestamp.',
+        'A record with an id that is sent again is stored once. An id that is not of version 7 requires a timestamp.',
     },
     timestamp: { type: 'string', description: 'When the request came; at most 24 hours ago. Default: now.' },
     request: { type: 'object', properties: { method: { type: 'string' }, url: { type: 'string' } } },

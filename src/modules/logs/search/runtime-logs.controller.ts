@@ -22,8 +22,8 @@ export class RuntimeLogsController {
   constructor(private readonly logs: RuntimeLogsService) {}
 
   /**
-   * List recent invocations of a server. Each with how it ended, what it wrote and what it threw; newest first. Shown
-   * within seconds. Spec 4.9.
+   * List recent invocations of a server. Each with its outcome, log lines and exceptions; newest first. Listed within
+   * seconds. Spec 4.9.
    */
   @Get()
   @Access('servers:read', ownServerOrNone)
@@ -34,8 +34,8 @@ export class RuntimeLogsController {
   }
 
   /**
-   * Send records of a server that runs elsewhere. As `GET` shows them, 1,000 at most and 1 MB, all or none; nothing is
-   * required of a record. Long texts are cut, queries of URLs and credentials are blanked.
+   * Send records of a server that runs elsewhere. In the form of `GET`, at most 1,000 and 1 MB, accepted all or none; all
+   * members of a record are optional. Long texts are cut; queries of URLs are removed and credentials redacted.
    */
   @Post()
   @HttpCode(202)

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ServerRef } from '../../servers/server.types.js';
-import { InvocationSearch } from './invocation-search.js';
-import type { Invocation, InvocationPiece } from '../invocation.types.js';
+import { InvocationSearchRepository } from './invocation-search.repository.js';
+import type { Invocation } from '../invocation.types.js';
 import { InvocationsService } from '../ingest/invocations.service.js';
 import { LogsBusyError } from '../logs.errors.js';
 import type { ExportAnswer } from '../otlp/otlp-messages.js';
@@ -12,13 +12,13 @@ import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto } from '
 import { toInvocationDto } from './runtime-log.mapper.js';
 import { readIngestRequest } from '../ingest/ingest-request.js';
 
-/** The runtime logs of servers, for their owners, and for servers that run elsewhere. */
+/** The runtime logs of servers: reads them, and records what servers that run elsewhere send. */
 @Injectable()
 export class RuntimeLogsService {
-  private readonly beginnings = new TraceStartCache();
+  private readonly traceStarts = new TraceStartCache();
 
   constructor(
-    private readonly search: InvocationSearch,
+    private readonly search: InvocationSearchRepository,
     private readonly invocations: InvocationsService,
   ) {}
 
@@ -29,39 +29,40 @@ export class RuntimeLogsService {
   }
 
   /**
-   * Takes records of a server that runs elsewhere, all or none of a body.
+   * Records invocations of a server that runs elsewhere, all of a body or none.
    *
-   * @throws InvalidInputError, LogsBusyError when there is no room for all of them: they may be sent again
+   * @throws InvalidInputError; LogsBusyError if the buffer has no room for all: they may be sent again
    */
   take(server: ServerRef, body: unknown): AcceptedInvocationsDto {
     const sent = readIngestRequest(server.id, body, new Date());
-    this.handIn(server, sent);
+    this.record(server, sent);
     return { accepted: sent.length, ids: sent.map(({ id }) => id) };
   }
 
   /**
-   * Takes the records of an OTLP export, but for those that cannot be kept.
+   * Records an OTLP export, but for the records that cannot be stored.
    *
    * @param request an ExportLogsServiceRequest, decoded
-   * @throws InvalidInputError, LogsBusyError when there is no room for all the others: it may be sent again
+   * @throws InvalidInputError; LogsBusyError if the buffer has no room for all others: it may be sent again
    */
   takeExport(server: ServerRef, request: unknown): ExportAnswer {
     const { invocations, rejected, reason } = groupRecords(server.id, recordsOf(request), new Date(), (traceId, at) =>
-      this.beginnings.of(server.id, traceId, at),
+      this.traceStarts.of(server.id, traceId, at),
     );
-    // A trace may come in several exports: what it wrote is added, and the first that describes it decides.
-    const records = invocations.map((invocation) => ({ ...invocation, lines: [], exceptions: [] }));
-    this.handIn(
-      server,
-      records,
-      invocations.map(({ id, serverId, lines, exceptions }) => ({ id, serverId, lines, exceptions })),
-    );
+    // The fields of a trace's request are those of its first export; lines of later exports are added.
+    const parts = invocations.flatMap((invocation) => {
+      const { id, serverId, lines, exceptions } = invocation;
+      return [
+        { ...invocation, lines: [], exceptions: [] },
+        { id, serverId, lines, exceptions },
+      ];
+    });
+    this.record(server, parts);
     return rejected === 0 ? {} : { partialSuccess: { rejectedLogRecords: rejected, errorMessage: reason } };
   }
 
-  private handIn({ id }: ServerRef, records: Invocation[], pieces: InvocationPiece[] = []): void {
-    if (!this.invocations.hasRoomFor(id, [...records, ...pieces])) throw new LogsBusyError();
-    for (const record of records) this.invocations.record(record);
-    for (const piece of pieces) this.invocations.append(piece);
+  private record({ id }: ServerRef, parts: Invocation[]): void {
+    if (!this.invocations.hasRoomFor(id, parts)) throw new LogsBusyError();
+    for (const part of parts) this.invocations.record(part);
   }
 }

@@ -1,17 +1,16 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { codeOf } from '../../../platform/database/postgres-errors.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
+import type { ConnectionCall, Invocation } from '../invocation.types.js';
 import { DAY_MS, dayOf, dayOfId } from './invocation-days.js';
-import { INSERT_INVOCATIONS, insertValues } from './invocation-insert.js';
-import type { InvocationRow } from './invocation-row.js';
-import { LogPartitions } from './log-partitions.js';
+import { InvocationsRepository } from './invocations.repository.js';
+import { PartitionsRepository } from './partitions.repository.js';
 
 /** SQLSTATE of a row without a partition. */
 const NO_PARTITION = '23514';
 
-/** SQLSTATEs of what a value is to blame for: another try would fail as well. 54: it exceeds what Postgres can hold. */
+/** SQLSTATEs of invalid values, which would fail again. 54: exceeds a limit of Postgres. */
 const BAD_VALUE = /^(22|23|54)/;
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -20,15 +19,15 @@ const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 /** Clocks of machines differ, and near midnight that is another day. */
 const AHEAD_MS_MAX = DAY_MS;
 
-/** What the worker did since it started. */
+/** Counts since the process started. */
 export interface StoreStats {
-  /** Rows that were written, pieces and repetitions included. */
+  /** Rows that were written, parts and repetitions included. */
   written: number;
-  /** Rows that cannot be kept: their id is of no day that is kept, or Postgres refuses them. */
+  /** Rows that cannot be stored: the day of their id is out of range, or Postgres rejects them. */
   refused: number;
 }
 
-/** Writes invocations. */
+/** Writes invocations in batches. Rows that cannot be stored are skipped, counted and logged; the others are written. */
 @Injectable()
 export class InvocationStore {
   private readonly logger = new Logger('logs');
@@ -36,68 +35,93 @@ export class InvocationStore {
   private refused = 0;
 
   constructor(
-    @InjectDataSource() private readonly database: DataSource,
-    private readonly partitions: LogPartitions,
+    private readonly rows: InvocationsRepository,
+    private readonly partitions: PartitionsRepository,
     private readonly env: Env,
-  ) {}
+    metrics: Metrics,
+  ) {
+    metrics.counter(
+      'slipway_log_rows_written_total',
+      'Rows of runtime logs written by this process, repetitions included.',
+      () => this.written,
+    );
+    metrics.counter(
+      'slipway_log_rows_refused_total',
+      'Rows of runtime logs that cannot be kept: too old, or refused by the database.',
+      () => this.refused,
+    );
+  }
 
   stats(): StoreStats {
     return { written: this.written, refused: this.refused };
   }
 
   /**
-   * Keeps rows in one statement; see {@link INSERT_INVOCATIONS}. Rows that cannot be kept are passed over, counted and
-   * logged. May run again with the same number.
+   * Writes parts of servers' views in one statement.
    *
-   * @throws what Postgres says, when it is not a row's fault
+   * @param job a random number: a batch with the same number changes nothing
+   * @throws the error of Postgres if no row is to blame for it
    */
-  async keep(rows: InvocationRow[], job: number): Promise<void> {
+  async keep(parts: Invocation[], job: number): Promise<void> {
+    const valid = this.storable(parts, ({ serverId }) => serverId);
+    await this.write(valid, (rows) => this.rows.insert(rows, job));
+  }
+
+  /** Writes parts of connections' views in one statement. May run again. @throws as `keep` */
+  async keepCalls(calls: ConnectionCall[]): Promise<void> {
+    const valid = this.storable(calls, ({ connectionId }) => connectionId);
+    await this.write(valid, (rows) => this.rows.insertCalls(rows));
+  }
+
+  /** One row per id, sorted by id: two batches that change the same rows in another order would deadlock. */
+  private storable<Part extends { id: string }>(parts: Part[], ownerOf: (part: Part) => string): Part[] {
     const today = Date.parse(dayOf(Date.now()));
     const oldest = dayOf(today - this.env.logRetentionDays * DAY_MS);
     const newest = dayOf(today + AHEAD_MS_MAX);
-    const isKept = ({ id, serverId }: InvocationRow) => {
-      if (!UUID_V7.test(id) || !UUID.test(serverId)) return false;
-      const day = dayOfId(id);
+    const isStorable = (part: Part) => {
+      if (!UUID_V7.test(part.id) || !UUID.test(ownerOf(part))) return false;
+      const day = dayOfId(part.id);
       return day > oldest && day <= newest;
     };
-    const known = new Map<string, InvocationRow>();
-    for (const row of rows) if (isKept(row)) known.set(row.id, row);
-    // In one order everywhere: two workers that add to the same invocations must not wait for each other.
-    const kept = [...known.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-    const refusedBefore = this.refused;
-    this.refused += rows.length - kept.length;
-    await this.write(kept, job);
-    const refused = this.refused - refusedBefore;
-    if (refused > 0) this.logger.warn(`${refused} invocations of job ${job} cannot be kept`);
+    const byId = new Map<string, Part>();
+    for (const part of parts) if (isStorable(part)) byId.set(part.id, part);
+    this.refuse(parts.length - byId.size);
+    return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Halves what fails until the rows that are to blame are alone. */
-  private async write(rows: InvocationRow[], job: number): Promise<void> {
-    if (rows.length === 0) return;
+  /** Halves a batch that fails until the rows to blame are alone. */
+  private async write<Part extends { id: string }>(
+    parts: Part[],
+    insert: (parts: Part[]) => Promise<void>,
+  ): Promise<void> {
+    if (parts.length === 0) return;
     try {
-      await this.insert(rows, job);
-      this.written += rows.length;
+      await this.insert(parts, insert);
+      this.written += parts.length;
     } catch (error) {
       if (!BAD_VALUE.test(codeOf(error) ?? '')) throw error;
-      if (rows.length === 1) {
-        this.refused += 1;
-        this.logger.debug({ msg: `invocation ${rows[0].id} cannot be kept`, err: error });
-        return;
-      }
-      const middle = rows.length >> 1;
-      await this.write(rows.slice(0, middle), job);
-      await this.write(rows.slice(middle), job);
+      if (parts.length === 1) return this.refuse(1);
+      const middle = parts.length >> 1;
+      await this.write(parts.slice(0, middle), insert);
+      await this.write(parts.slice(middle), insert);
     }
   }
 
-  private async insert(rows: InvocationRow[], job: number): Promise<void> {
-    const values = insertValues(rows, job);
+  private async insert<Part extends { id: string }>(
+    parts: Part[],
+    insert: (parts: Part[]) => Promise<void>,
+  ): Promise<void> {
     try {
-      await this.database.query(INSERT_INVOCATIONS, values);
+      await insert(parts);
     } catch (error) {
       if (codeOf(error) !== NO_PARTITION) throw error;
-      for (const day of new Set(rows.map(({ id }) => dayOfId(id)))) await this.partitions.make(day);
-      await this.database.query(INSERT_INVOCATIONS, values);
+      for (const day of new Set(parts.map(({ id }) => dayOfId(id)))) await this.partitions.make(day);
+      await insert(parts);
     }
+  }
+
+  private refuse(count: number): void {
+    this.refused += count;
+    if (count > 0) this.logger.warn(`${count} invocations cannot be stored`);
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { verifies } from '../../../../test/support/verifies.js';
 import { surplusOf } from './partition-maintenance.js';
-import type { LogPartition } from './log-partitions.js';
+import type { LogPartition } from './partitions.repository.js';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 

@@ -1,13 +1,19 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import type { LogsIngested } from '../logs.types.js';
 
-/** How often servers are named, and how many at a time: a NOTIFY of Postgres holds 8,000 bytes. */
+declare module '../../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published after invocations of servers were stored, at most 100 servers per message. */
+    'logs.ingested': { serverIds: string[] };
+  }
+}
+
+/** Interval between messages, and maximum number of servers per message: a NOTIFY of Postgres holds 8,000 bytes. */
 const PUBLISH_EVERY_MS = 250;
 const SERVERS_MAX = 100;
 const MESSAGES_MAX = 10;
 
-/** Tells who follows logs which servers have new rows, a quarter of a second later at least. */
+/** Publishes which servers have new invocations, with a delay of a quarter of a second, for open log streams. */
 @Injectable()
 export class IngestNotifier implements OnApplicationShutdown {
   private readonly waiting = new Set<string>();
@@ -28,8 +34,7 @@ export class IngestNotifier implements OnApplicationShutdown {
     this.timer = null;
     const serverIds = [...this.waiting].slice(0, SERVERS_MAX * MESSAGES_MAX);
     for (let first = 0; first < serverIds.length; first += SERVERS_MAX) {
-      const some = serverIds.slice(first, first + SERVERS_MAX);
-      this.pubSub.publish('logs.ingested', { serverIds: some } satisfies LogsIngested);
+      this.pubSub.publish('logs.ingested', { serverIds: serverIds.slice(first, first + SERVERS_MAX) });
     }
     for (const id of serverIds) this.waiting.delete(id);
     if (this.waiting.size > 0) this.add([]);

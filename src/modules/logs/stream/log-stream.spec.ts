@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
+import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import { until } from '../../../../test/support/until.js';
 import { verifies } from '../../../../test/support/verifies.js';
-import type { InvocationSearch } from '../search/invocation-search.js';
+import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { LogStream, type LogStreamSink } from './log-stream.js';
 import { LogStreams } from './log-streams.js';
 
@@ -12,7 +13,7 @@ const empty = {
   find: () => Promise.resolve({ invocations: [], total: 0, totalIsExact: true }),
   versions: () => Promise.resolve([]),
   byIds: () => Promise.resolve([]),
-} as unknown as InvocationSearch;
+} as unknown as InvocationSearchRepository;
 
 const followed = { serverId: randomUUID(), query: {}, limit: 20, check: () => Promise.resolve() };
 
@@ -30,10 +31,10 @@ function reader() {
       seen.drain = listener;
     },
     end: () => undefined,
-    cut: () => {
+    destroy: () => {
       seen.isCut = true;
     },
-    onGone: () => undefined,
+    onClose: () => undefined,
   };
 }
 
@@ -64,7 +65,7 @@ describe('a stream that fails', () => {
   };
 
   verifies('runtime-log:stream:bound', 'takes no place, whether it never began or broke off', async () => {
-    const streams = new LogStreams(empty, {} as PubSub);
+    const streams = new LogStreams(empty, {} as PubSub, { gauge: () => undefined } as unknown as Metrics);
     const follow = (broken: Partial<LogStreamSink>) =>
       streams.follow({ ...followed, accountId: 'one' }, { ...reader(), ...broken });
     for (let times = 0; times < 20; times += 1) expect(() => follow({ open: fail })).toThrow('the headers are sent');

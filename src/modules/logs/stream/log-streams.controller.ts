@@ -24,10 +24,10 @@ export class LogStreamsController {
   ) {}
 
   /**
-   * Follow the invocations of a server live. Server-sent events: `init` with the newest ones, newest first, then
-   * `invocation` for each that comes, and again with the same `id` when more of it is known. Come back with
-   * `Last-Event-ID` within 15 minutes to get what you missed. It ends when the key loses its right, and when the server
-   * is deleted; an account may have 10 streams in a process.
+   * Follow the invocations of a server live. Server-sent events: `init` with the newest, newest first, then `invocation`
+   * for each new one, and again with the same `id` when parts are added. Reconnect with `Last-Event-ID` within 15 minutes
+   * to receive the events in between. The stream ends when the key loses access or the server is deleted; an account may
+   * have 10 streams in a process.
    */
   @Get()
   @ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of the last event you have.' })
@@ -48,8 +48,8 @@ export class LogStreamsController {
     @Req() { headers }: Request,
     @Res() response: Response,
   ): void {
-    const given = headers['last-event-id'];
-    const after = typeof given === 'string' && isUUID(given) ? given.toLowerCase() : undefined;
+    const last = headers['last-event-id'];
+    const after = typeof last === 'string' && isUUID(last) ? last.toLowerCase() : undefined;
     const check = async () => {
       const caller = await this.access.authenticate(headers.authorization);
       await this.access.authorize(caller, rule, { owner: server.namespace });
@@ -71,9 +71,9 @@ function sinkOf(response: Response) {
     write: (text: string) => response.write(text),
     onDrain: (listener: () => void) => void response.once('drain', listener),
     end: () => void response.end(),
-    cut: () => void response.destroy(),
-    // Who left while the server was looked for has been told of already, and HEAD wants no events.
-    onGone: (listener: () => void) => {
+    destroy: () => void response.destroy(),
+    // The client may have left during the query for the server, and HEAD has no events.
+    onClose: (listener: () => void) => {
       if (response.closed || response.req.method === 'HEAD') listener();
       else response.on('close', listener);
     },

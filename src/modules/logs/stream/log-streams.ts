@@ -1,39 +1,41 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import type { ServerChange } from '../../servers/server.types.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { InvocationQuery } from '../search/invocation-query.js';
-import { InvocationSearch } from '../search/invocation-search.js';
-import { LogStream, type LogStreamSink } from './log-stream.js';
+import { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { TooManyTailsError } from '../logs.errors.js';
-import type { LogsIngested } from '../logs.types.js';
+import { LogStream, type LogStreamSink } from './log-stream.js';
 
-/** Streams of one account, and of all together, in this process: each costs up to one small query a second. */
+/** Maximum number of streams in this process, of one account and in all: each costs up to one small query per second. */
 const STREAMS_OF_ONE_MAX = 10;
 const STREAMS_MAX = 200;
 
-/** Who follows what. */
+/** A stream to open. */
 export interface Following {
   serverId: string;
   accountId: string;
   query: InvocationQuery;
-  /** Invocations shown at first. */
+  /** Number of invocations in the first event. */
   limit: number;
-  /** The id of the last event a listener that comes back has. */
+  /** `Last-Event-ID` of a client that reconnects. */
   after?: string;
-  /** Rejects once the listener may no longer see this. */
+  /** Rejects once the caller has lost access. */
   check: () => Promise<void>;
 }
 
-/** Follows the runtime logs of servers while they are written, whichever process writes them. */
+/** The open log streams of this process. */
 @Injectable()
 export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('logs');
   private readonly open = new Map<LogStream, Following>();
 
   constructor(
-    private readonly search: InvocationSearch,
+    private readonly search: InvocationSearchRepository,
     private readonly pubSub: PubSub,
-  ) {}
+    metrics: Metrics,
+  ) {
+    metrics.gauge('slipway_log_streams', 'Listeners that follow runtime logs.', () => this.size);
+  }
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('logs.ingested', ({ serverIds }) => {
@@ -45,12 +47,12 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
     });
   }
 
-  /** Streams end with the process, so that closing it does not wait for their listeners. */
+  /** Closes the streams, so that the shutdown does not wait for their clients. */
   beforeApplicationShutdown(): void {
     for (const stream of this.open.keys()) stream.close();
   }
 
-  /** Streams that are open in this process. */
+  /** Number of open streams. */
   get size(): number {
     return this.open.size;
   }
@@ -60,9 +62,9 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
     const own = [...this.open.values()].filter(({ accountId }) => accountId === following.accountId).length;
     if (own >= STREAMS_OF_ONE_MAX || this.open.size >= STREAMS_MAX) throw new TooManyTailsError();
     const stream = new LogStream(this.search, following, sink);
-    sink.onGone(() => stream.close());
+    sink.onClose(() => stream.close());
     sink.open();
-    // Known before it reads, so that nothing written in between is missed.
+    // Added before its first query, so that it misses no message.
     this.open.set(stream, following);
     stream
       .run()
@@ -70,6 +72,6 @@ export class LogStreams implements OnModuleInit, BeforeApplicationShutdown {
         this.open.delete(stream);
         sink.end();
       })
-      .catch((error: unknown) => this.logger.warn({ msg: 'a stream of runtime logs broke off', err: error }));
+      .catch((error: unknown) => this.logger.warn({ msg: 'a log stream failed', err: error }));
   }
 }

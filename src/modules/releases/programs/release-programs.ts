@@ -7,6 +7,7 @@ import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting
 import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
+import type { Invocation } from '../../logs/invocation.types.js';
 import type { ServerChange } from '../../servers/server.types.js';
 import { ServerEgressService } from '../../servers/settings/server-runtime.service.js';
 import { SecretValuesService } from '../../servers/settings/server-secrets.service.js';
@@ -16,7 +17,6 @@ import { FileLostError } from '../releases.errors.js';
 import type { ReleaseCurrent } from '../releases.types.js';
 import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
 import { ScanTraces } from './scan-traces.js';
-import type { Invocation, InvocationPiece } from '../../logs/invocation.types.js';
 
 /** The modules and bundles of releases, for those who run them. */
 @Injectable()
@@ -59,11 +59,10 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     return this.given(await this.releaseOf(ref));
   }
 
-  /** A program that is scanned tells its release's log, any other its server's. */
+  /** Records the trace in the log of the release that is scanned, otherwise in the log of the server. */
   traced(trace: Trace): void {
     if (isScanned(trace.ref)) this.scans.take(trace);
-    else if (trace.request) this.invocations.record(toInvocation(trace, trace.request));
-    else this.invocations.append(toPiece(trace));
+    else this.invocations.record(toInvocation(trace));
   }
 
   private async releaseOf(ref: ProgramRef): Promise<Release> {
@@ -95,32 +94,25 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   }
 }
 
-/** A request that nobody else keeps a record of, such as the opening of a session. */
-function toInvocation(trace: Trace, request: NonNullable<Trace['request']>): Invocation {
-  const { ref, outcome = 'ok', cpuMs = 0, wallMs = 0 } = trace;
-  return {
-    ...toPiece(trace),
-    releaseId: ref.id,
-    at: request.at,
-    method: request.method,
-    url: request.path.split('?')[0] ?? '',
-    rpcMethod: request.rpcMethod,
-    toolName: null,
-    status: request.status,
-    outcome,
-    cpuMs,
-    wallMs,
-  };
-}
-
-/** What the runtime saw of a request that is recorded where it was called. */
-function toPiece({ ref, invocationId, outcome, cpuMs, lines, exceptions }: Trace): InvocationPiece {
+/** A part of the invocation that was recorded where it was called, or a whole one for requests nobody else records. */
+function toInvocation({ ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions }: Trace): Invocation {
   return {
     id: invocationId,
     serverId: ref.ownerId,
-    ...(outcome === undefined ? {} : { outcome }),
-    ...(cpuMs === undefined ? {} : { cpuMs }),
     lines,
-    exceptions: exceptions.map(({ at, name, message }) => ({ at, name, message })),
+    exceptions,
+    ...(request
+      ? {
+          releaseId: ref.id,
+          at: request.at,
+          method: request.method,
+          url: request.path.split('?')[0] ?? '',
+          rpcMethod: request.rpcMethod,
+          status: request.status,
+          outcome: outcome ?? 'ok',
+          cpuMs: cpuMs ?? 0,
+          wallMs: wallMs ?? 0,
+        }
+      : { outcome, cpuMs }),
   };
 }

@@ -4,7 +4,7 @@ import { toStorableJson } from '../../../platform/database/storable.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import type { ContractChange } from '../contract/contract-change.js';
 import { contractLines } from '../contract/contract-lines.js';
-import { compareContracts, type ContractComparison } from '../contract/contract-comparison.js';
+import { compareContracts, type ContractComparison } from '../contract/contract-diff.js';
 import type { LogLine } from '../release-log.entity.js';
 import { findingsOf, report, type ScanFinding } from '../scan/scan-report.js';
 import type { ClaimedRescan } from './rescan.repository.js';

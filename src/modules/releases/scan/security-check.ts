@@ -1,10 +1,9 @@
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
-import { isWithinDepth } from '../../../platform/text/json.js';
+import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import { confusableSkeleton } from './confusables.js';
 import { hiddenCharacters } from './hidden-characters.js';
 import { schemaIssues } from './schema-lint.js';
-import { isObject } from '../../../platform/text/json.js';
 
 /** One reason not to release a server. */
 export interface Finding {

@@ -1,11 +1,12 @@
-import { words } from './plain-words.js';
+import type { JsonObject } from '../../../../platform/text/json.js';
+import { words } from './sample-text.js';
 import { SeededRandom } from './seeded-random.js';
-import type { FrozenServer, Item } from './simulator.js';
+import type { FrozenServer } from './simulator.js';
 
 const TEMPLATE_CHARS_MAX = 2_000;
 
-/** What reading a resource gives: made-up content of its media type, the same each time. Null when there is none. */
-export function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }: Item): object | null {
+/** The result of `resources/read`: sample content of the media type, equal each time. Null for an unknown resource. */
+export function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }: JsonObject): object | null {
   if (typeof uri !== 'string') return null;
   const found =
     resources?.find((one) => one.uri === uri) ??
@@ -23,7 +24,7 @@ export function resourceResult({ resources, resourceTemplates }: FrozenServer, {
   return { contents: [{ ...own, text: `${String(found.name)}: ${body}` }] };
 }
 
-/** Whether an address may come from a template (RFC 6570), taking each expression for anything. Linear in both. */
+/** True when a URI may come from a template (RFC 6570); each expression matches any text. Linear in both. */
 function isFrom(template: string, uri: string): boolean {
   if (template.length > TEMPLATE_CHARS_MAX) return false;
   const [first = '', ...rest] = template.split(/\{[^{}]*\}/);
@@ -38,10 +39,10 @@ function isFrom(template: string, uri: string): boolean {
   return at === uri.length;
 }
 
-/** What getting a prompt gives: one message that tells the prompt and its arguments; or why not, in a sentence. */
-export function promptResult(prompt: Item, given: Item): object | string {
+/** The result of `prompts/get`: one message with the description and the arguments; or an error text. */
+export function promptResult(prompt: JsonObject, given: JsonObject): object | string {
   const name = String(prompt.name);
-  const wanted = Array.isArray(prompt.arguments) ? (prompt.arguments as Item[]) : [];
+  const wanted = Array.isArray(prompt.arguments) ? (prompt.arguments as JsonObject[]) : [];
   const missing = wanted.find((one) => one.required === true && typeof given[String(one.name)] !== 'string');
   if (missing) return `Invalid arguments for prompt ${name}: ${String(missing.name)} is required`;
   const said = Object.entries(given).map(([argument, value]) => `${argument}: ${String(value)}`);

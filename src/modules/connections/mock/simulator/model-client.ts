@@ -1,14 +1,32 @@
 import type { Egress } from '../../../../platform/egress/egress.js';
 import { discard, readWithin } from '../../../../platform/egress/follow.js';
-import { dialectOf, type ModelDialect, type ModelEndpoint } from './model-dialects.js';
+import { isObject } from '../../../../platform/text/json.js';
 
-/** What is read of one answer, wrapping included. */
+/** The HTTP form of a language model's API. */
+interface ModelDialect {
+  url: URL;
+  headers: Record<string, string>;
+  /** The request body for a prompt. */
+  body(system: string, prompt: string): string;
+  /** The text of a response; null without one. */
+  text(answer: unknown): string | null;
+}
+
+/** Address and name of a language model. */
+export interface ModelEndpoint {
+  /** A base such as `https://api.openai.com/v1`, or the whole URL. */
+  url: string;
+  apiKey: string | null;
+  model: string;
+}
+
+/** Longest response body. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
-/** The model gave no answer; the message is a sentence without names of hosts and keys. */
+/** A question that failed. The message is shown to callers: a sentence without hosts and keys. */
 export class ModelFailure extends Error {}
 
-/** Asks a language model. */
+/** Client of the operator's language model. */
 export class ModelClient {
   private readonly dialect: ModelDialect;
 
@@ -19,7 +37,7 @@ export class ModelClient {
     this.dialect = dialectOf(endpoint);
   }
 
-  /** What the model writes. Redirects are not followed: they would take the key along. @throws ModelFailure */
+  /** The model's answer. Redirects are not followed: they would receive the key. @throws ModelFailure */
   async ask(system: string, prompt: string, signal: AbortSignal): Promise<string> {
     const answer = await this.post(this.dialect.body(system, prompt), signal);
     const text = this.dialect.text(answer);
@@ -51,4 +69,64 @@ function toFailure(error: unknown, signal: AbortSignal): Error {
   if (error instanceof SyntaxError)
     return new ModelFailure('The language model answered with something that is no JSON.');
   return new ModelFailure('The language model could not be reached.');
+}
+
+/** Longest answer of a model; a tool's result is rarely longer. */
+const ANSWER_TOKENS_MAX = 2_000;
+
+/** Anthropic's Messages API for its host or a path that ends in `/messages`; else OpenAI's Chat Completions. */
+function dialectOf(endpoint: ModelEndpoint): ModelDialect {
+  const url = new URL(endpoint.url);
+  const isAnthropic = /(^|\.)anthropic\.com$/.test(url.hostname) || /\/messages\/?$/.test(url.pathname);
+  return isAnthropic ? anthropic(url, endpoint) : openAi(url, endpoint);
+}
+
+/** https://docs.anthropic.com/en/api/messages */
+function anthropic(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
+  return {
+    url: ending(url, /\/messages\/?$/, /\/v1\/?$/.test(url.pathname) ? '/messages' : '/v1/messages'),
+    headers: { 'anthropic-version': '2023-06-01', ...(apiKey === null ? {} : { 'x-api-key': apiKey }) },
+    body: (system, prompt) =>
+      JSON.stringify({
+        model,
+        max_tokens: ANSWER_TOKENS_MAX,
+        system,
+        messages: [{ role: 'user', content: prompt }],
+      }),
+    text: (answer) => {
+      const blocks = isObject(answer) && Array.isArray(answer.content) ? (answer.content as unknown[]) : [];
+      const texts = blocks.flatMap((block) => (isObject(block) && typeof block.text === 'string' ? [block.text] : []));
+      return texts.length === 0 ? null : texts.join('');
+    },
+  };
+}
+
+/** https://platform.openai.com/docs/api-reference/chat, which most other vendors serve too. */
+function openAi(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
+  return {
+    url: ending(url, /\/chat\/completions\/?$/, '/chat/completions'),
+    headers: apiKey === null ? {} : { authorization: `Bearer ${apiKey}` },
+    body: (system, prompt) =>
+      JSON.stringify({
+        model,
+        max_tokens: ANSWER_TOKENS_MAX,
+        messages: [
+          { role: 'system', content: system },
+          { role: 'user', content: prompt },
+        ],
+      }),
+    text: (answer) => {
+      const [choice] = isObject(answer) && Array.isArray(answer.choices) ? (answer.choices as unknown[]) : [];
+      const message = isObject(choice) && isObject(choice.message) ? choice.message : {};
+      return typeof message.content === 'string' ? message.content : null;
+    },
+  };
+}
+
+/** The URL with its last path segments, which are added when missing. */
+function ending(url: URL, end: RegExp, added: string): URL {
+  if (end.test(url.pathname)) return url;
+  const whole = new URL(url);
+  whole.pathname = url.pathname.replace(/\/$/, '') + added;
+  return whole;
 }

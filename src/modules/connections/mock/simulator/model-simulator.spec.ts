@@ -5,12 +5,13 @@ import { AddressPolicy, parseEgressAllow } from '../../../../platform/egress/add
 import { Egress } from '../../../../platform/egress/egress.js';
 import { ModelClient, ModelFailure } from './model-client.js';
 import { ModelSimulator } from './model-simulator.js';
+import type { JsonObject } from '../../../../platform/text/json.js';
 import { SchemaSimulator } from './schema-simulator.js';
-import type { Item, PastCall, ToolResult } from './simulator.js';
+import type { PastCall, ToolResult } from './simulator.js';
 
 let model: LanguageModel;
 const egress = new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1')));
-const schema = new SchemaSimulator(tracker, { seed: 'a', scenario: 'empty' });
+const schema = new SchemaSimulator(tracker, { seed: 'a', scenario: null });
 
 beforeAll(async () => {
   model = await startLanguageModel();
@@ -26,7 +27,7 @@ afterAll(async () => {
 
 interface Asked {
   tool?: string;
-  given?: Item;
+  given?: JsonObject;
   base?: string;
   timeoutMs?: number;
   recent?: PastCall[];
@@ -48,7 +49,7 @@ async function ask({
   });
   const recent = () => Promise.resolve(more.recent ?? []);
   const answer = await simulator.prepare({ tool, arguments: given, recent, timeoutMs: 20_000 });
-  return answer({ seq: 1, world: schema.firstWorld }).result;
+  return answer({}).result;
 }
 
 const rain = { city: 'Lisbon', temperature: 12, conditions: 'rain' };

@@ -1,9 +1,9 @@
 import { isObject } from '../../../../platform/text/json.js';
 import { ModelFailure, type ModelClient } from './model-client.js';
 import type { SchemaSimulator } from './schema-simulator.js';
-import type { ToolModel } from './server-model.js';
 import {
   errorResult,
+  fallback,
   marked,
   simulatorMark,
   structuredResult,
@@ -14,18 +14,18 @@ import {
   type Simulator,
   type ToolResult,
 } from './simulator.js';
-import { counted } from './world.js';
+import type { ToolModel } from './tool-model.js';
 
-/** What a prompt holds at most: earlier calls, and characters of each, of the schema, and of the arguments. */
+/** Bounds of a prompt: earlier calls, and characters of each call, of the schema and of the arguments. */
 const HISTORY_CALLS_MAX = 20;
 const HISTORY_CHARS_MAX = 2_000;
 const SCHEMA_CHARS_MAX = 16_000;
 const ARGUMENT_CHARS_MAX = 16_000;
 
-/** Left of the call's time for the answer that is made without the model. */
+/** Time of the call reserved for an answer without the model. */
 const RESERVE_MS = 500;
 
-/** How often one call may ask: an answer that does not fit is asked for once more. */
+/** Questions for one call: an answer that breaks the schema is asked for again. */
 const TRIES = 2;
 
 const SYSTEM =
@@ -39,13 +39,13 @@ export interface ModelOptions {
   client: Pick<ModelClient, 'ask'>;
   scenario: string | null;
   timeoutMs: number;
-  /** Runs one question, if it may be asked now: rejects with a {@link ModelFailure} when too many are. */
+  /** Runs one question within the quotas. Rejects with a {@link ModelFailure} when a quota is used up. */
   spend: <T>(ask: () => Promise<T>) => Promise<T>;
 }
 
 /**
- * Answers with a language model, as far as it gives answers that satisfy the schema in time; the schema simulator answers
- * otherwise. Each answer says whose it is. Its memory is the history in its prompt.
+ * Answers with a language model while its answers arrive in time and satisfy the schema; with the schemas otherwise. Each
+ * result is marked with its source. The earlier calls in the prompt are the model's only memory.
  */
 export class ModelSimulator implements Simulator {
   constructor(
@@ -57,23 +57,15 @@ export class ModelSimulator implements Simulator {
     if (this.schema.refusal(call)) return this.schema.answerer(call);
     try {
       const result = marked(await this.answer(call), { [simulatorMark.by]: 'model' });
-      return (moment) => this.schema.refused(call, moment) ?? { result, world: counted(moment.world, call.tool) };
+      return (uses) => ({ result, uses });
     } catch (error) {
       if (!(error instanceof ModelFailure)) throw error;
-      return this.fallback(call, error.message);
+      return fallback(this.schema.answerer(call), error.message);
     }
   }
 
-  private fallback(call: SimulatedCall, reason: string): Answerer {
-    const answer = this.schema.answerer(call);
-    return (moment) => {
-      const { result, world } = answer(moment);
-      return { result: marked(result, { [simulatorMark.by]: 'schema', [simulatorMark.reason]: reason }), world };
-    };
-  }
-
   private async answer(call: SimulatedCall): Promise<ToolResult> {
-    const tool = this.schema.model.tools.get(call.tool) as ToolModel;
+    const tool = this.schema.tool(call.tool);
     const { timeoutMs, client, spend } = this.options;
     const ms = Math.min(timeoutMs, call.timeoutMs - RESERVE_MS);
     if (ms <= 0) throw new ModelFailure('There was no time to ask the language model.');
@@ -114,7 +106,7 @@ function short(text: string | null): string {
   return text === null ? '(long)' : text.slice(0, HISTORY_CHARS_MAX);
 }
 
-/** What a model wrote as a result, or what is wrong with it. */
+/** The result that a model wrote, or an error text that it is asked again with. */
 function readAnswer(tool: ToolModel, text: string): ToolResult | string {
   const value = parsed(text);
   if (!isObject(value)) return 'it was no JSON object';
@@ -127,7 +119,7 @@ function readAnswer(tool: ToolModel, text: string): ToolResult | string {
   return fault ?? structuredResult(result);
 }
 
-/** JSON, also inside of a fence as models like to write it. */
+/** JSON, also inside a Markdown fence, as models often write it. */
 function parsed(text: string): unknown {
   const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
   try {

@@ -1,12 +1,12 @@
 import type { SeededRandom } from './seeded-random.js';
 
-/** Repetitions without an upper bound are made this many more often than they must, at most. */
+/** Most repetitions beyond the minimum of an unbounded quantifier. */
 const EXTRA_REPEATS_MAX = 3;
 
-/** A text that grows beyond this is given up. */
+/** Longest text; a pattern that needs more is unsupported. */
 const CHARS_MAX = 10_000;
 
-/** A part of a pattern that nothing is made for: look-around, back references, properties of characters. */
+/** A part of a pattern that is not supported: look-around, back references, character properties. */
 class UnsupportedPatternError extends Error {}
 
 const DIGITS = '0123456789';
@@ -17,7 +17,7 @@ const PRINTABLE = Array.from({ length: 95 }, (_none, at) => String.fromCharCode(
 const classes: Record<string, string> = { d: DIGITS, w: `${LETTERS}${DIGITS}`, s: ' ' };
 const literalEscapes: Record<string, string> = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', 0: '\0' };
 
-/** A text that a regular expression of JSON Schema may match; null when it uses what is not understood here. */
+/** A text that a regular expression of JSON Schema is likely to match; null for an unsupported pattern. */
 export function textOfPattern(pattern: string, random: SeededRandom): string | null {
   try {
     return new PatternWriter(pattern, random).write();
@@ -27,7 +27,7 @@ export function textOfPattern(pattern: string, random: SeededRandom): string | n
   }
 }
 
-/** Walks a pattern once and writes what it asks for. Anchors are taken for granted. */
+/** Generates a text in one pass over the pattern. Anchors are ignored. */
 class PatternWriter {
   private at = 0;
   private written = 0;
@@ -81,7 +81,7 @@ class PatternWriter {
     return this.charOf(char);
   }
 
-  /** What stands between brackets, as the characters it allows. */
+  /** The characters that a bracket expression allows. */
   private set(): string {
     const isNegated = this.take('^');
     let chars = '';

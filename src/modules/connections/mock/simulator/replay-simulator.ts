@@ -2,26 +2,27 @@ import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../../../platform/text/json.js';
 import type { SchemaSimulator } from './schema-simulator.js';
 import {
+  counted,
+  fallback,
   marked,
   simulatorMark,
+  type Answer,
   type Answerer,
-  type Item,
   type SimulatedCall,
   type Simulator,
+  type ToolCall,
   type ToolResult,
+  type UseCounts,
 } from './simulator.js';
-import { counted, countIn } from './world.js';
 
 /** A real call as it was recorded; `result` as JSON text. */
-export interface RecordedCall {
-  tool: string;
-  arguments: Item;
+export interface RecordedCall extends ToolCall {
   result: string;
 }
 
 /**
- * Answers with what was recorded for the same tool and equal arguments: in the recorded order, and the last one again when
- * there are no more. Calls nobody recorded are answered by the schemas, and say so.
+ * Answers with the results recorded for the same tool and equal arguments, in the recorded order; the last one repeats.
+ * Calls that were not recorded are answered by the schemas and marked.
  */
 export class ReplaySimulator implements Simulator {
   private readonly results = new Map<string, string[]>();
@@ -41,32 +42,21 @@ export class ReplaySimulator implements Simulator {
   prepare(call: SimulatedCall): Promise<Answerer> {
     const key = keyOf(call);
     const results = this.results.get(key);
-    return Promise.resolve(results ? (moment) => replayed(call.tool, key, results, moment) : this.unknown(call));
-  }
-
-  private unknown(call: SimulatedCall): Answerer {
-    const answer = this.schema.answerer(call);
-    const mark = { [simulatorMark.by]: 'schema', [simulatorMark.reason]: 'No recorded call has these arguments.' };
-    return (moment) => {
-      const { result, world } = answer(moment);
-      return { result: marked(result, mark), world };
-    };
+    return Promise.resolve(
+      results
+        ? (uses) => replayed(key, results, uses)
+        : fallback(this.schema.answerer(call), 'No recorded call has these arguments.'),
+    );
   }
 }
 
-function replayed(
-  tool: string,
-  key: string,
-  results: string[],
-  { world }: Parameters<Answerer>[0],
-): ReturnType<Answerer> {
-  const place = countIn(world.replayed, key);
-  const text = results[Math.min(place, results.length - 1)];
+function replayed(key: string, results: string[], uses: UseCounts): Answer {
+  const text = results[Math.min(uses[key] ?? 0, results.length - 1)];
   const result = marked(JSON.parse(text) as ToolResult, { [simulatorMark.by]: 'recording' });
-  return { result, world: counted({ ...world, replayed: { ...world.replayed, [key]: place + 1 } }, tool) };
+  return { result, uses: counted(uses, key) };
 }
 
-function keyOf({ tool, arguments: given }: { tool: string; arguments: Item }): string {
+function keyOf({ tool, arguments: given }: ToolCall): string {
   return createHash('sha256')
     .update(canonicalJson([tool, given]))
     .digest('hex')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { schemaCheck } from './schema-check.js';
+import { schemaCheck } from '../../../../platform/json-schema/schema-check.js';
 import { UnsatisfiableError, valueFor } from './schema-value.js';
 import { randomRuns } from '../../../../../test/support/random-runs.js';
 
@@ -109,29 +109,5 @@ describe('a value for a schema', () => {
     expect(value).toMatchObject({ issue_number: 7, state: 'CLOSED' });
     expect(value).not.toHaveProperty('more');
     expect(schemaCheck(schema)?.(value)).toBeNull();
-  });
-});
-
-describe('the check of a schema', () => {
-  it('gives up on a pattern that would take for ever', () => {
-    const check = schemaCheck({ type: 'string', pattern: '^(a+)+$' });
-    expect(check?.('aaa')).toBeNull();
-    expect(check?.('b')).toMatch(/must match pattern/);
-    expect(check?.(`${'a'.repeat(60)}b`)).toBeNull();
-  });
-
-  it.each([
-    ['no schema', 7],
-    ['one that refers to elsewhere', { $ref: 'https://example.com/schema' }],
-    ['one that is none', { type: 'strange' }],
-    ['one larger than 256 KB', { type: 'object', description: 'x'.repeat(300_000) }],
-  ])('is none for %s', (_name, schema) => {
-    expect(schemaCheck(schema)).toBeNull();
-  });
-
-  it('says what is wrong, and where', () => {
-    const check = schemaCheck({ type: 'object', required: ['a'], properties: { a: { items: { enum: [1, 2] } } } });
-    expect(check?.({})).toBe("must have required property 'a'");
-    expect(check?.({ a: [3] })).toBe('a.0 must be equal to one of the allowed values (1, 2)');
   });
 });

@@ -1,15 +1,12 @@
-import { isObject } from '../../../../platform/text/json.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
-import { matchesInTime } from './guarded-pattern.js';
-import { plainName } from './names.js';
+import { matchesPattern, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
+import { isObject, type JsonObject } from '../../../../platform/text/json.js';
+import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
-import { textOfFormat, textOfName, words } from './plain-words.js';
-import type { SchemaCheck } from './schema-check.js';
+import { plainName, textOfFormat, textOfName, words } from './sample-text.js';
 import { SeededRandom } from './seeded-random.js';
-import { mergedSchema, variantsOf } from './schema-parts.js';
-import type { Item } from './simulator.js';
 
-/** Below this depth only what a schema requires is made, and lists as short as they may be. */
+/** Below this depth only required members are made, and lists are as short as allowed. */
 const GENEROUS_DEPTH = 5;
 const DEPTH_MAX = 24;
 
@@ -17,33 +14,29 @@ const DEPTH_MAX = 24;
 const VALUES_MAX = 20_000;
 const TEXT_CHARS_MAX = 100_000;
 
-/** A schema asks for something that cannot be, or more than an answer may hold. */
+/** A schema that no value satisfies, or that needs a value larger than an answer may be. */
 export class UnsatisfiableError extends Error {}
 
-/** What a value is to be made from. */
+/** Inputs of a value. */
 export interface ValueWish {
   /** The same seed and place give the same value. */
   seed: string;
-  /** What is known already: used wherever its form fits, made up elsewhere. Undefined: nothing. */
+  /** Known values, such as a call's arguments: used under equal names where the schema allows them. */
   given?: unknown;
-  /** Another choice wherever a schema leaves one; for another try. */
+  /** Selects other alternatives of the schema, for another try. */
   attempt?: number;
-  /** Members of the whole, in plain form, that it does not have: left out, or null, where the schema allows it. */
-  absent?: ReadonlySet<string>;
-  /** The schema that local references are about, when the value is a part of a larger one. */
-  root?: unknown;
 }
 
-/** A value for a JSON Schema, as good as can be had by looking at each keyword once: check it against the schema. */
+/** A value for a JSON Schema. Each keyword is considered once, so the value may break the schema: check it. */
 export function valueFor(schema: unknown, wish: ValueWish): unknown {
   return new ValueMaker(schema, wish).make();
 }
 
-/** Other choices tried where the first value does not satisfy its schema: keywords may contradict each other. */
+/** Tries with other alternatives when a value does not satisfy its schema: keywords may contradict each other. */
 const ATTEMPTS_MAX = 12;
 
 /**
- * A value that passes the check: with what is known, and if that cannot be brought into the schema, without it.
+ * A value that passes the check: with the known values, and without them when they cannot satisfy the schema.
  *
  * @throws UnsatisfiableError when none is found
  */
@@ -57,7 +50,7 @@ export function satisfyingValue(schema: unknown, check: SchemaCheck | null, wish
   throw new UnsatisfiableError();
 }
 
-/** Undefined when this attempt leads nowhere. */
+/** Undefined when this attempt fails. */
 function made(schema: unknown, wish: ValueWish): unknown {
   try {
     return valueFor(schema, wish);
@@ -68,18 +61,15 @@ function made(schema: unknown, wish: ValueWish): unknown {
 }
 
 class ValueMaker {
-  private readonly root: unknown;
   private made = 0;
 
   constructor(
-    private readonly schema: unknown,
+    private readonly root: unknown,
     private readonly wish: ValueWish,
-  ) {
-    this.root = wish.root ?? schema;
-  }
+  ) {}
 
   make(): unknown {
-    return this.value(this.schema, [], this.wish.given);
+    return this.value(this.root, [], this.wish.given);
   }
 
   /** @throws UnsatisfiableError */
@@ -98,8 +88,8 @@ class ValueMaker {
     return this.scalar(schema, type, path, random);
   }
 
-  /** Of alternatives the one that fits what is known best; on later attempts each in turn. */
-  private variant(schema: Item, path: string[], known: unknown, random: SeededRandom): Item {
+  /** The alternative that accepts the known value; on later attempts each alternative in turn. */
+  private variant(schema: JsonObject, path: string[], known: unknown, random: SeededRandom): JsonObject {
     const variants = variantsOf(schema, this.root);
     if (variants.length === 0) return schema;
     const attempt = this.wish.attempt ?? 0;
@@ -112,25 +102,18 @@ class ValueMaker {
       : random.pick(generous.length > 0 ? generous : variants);
   }
 
-  private object(schema: Item, path: string[], known: unknown): Item {
+  private object(schema: JsonObject, path: string[], known: unknown): JsonObject {
     const properties = isObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === 'string') : [];
     const given = isObject(known) ? known : {};
     const byPlainName = new Map(Object.keys(given).map((name) => [plainName(name), name]));
-    const value: Item = {};
+    const value: JsonObject = {};
     const isGenerous = path.length < GENEROUS_DEPTH;
     for (const name of new Set([...Object.keys(properties), ...required])) {
       const from = Object.hasOwn(given, name) ? name : byPlainName.get(plainName(name));
       if (!required.includes(name) && from === undefined && !isGenerous) continue;
       const member = Object.hasOwn(properties, name) ? properties[name] : schemaOfOther(schema, name);
       if (member === false && !required.includes(name)) continue;
-      if (path.length === 0 && from === undefined && this.wish.absent?.has(plainName(name))) {
-        if (!required.includes(name)) continue;
-        if (typesOf(mergedSchema(member, this.root)).includes('null')) {
-          value[name] = null;
-          continue;
-        }
-      }
       this.set(value, name, () => this.value(member, [...path, name], from && given[from]), required.includes(name));
     }
     this.addOthers(schema, value, given, path);
@@ -138,7 +121,7 @@ class ValueMaker {
   }
 
   /** An optional member that cannot be made is left out. */
-  private set(value: Item, name: string, make: () => unknown, isRequired: boolean): void {
+  private set(value: JsonObject, name: string, make: () => unknown, isRequired: boolean): void {
     try {
       Object.defineProperty(value, name, { value: make(), enumerable: true, configurable: true, writable: true });
     } catch (error) {
@@ -146,8 +129,8 @@ class ValueMaker {
     }
   }
 
-  /** What is known, where the schema names no members; and as many members as it wants. */
-  private addOthers(schema: Item, value: Item, given: Item, path: string[]): void {
+  /** Adds known members where the schema names none, and members up to `minProperties`. */
+  private addOthers(schema: JsonObject, value: JsonObject, given: JsonObject, path: string[]): void {
     const isOpen = schema.additionalProperties !== false && schema.unevaluatedProperties !== false;
     const saysNothing = isOpen && !isObject(schema.properties);
     for (const name of saysNothing ? Object.keys(given) : []) {
@@ -163,19 +146,19 @@ class ValueMaker {
     }
   }
 
-  /** A map of named values is shown with one of them. */
-  private wantsExample(schema: Item, value: Item): boolean {
+  /** True for an empty dictionary: one entry shows its form. */
+  private wantsExample(schema: JsonObject, value: JsonObject): boolean {
     return isObject(schema.additionalProperties) && !isObject(schema.properties) && Object.keys(value).length === 0;
   }
 
-  private otherName(schema: Item, path: string[], at: number): string {
+  private otherName(schema: JsonObject, path: string[], at: number): string {
     const pattern = isObject(schema.patternProperties) ? Object.keys(schema.patternProperties)[0] : undefined;
     const names = isObject(schema.propertyNames) ? schema.propertyNames : pattern === undefined ? {} : { pattern };
     if (Object.keys(names).length === 0) return `key${at}`;
     return String(this.value({ ...names, type: 'string' }, [...path, `name ${at}`], undefined));
   }
 
-  private array(schema: Item, path: string[], known: unknown, random: SeededRandom): unknown[] {
+  private array(schema: JsonObject, path: string[], known: unknown, random: SeededRandom): unknown[] {
     const prefix = Array.isArray(schema.prefixItems)
       ? (schema.prefixItems as unknown[])
       : Array.isArray(schema.items)
@@ -202,7 +185,7 @@ class ValueMaker {
   }
 
   private countFor(
-    schema: Item,
+    schema: JsonObject,
     prefix: number,
     rest: unknown,
     path: string[],
@@ -218,7 +201,7 @@ class ValueMaker {
     return Math.min(Math.max(usual, min), max);
   }
 
-  private scalar(schema: Item, type: string, path: string[], random: SeededRandom): unknown {
+  private scalar(schema: JsonObject, type: string, path: string[], random: SeededRandom): unknown {
     const examples = Array.isArray(schema.examples) ? (schema.examples as unknown[]) : [];
     const example = examples.length > 0 ? random.pick(examples) : schema.default;
     if (example !== undefined && example !== null && (this.wish.attempt ?? 0) === 0 && fits(schema, type, example)) {
@@ -231,8 +214,8 @@ class ValueMaker {
   }
 }
 
-/** What applies to a member that `properties` does not name. */
-function schemaOfOther(schema: Item, name: string): unknown {
+/** The schema of a member that `properties` does not name. */
+function schemaOfOther(schema: JsonObject, name: string): unknown {
   for (const [pattern, member] of Object.entries(isObject(schema.patternProperties) ? schema.patternProperties : {})) {
     if (pattern === `^${name}$` || pattern === '.*' || pattern === '^.*$' || pattern === '') return member;
   }
@@ -252,12 +235,8 @@ function plainText(value: unknown): string {
   return typeof value === 'string' ? plainName(value) : JSON.stringify(value);
 }
 
-function typesOf({ type }: Item): unknown[] {
-  return Array.isArray(type) ? (type as unknown[]) : [type];
-}
-
-/** The type to make: that of what is known if it is allowed, else the first one that is not null. */
-function typeOf(schema: Item, known: unknown, name: string | undefined, random: SeededRandom): string {
+/** The type to make: that of the known value if allowed, else the first one that is not null. */
+function typeOf(schema: JsonObject, known: unknown, name: string | undefined, random: SeededRandom): string {
   const types = Array.isArray(schema.type) ? (schema.type as string[]) : [schema.type as string | undefined];
   const own = known === undefined ? undefined : jsonType(known);
   if (own !== undefined && types.includes(own)) return own;
@@ -268,8 +247,8 @@ function typeOf(schema: Item, known: unknown, name: string | undefined, random: 
   return impliedType(schema) ?? own ?? (name === undefined || random.next() < 2 ? 'string' : 'null');
 }
 
-/** The type whose keywords a schema uses without naming it. */
-function impliedType(schema: Item): string | undefined {
+/** The type whose keywords a schema without `type` uses. */
+function impliedType(schema: JsonObject): string | undefined {
   if (
     ['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties'].some((k) => k in schema)
   ) {
@@ -283,23 +262,23 @@ function impliedType(schema: Item): string | undefined {
 }
 
 /** `integer` for whole numbers. */
-export function jsonType(value: unknown): string {
+function jsonType(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
   return typeof value;
 }
 
-/** Whether a value could stand where a schema of alternatives speaks: its type, and what it requires of an object. */
-function suits(schema: Item, value: unknown): boolean {
+/** True when a value has the type and the required members of an alternative. */
+function suits(schema: JsonObject, value: unknown): boolean {
   const own = jsonType(value);
   const types = Array.isArray(schema.type) ? (schema.type as unknown[]) : [schema.type ?? impliedType(schema)];
   if (!types.includes(own) && !(own === 'integer' && types.includes('number'))) return false;
   return !isObject(value) || !Array.isArray(schema.required) || schema.required.every((name) => String(name) in value);
 }
 
-/** Whether a scalar fits as it is. */
-function fits(schema: Item, type: string, value: unknown): boolean {
+/** True when a scalar satisfies the schema. */
+function fits(schema: JsonObject, type: string, value: unknown): boolean {
   const own = jsonType(value);
   if (own !== type && !(own === 'integer' && type === 'number')) return false;
   if (typeof value === 'string') {
@@ -313,14 +292,14 @@ function fits(schema: Item, type: string, value: unknown): boolean {
   return value >= min && value <= max && isMultiple && !isExcluded(schema, value);
 }
 
-function isExcluded({ exclusiveMinimum, exclusiveMaximum, minimum, maximum }: Item, value: number): boolean {
+function isExcluded({ exclusiveMinimum, exclusiveMaximum, minimum, maximum }: JsonObject, value: number): boolean {
   const low = exclusiveMinimum === true ? minimum : exclusiveMinimum;
   const high = exclusiveMaximum === true ? maximum : exclusiveMaximum;
   return value === low || value === high;
 }
 
-/** Whether a text is of the pattern and the format that are asked for; those nobody knows are not looked at. */
-function hasForm({ pattern, format }: Item, text: string): boolean {
+/** True when a text has the pattern and the format of the schema. Unknown formats are ignored. */
+function hasForm({ pattern, format }: JsonObject, text: string): boolean {
   if (typeof pattern === 'string' && !matches(pattern, text)) return false;
   const known = typeof format === 'string' ? fullFormats[format as keyof typeof fullFormats] : undefined;
   if (known instanceof RegExp) return known.test(text);
@@ -330,7 +309,7 @@ function hasForm({ pattern, format }: Item, text: string): boolean {
 
 function matches(pattern: string, text: string): boolean {
   try {
-    return matchesInTime(pattern, text);
+    return matchesPattern(pattern, text);
   } catch {
     return true;
   }
@@ -340,8 +319,8 @@ function countOf(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? Math.floor(value) : null;
 }
 
-/** Both ends included; `step` moves an excluded end inside. Draft 4 wrote exclusive ends as booleans. */
-function range(schema: Item, step: number): { min: number; max: number } {
+/** Bounds, both included; `step` moves an excluded bound inside. Draft-04 wrote exclusive bounds as booleans. */
+function range(schema: JsonObject, step: number): { min: number; max: number } {
   const of = (value: unknown) => (typeof value === 'number' ? value : null);
   const low = of(schema.exclusiveMinimum) ?? (schema.exclusiveMinimum === true ? of(schema.minimum) : null);
   const high = of(schema.exclusiveMaximum) ?? (schema.exclusiveMaximum === true ? of(schema.maximum) : null);
@@ -351,7 +330,7 @@ function range(schema: Item, step: number): { min: number; max: number } {
   };
 }
 
-function numberFor(schema: Item, type: string, name: string, random: SeededRandom): number {
+function numberFor(schema: JsonObject, type: string, name: string, random: SeededRandom): number {
   const multiple = typeof schema.multipleOf === 'number' && schema.multipleOf > 0 ? schema.multipleOf : null;
   const step = multiple ?? (type === 'integer' ? 1 : 0.01);
   const wide = range(schema, Math.min(step, 1));
@@ -367,7 +346,7 @@ function numberFor(schema: Item, type: string, name: string, random: SeededRando
 }
 
 /** A range narrower than a hundredth. */
-function narrow(schema: Item, type: string, multiple: number | null): number {
+function narrow(schema: JsonObject, type: string, multiple: number | null): number {
   const { min, max } = range(schema, 0);
   if (type === 'integer' || multiple !== null || min > max) throw new UnsatisfiableError();
   return (min + max) / 2;
@@ -384,7 +363,7 @@ function usualRange(name: string): [number, number] {
   return /(id|number)$/.test(plain) ? [1, 9_999] : [0, 100];
 }
 
-function textFor(schema: Item, name: string, random: SeededRandom): string {
+function textFor(schema: JsonObject, name: string, random: SeededRandom): string {
   const min = countOf(schema.minLength) ?? 0;
   const max = countOf(schema.maxLength) ?? Infinity;
   if (min > TEXT_CHARS_MAX || min > max) throw new UnsatisfiableError();

@@ -1,4 +1,4 @@
-/** Numbers that look random and are the same for the same seed, on every machine. Not for secrets. */
+/** Pseudo-random numbers, equal for equal seeds on every machine. Not for secrets. */
 export class SeededRandom {
   private state: number;
 
@@ -20,24 +20,24 @@ export class SeededRandom {
     return min + Math.floor(this.next() * (max - min + 1));
   }
 
-  /** One of them; there must be one. */
+  /** One of `choices`, which must not be empty. */
   pick<T>(choices: ArrayLike<T>): T {
     return choices[this.between(0, choices.length - 1)];
   }
 
-  /** So many hexadecimal digits. */
+  /** Random hexadecimal digits. */
   hex(digits: number): string {
     return Array.from({ length: digits }, () => this.between(0, 15).toString(16)).join('');
   }
 
-  /** A UUID of version 4 in form. */
+  /** A UUID in the form of version 4. */
   uuid(): string {
     const variant = this.pick('89ab');
     return `${this.hex(8)}-${this.hex(4)}-4${this.hex(3)}-${variant}${this.hex(3)}-${this.hex(12)}`;
   }
 }
 
-/** FNV-1a over UTF-16 code units, and a finish that spreads the last ones. */
+/** FNV-1a over UTF-16 code units, with a finalizer that spreads the last ones. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);

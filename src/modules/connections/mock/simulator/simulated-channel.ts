@@ -1,33 +1,42 @@
-import { isObject } from '../../../../platform/text/json.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DEPTH_MAX } from '../../../../platform/database/storable.js';
+import { isObject, isWithinDepth, type JsonObject } from '../../../../platform/text/json.js';
 import type { Channel, Listening, McpCall, McpReply, RpcError } from '../../../../mcp/protocol/channel.js';
 import { deadlineIn, withinDeadline } from '../../../../mcp/protocol/deadline.js';
 import { members } from '../../../../mcp/protocol/json-text.js';
 import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity, type ServerInfo } from '../../../../mcp/protocol/protocol.js';
 import { promptResult, resourceResult } from './made-up-content.js';
-import type { FrozenServer, Item, MockHistory, Simulator, ToolResult } from './simulator.js';
+import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
 
-/** A server that is simulated, with who answers for it. */
-export interface SimulatedServer {
-  server: FrozenServer;
-  /** Answers tool calls. */
-  simulator: Simulator;
-  history: MockHistory;
+/** The calls of one mock, in one order for all processes. */
+export interface CallHistory {
+  /** The newest calls, oldest first. */
+  recent(limit: number): Promise<PastCall[]>;
+  /** Appends a call, exactly once, and answers it at its place. */
+  append(call: ToolCall, answerer: Answerer): Promise<Answer>;
 }
 
-/** What a request is refused with. */
+/** A simulated server with the simulator of its tools. */
+export interface SimulatedServer {
+  server: FrozenServer;
+  simulator: Simulator;
+  history: CallHistory;
+}
+
+/** A request that is answered with a JSON-RPC error. */
 class RefusedError extends Error {
   constructor(readonly rpc: RpcError) {
     super(rpc.message);
   }
 }
 
-/** Answers to MCP in place of a server, out of its frozen lists. No request of it goes to the server it stands for. */
+/** Answers MCP requests from the frozen lists of a server. Sends nothing to that server. */
 export class SimulatedChannel implements Channel {
-  /** @param load what it answers from; asked with each request, and remembered by the one who gives it */
+  /** @param load called for each request; the caller caches */
   constructor(private readonly load: () => Promise<SimulatedServer>) {}
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    const { server } = await withinDeadline(this.load(), timeoutMs, LATE);
+    const { server } = await withinDeadline(this.load(), timeoutMs, TIMEOUT_MESSAGE);
     const has = (name: string, list: unknown) => (list === null ? {} : { [name]: {} });
     return {
       era: 'legacy',
@@ -43,10 +52,12 @@ export class SimulatedChannel implements Channel {
 
   async request(call: McpCall): Promise<McpReply> {
     const work = this.answer(call);
-    const result = await withinDeadline(work, call.timeoutMs, LATE, call.cancellation).catch((error: unknown) => {
-      if (error instanceof RefusedError) return error;
-      throw error;
-    });
+    const result = await withinDeadline(work, call.timeoutMs, TIMEOUT_MESSAGE, call.cancellation).catch(
+      (error: unknown) => {
+        if (error instanceof RefusedError) return error;
+        throw error;
+      },
+    );
     return result instanceof RefusedError ? errorReply(result.rpc) : resultReply(JSON.stringify(result));
   }
 
@@ -88,24 +99,29 @@ export class SimulatedChannel implements Channel {
   }
 }
 
-const LATE = 'The simulated server did not answer in time.';
+const TIMEOUT_MESSAGE = 'The simulated server did not answer in time.';
 
-async function callTool(simulated: SimulatedServer, call: McpCall, params: Item): Promise<ToolResult> {
+async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonObject): Promise<ToolResult> {
   const { server, simulator, history } = simulated;
   const left = deadlineIn(call.timeoutMs);
   const tool = String(params.name);
   if (!server.tools?.some(({ name }) => name === tool)) return refuse(`Tool ${tool} not found`);
   const given = params.arguments ?? {};
   if (!isObject(given)) return refuse('arguments must be an object');
-  const asked = { tool, arguments: given };
+  // Simulators read arguments recursively.
+  if (!isWithinDepth(given, DEPTH_MAX)) return refuse(`arguments must not be nested deeper than ${DEPTH_MAX} levels`);
+  const toolCall = { tool, arguments: given };
   const recent = (limit: number) => history.recent(limit);
-  const answer = await simulator.prepare({ ...asked, recent, timeoutMs: left() });
-  // A call that was given up by now leaves no trace.
+  const answerer = await simulator.prepare({ ...toolCall, recent, timeoutMs: left() });
+  // A cancelled call is not recorded.
   if (call.cancellation?.isCancelled) return refuse('The call was cancelled');
-  return history.append(asked, answer);
+  const { result, delayMs } = await history.append(toolCall, answerer);
+  // Outside of the mock's order, so that a slow answer delays no other call.
+  if (delayMs !== undefined) await sleep(delayMs, undefined, { ref: false });
+  return result;
 }
 
-function prompt(server: FrozenServer, params: Item): object {
+function prompt(server: FrozenServer, params: JsonObject): object {
   const found = server.prompts?.find(({ name }) => name === params.name);
   if (!found) return refuse(`Prompt ${String(params.name)} not found`);
   const result = promptResult(found, isObject(params.arguments) ? params.arguments : {});
@@ -121,7 +137,7 @@ function serverInfoOf({ serverInfo }: FrozenServer): ServerInfo {
   };
 }
 
-/** The list of a kind that the server has. */
+/** The list, unless the server offers none of its kind. */
 function required<T>(list: T | null, method: string): T {
   if (list === null) throw unknownMethod(method);
   return list;
@@ -135,7 +151,7 @@ function refuse(message: string): never {
   throw new RefusedError({ code: rpcCode.invalidParams, message: `MCP error -32602: ${message}` });
 }
 
-function paramsOf(text: string | undefined): Item {
+function paramsOf(text: string | undefined): JsonObject {
   const params: unknown = text === undefined ? {} : JSON.parse(text);
   return isObject(params) ? params : {};
 }

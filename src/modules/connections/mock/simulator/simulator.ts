@@ -1,29 +1,32 @@
-import type { Item } from './item.js';
-import type { World } from './world.js';
+import type { JsonObject } from '../../../../platform/text/json.js';
 
-export type { Item } from './item.js';
-
-/** What a mock knows of the server it stands for: its scanned lists, as they were when the mock was made. */
+/** A server's scanned lists at the moment its mock was created. */
 export interface FrozenServer {
-  serverInfo: Item | null;
-  /** Null: the server has none of these at all. Each has a `name`. */
-  tools: Item[] | null;
-  resources: Item[] | null;
-  resourceTemplates: Item[] | null;
-  prompts: Item[] | null;
-  /** JSON Schema of what tools without an output schema were seen to answer, by tool. */
-  inferred?: Record<string, Item>;
+  serverInfo: JsonObject | null;
+  /** Null: the server does not offer this kind at all. Each item has a `name`. */
+  tools: JsonObject[] | null;
+  resources: JsonObject[] | null;
+  resourceTemplates: JsonObject[] | null;
+  prompts: JsonObject[] | null;
+  /** Inferred JSON Schemas of the results of tools without an output schema, by tool. */
+  inferred?: Record<string, JsonObject>;
 }
 
 /** The result of a tool call, as MCP's `CallToolResult`. */
 export interface ToolResult {
-  content: Item[];
+  content: JsonObject[];
   structuredContent?: unknown;
   isError?: boolean;
-  _meta?: Item;
+  _meta?: JsonObject;
 }
 
-/** A call that was answered earlier. Arguments and answer are JSON text; null when they were too long to be kept. */
+/** One call of a tool. */
+export interface ToolCall {
+  tool: string;
+  arguments: JsonObject;
+}
+
+/** An answered call. Arguments and answer are JSON text; null when they were longer than 16 KB. */
 export interface PastCall {
   seq: number;
   tool: string;
@@ -31,67 +34,65 @@ export interface PastCall {
   answer: string | null;
 }
 
-/** Which tool is called with what. */
-export interface AskedCall {
-  tool: string;
-  arguments: Item;
-}
-
-/** One call of a tool the server has. */
-export interface SimulatedCall extends AskedCall {
+/** A call of a tool the server has. */
+export interface SimulatedCall extends ToolCall {
   /** The newest earlier calls, oldest first. */
   recent: (limit: number) => Promise<PastCall[]>;
-  /** How long the answer may take, from now. */
+  /** Time left for the answer. */
   timeoutMs: number;
 }
 
-/** The place of a call in the one order of all calls of a mock. */
-export interface Moment {
-  /** Counts from 1. */
-  seq: number;
-  /** After all calls before it. */
-  world: World;
-}
+/** How many calls of a mock each fixture rule and each recorded call has answered, by key. The only state of a mock. */
+export type UseCounts = Readonly<Record<string, number>>;
 
-/** What a call is answered with, and the world after it: the same object when nothing changed. */
-export interface Answered {
+/** The answer to a call. */
+export interface Answer {
   result: ToolResult;
-  world: World;
+  /** After the call; the same object when nothing changed. */
+  uses: UseCounts;
+  /** Delay before the result is sent. */
+  delayMs?: number;
 }
 
-/** Makes the answer once the call's place is known. Pure: the same moment gives the same answer. */
-export type Answerer = (moment: Moment) => Answered;
+/** Answers a call at its place among all calls of the mock. Pure: equal counts give an equal answer. */
+export type Answerer = (uses: UseCounts) => Answer;
 
 /**
- * Answers tool calls in place of a server. What takes time is done first; the order of calls is settled afterwards, so
- * that no call waits for another one's network.
+ * Answers tool calls in place of a server. `prepare` does what takes time, such as asking a language model; the order of
+ * calls is decided afterwards, so that no call waits for another one's network.
  */
 export interface Simulator {
   prepare(call: SimulatedCall): Promise<Answerer>;
 }
 
-/** The calls of one mock, in one order for all processes. */
-export interface MockHistory {
-  /** The newest calls, oldest first. */
-  recent(limit: number): Promise<PastCall[]>;
-  /** Puts a call behind all others, exactly once, and answers it there. */
-  append(call: AskedCall, answer: Answerer): Promise<ToolResult>;
-}
-
-/** Members of a result's `_meta` that say where an answer comes from. */
+/** Members of a result's `_meta` that name the source of an answer. */
 export const simulatorMark = {
-  /** `schema`, `model` or `recording`. Absent while the schema simulator answers and nothing else was asked for. */
+  /** `fixture`, `recording`, `model` or `schema`. Absent when the schemas answer and no scenario was given. */
   by: 'slipway/simulator',
-  /** Why it was not the one that was asked for. */
+  /** Why the scenario or the model did not answer. */
   reason: 'slipway/reason',
 } as const;
 
-/** The result with a member more in its `_meta`. */
-export function marked(result: ToolResult, mark: Item): ToolResult {
+/** The result with more members in its `_meta`. */
+export function marked(result: ToolResult, mark: JsonObject): ToolResult {
   return { ...result, _meta: { ...result._meta, ...mark } };
 }
 
-/** A result that is one text. */
+/** The answers of the schemas, marked with the reason why they answer. */
+export function fallback(answerer: Answerer, reason: string): Answerer {
+  const mark = { [simulatorMark.by]: 'schema', [simulatorMark.reason]: reason };
+  return (uses) => {
+    const answer = answerer(uses);
+    return { ...answer, result: marked(answer.result, mark) };
+  };
+}
+
+/** The counts with one more use of `key`. */
+export function counted(uses: UseCounts, key: string): UseCounts {
+  return { ...uses, [key]: (uses[key] ?? 0) + 1 };
+}
+
+/** A result of one text. */
 export function textResult(text: string): ToolResult {
   return { content: [{ type: 'text', text }] };
 }
@@ -101,7 +102,7 @@ export function errorResult(text: string): ToolResult {
   return { ...textResult(text), isError: true };
 }
 
-/** A result whose structured form stands beside its text, as MCP wants. */
+/** A result with structured content, and the same as text for older clients, as MCP asks. */
 export function structuredResult(value: unknown): ToolResult {
   return { ...textResult(JSON.stringify(value)), structuredContent: value };
 }
