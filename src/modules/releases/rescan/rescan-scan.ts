@@ -56,7 +56,7 @@ export class RescanScan {
     const target = credentialTarget(new URL(upstreamUrl ?? ''), credentials, this.vault);
     try {
       // Without authorization a server may show less than it has, which would look like a change.
-      return { facts: await this.external.look(release, target, hold, true), source: 'server' };
+      return { facts: await this.external.read(release, target, hold, true), source: 'server' };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError || isForbidden(error)) {
         // A card says less than a scan, so it only replaces another card.

@@ -16,7 +16,7 @@ import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
 
 const image = { schema: { type: 'string', format: 'binary' } } as const;
 
-/** A changed icon is seen after this long; the browser asks again with the hash it has. */
+/** Lifetime in browser caches; then the browser revalidates by the hash. */
 const MAX_AGE_SECONDS = 300;
 
 /**
@@ -86,7 +86,7 @@ export class ServerIconsController {
   }
 }
 
-/** The hash in the first of the tags a browser knows an icon by; null without one. */
+/** The hash in the first of the request's entity tags; null without one. */
 function hashFromEtag(etags: string | undefined): string | null {
   return /"([0-9a-f]{64})"/.exec(etags ?? '')?.[1] ?? null;
 }
