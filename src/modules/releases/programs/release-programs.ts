@@ -17,7 +17,7 @@ import type { ReleaseCurrent } from '../releases.types.js';
 import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
 import { ScanTraces } from './scan-traces.js';
 
-/** The modules and bundles of releases, for those who run them. */
+/** Provides the modules and bundles of releases to the hosting runtime. */
 @Injectable()
 export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   private readonly logger = new Logger('releases');
