@@ -16,7 +16,15 @@ import { Server } from './server.entity.js';
 /** Providers that the API and jobs of other modules share. Has no controllers. */
 @Module({
   imports: [TypeOrmModule.forFeature([Server, ServerIcon, ServerRuntime, ServerSecret]), NamespacesCoreModule],
-  providers: [ServersRepository, ServerIconsRepository, SecretValuesService, ServerEgressService, ServerUrlsService, ServerIconsService, ServerReleasesService],
+  providers: [
+    ServersRepository,
+    ServerIconsRepository,
+    SecretValuesService,
+    ServerEgressService,
+    ServerUrlsService,
+    ServerIconsService,
+    ServerReleasesService,
+  ],
   exports: [
     TypeOrmModule,
     ServersRepository,
