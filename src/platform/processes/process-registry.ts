@@ -186,7 +186,7 @@ export class ProcessRegistry {
     this.logger.warn('the lease of this process is lost');
     this.lease = null;
     clearTimeout(this.fence);
-    this.ending = Promise.all([...this.holders.keys()].map((holder) => holder.lost?.()));
+    this.ending = Promise.all([...this.holders.keys()].map(async (holder) => holder.lost?.()));
   }
 }
 
