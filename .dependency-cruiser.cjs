@@ -32,6 +32,21 @@ const mcpUses = {
   aggregate: ['protocol', 'client'],
 };
 
+/** The folders of src/modules/connections that each of them may import; files directly in it put them together. */
+const connectionUses = {
+  core: [],
+  log: ['core'],
+  recheck: ['core'],
+  diagnosis: ['core'],
+  mock: ['core'],
+  triggers: ['core'],
+  uplink: ['core'],
+  namespace: ['core', 'log'],
+  source: ['core', 'log'],
+  tools: ['core', 'log'],
+  setup: ['core', 'recheck'],
+};
+
 /** The configuration schemas of releases, which modules/run shares. */
 const configOfReleases = '^src/modules/releases/(config/|program-ref\\.ts$)';
 
@@ -126,6 +141,17 @@ module.exports = {
       severity: 'error',
       from: { path: `^src/mcp/${folder}/` },
       to: { path: '^src/mcp/', pathNot: [folder, ...allowed].map((one) => `^src/mcp/${one}/`) },
+    })),
+    ...Object.entries(connectionUses).map(([folder, allowed]) => ({
+      name: `connections-${folder}`,
+      comment:
+        'The folders of connections stand on core, and register transports and listeners with it; see the table above.',
+      severity: 'error',
+      from: { path: `^src/modules/connections/${folder}/`, pathNot: '\\.spec\\.ts$' },
+      to: {
+        path: '^src/modules/connections/',
+        pathNot: [folder, ...allowed].map((one) => `^src/modules/connections/${one}/`),
+      },
     })),
     {
       name: 'config-stands-alone',

@@ -80,9 +80,17 @@ const steps = {
 const args = process.argv.slice(2);
 if (args[0] === '--quick') await runQuick();
 else if (args[0] === '--long') await runLong();
-else if (args.length > 0) await runJest('tests', args);
+else if (args.length > 0) await runSome(args);
 else await runAll();
 finish();
+
+/** The long tests only when they are asked for: `npm test -- test/docs`. */
+async function runSome(args) {
+  const projects = args.some((arg) => /\b(docs|extension|soak)\b/.test(arg))
+    ? ['unit', 'e2e', 'long']
+    : ['unit', 'e2e'];
+  await runJest('tests', args.includes('--selectProjects') ? args : [...args, '--selectProjects', ...projects]);
+}
 
 async function runAll() {
   // What needs the build comes after it in its lane; lint takes as long as most of the others together.

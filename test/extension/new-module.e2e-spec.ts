@@ -57,7 +57,7 @@ describe('npm run new:module', () => {
       run(cruiser, '--config', '.dependency-cruiser.cjs', 'src', 'migrations');
       run('scripts/migration-generate.mjs', '--check');
       const tests = ['test/e2e/saved-searches/saved-searches.e2e-spec.ts', 'test/requirements.spec.ts'];
-      const jest = ['--experimental-vm-modules', '--no-warnings', 'node_modules/jest/bin/jest.js', '--runTestsByPath'];
+      const jest = ['node_modules/jest/bin/jest.js', '--runTestsByPath'];
       run(...jest, ...tests, 'test/contract/openapi.e2e-spec.ts');
       const { paths } = JSON.parse(await readFile(path.join(copy, 'openapi.json'), 'utf8'));
       expect(Object.keys(paths['/saved-searches/{namespace}/{name}'])).toEqual(['put', 'get', 'delete']);

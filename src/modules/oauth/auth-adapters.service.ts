@@ -6,20 +6,20 @@ import { DomainError } from '../../platform/errors/domain-error.js';
 import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
 import type { BeginAuthorization, CredentialOwner } from './credentials.types.js';
 
-/** Finds the adapter for one connection, with its values; null when its server has none. */
+/** Finds the adapter of a connection's server, with the connection's values; null if the server has none. */
 type Finder = (connectionId: string) => Promise<AuthAdapter | null>;
 
-/** The adapters of hosted servers, in the place of authorization servers. */
+/** The auth adapters of hosted servers, which take the place of authorization servers. */
 @Injectable()
 export class AuthAdaptersService {
   private find: Finder = () => Promise.resolve(null);
 
-  /** For the module that knows connections, once at start. */
+  /** Sets the finder; called by modules/connections at start. */
   provide(find: Finder): void {
     this.find = find;
   }
 
-  /** What an authorization by an adapter is for. Its address is nobody's: nothing is ever sent there. */
+  /** The target of an authorization by an adapter. Nothing is sent to its URL, which only identifies it. */
   targetOf({ upstreamUrl: url, adapter }: BeginAuthorization & { adapter: string }): AuthorizationTarget {
     const nothing = { registrationEndpoint: null, revocationEndpoint: null, tokenEndpointAuthMethods: null };
     const endpoints = { issuer: url, authorizationEndpoint: url, tokenEndpoint: url };
@@ -27,13 +27,13 @@ export class AuthAdaptersService {
     return { server, resource: url, scopes: null };
   }
 
-  /** Asks once in vain, to learn where a person would sign in. @throws OAuthSetupError */
+  /** The server with the address where a person would sign in, from a sign-in that is not used. @throws OAuthSetupError */
   async located(owner: CredentialOwner, server: AuthorizationServer, callbackUrl: string) {
     const { url } = await this.signIn(owner, { callbackUrl, state: randomBytes(32).toString('base64url') });
     return { ...server, authorizationEndpoint: new URL(url).origin };
   }
 
-  /** The address to send a person to, and the secret behind its challenge (RFC 7636). @throws OAuthSetupError */
+  /** The address to redirect a person to, and the PKCE verifier (RFC 7636). @throws OAuthSetupError */
   async signIn(owner: CredentialOwner, ask: { callbackUrl: string; state: string }) {
     const codeVerifier = randomBytes(32).toString('base64url');
     const codeChallenge = createHash('sha256').update(codeVerifier).digest('base64url');
@@ -48,7 +48,7 @@ export class AuthAdaptersService {
     }
   }
 
-  /** The adapter for an owner. @throws TokenEndpointAwayError when there is none now, or nothing to ask it with */
+  /** The adapter for an owner. @throws TokenEndpointAwayError if there is none, or a value it needs is missing */
   async of({ id }: CredentialOwner): Promise<AuthAdapter> {
     let found: AuthAdapter | null;
     try {

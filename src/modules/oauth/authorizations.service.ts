@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { computeScopeUnion, type FetchLike } from '@modelcontextprotocol/client';
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { DataSource, MoreThan, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { bearerChallenge } from '../../mcp/oauth/challenges.js';
@@ -10,85 +10,74 @@ import { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-e
 import { Egress } from '../../platform/egress/egress.js';
 import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
-import type {
-  AuthorizationSetup,
-  BeginAuthorization,
-  CredentialOwner,
-  PreregisteredClient,
+import { CredentialRepository } from './credential.repository.js';
+import {
+  upstreamAddress,
+  type AuthorizationSetup,
+  type BeginAuthorization,
+  type CredentialOwner,
+  type PreregisteredClient,
 } from './credentials.types.js';
-import { PreregisteredClients } from './preregistered-clients.js';
-import { OAuthClients } from './oauth-clients.js';
+import { PreregisteredClientsService } from './preregistered-clients.service.js';
+import { OAuthClientsService } from './oauth-clients.service.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
-import { hashSecret, newSecret } from '../../platform/http/secrets.js';
+import { SetupLinksService } from './setup/setup-links.service.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
-import { upstreamAddress } from './upstream-url.js';
 
-/** Discovery and registration together: an upstream lists several servers, each with several documents. */
+/** The time for discovery and registration: an upstream may list several servers, each with several documents. */
 const BEGIN_MS_MAX = 30_000;
 
-/** Links of one owner that work at the same time; older ones are taken back. */
+/** Valid links of one owner; a new one ends the oldest. */
 const LINKS_PER_OWNER_MAX = 5;
-
-/** Links are remembered this long past their end, to tell people what became of them. */
-const KEPT_AFTER_EXPIRY = '1 day';
 
 const LABEL_CHARS_MAX = 200;
 
-type Listener = (ownerId: string) => Promise<void>;
+/** The kind of setup links that lead to a pending authorization. */
+export const AUTHORIZATION_LINKS = 'authorizations';
 
-/** A link that was just made. */
-export interface OpenedAuthorization {
-  id: string;
-  token: string;
-  expiresAt: Date;
-}
-
-/** What an authorization would be. */
+/** The result of a discovery. */
 export interface AuthorizationPreview {
   server: AuthorizationServer;
   /** Separated by spaces; null leaves the choice to the authorization server. */
   scopes: string | null;
 }
 
-/** Makes setup pages, and tells who waits for one. */
+/** Begins authorizations: discovers the authorization server, registers Slipway there, and stores a pending authorization. */
 @Injectable()
 export class AuthorizationsService {
-  private readonly logger = new Logger('credentials');
-  private readonly listeners: { kind: CredentialOwner['kind']; listener: Listener }[] = [];
-  private forgetCached: (owner: CredentialOwner) => void = () => undefined;
-
   constructor(
     private readonly dataSource: DataSource,
-    private readonly clients: OAuthClients,
-    private readonly given: PreregisteredClients,
+    private readonly repository: CredentialRepository,
+    private readonly clients: OAuthClientsService,
+    private readonly preregistered: PreregisteredClientsService,
     private readonly adapters: AuthAdaptersService,
+    private readonly links: SetupLinksService,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
 
   /** `CredentialsService.begin`. @throws OAuthSetupError */
   async begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
-    const { token, expiresAt } = await this.open(owner, request);
-    return { setupUrl: `${this.env.baseUrl}/setup/${token}`, expiresAt };
+    const { id, expiresAt } = await this.open(owner, request);
+    return { setupUrl: this.links.url(AUTHORIZATION_LINKS, { id, epoch: 1 }), expiresAt };
   }
 
   /**
-   * {@link begin} for who leads the person on at once: the token of the link, and what it is known by.
+   * {@link begin} without a link, for a person who is redirected at once.
    *
-   * @param client a client the person gave; it is stored for this owner, and used from now on
-   * @throws OAuthClientNeededError also when that is for another authorization server than would be asked now
+   * @param client a client that the person entered; it is stored for this owner, and used from now on
+   * @throws OAuthClientNeededError, also if that client is for another authorization server than the present one
    */
   async open(
     owner: CredentialOwner,
     request: BeginAuthorization,
     client: PreregisteredClient | null = null,
-  ): Promise<OpenedAuthorization> {
+  ): Promise<{ id: string; expiresAt: Date }> {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const { target, scopes } = await this.discover(fetch, owner, request);
-    if (client) await this.give(owner, target, client);
+    if (client) await this.storeClient(owner, target, client);
     const isAdapter = target.server.adapter !== undefined;
     const row = isAdapter ? null : await this.clients.obtain(fetch, target.server, owner);
-    const token = newSecret();
     const pending = {
       id: randomUUID(),
       ownerKind: owner.kind,
@@ -99,14 +88,13 @@ export class AuthorizationsService {
       clientRowId: row?.id ?? null,
       resource: target.resource,
       scopes,
-      tokenHash: hashSecret(token),
       expiresAt: new Date(Date.now() + this.env.oauthSetupTtlMinutes * 60_000),
     };
     await this.store(pending);
-    return { id: pending.id, token, expiresAt: pending.expiresAt };
+    return { id: pending.id, expiresAt: pending.expiresAt };
   }
 
-  /** What would be asked for, and where; nothing is stored or registered. @throws OAuthSetupError */
+  /** Discovery only: stores and registers nothing. @throws OAuthSetupError */
   async preview(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationPreview> {
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const { target, scopes } = await this.discover(fetch, owner, request);
@@ -117,39 +105,13 @@ export class AuthorizationsService {
     return { server, scopes };
   }
 
-  /** Takes back every link of an owner. */
+  /** Ends every link of an owner. */
   async remove({ kind, id }: CredentialOwner, tx: EntityManager): Promise<void> {
     await tx.delete(PendingAuthorization, { ownerKind: kind, ownerId: id });
   }
 
-  /** `CredentialsService.onAuthorized`. */
-  onAuthorized(kind: CredentialOwner['kind'], listener: Listener): void {
-    this.listeners.push({ kind, listener });
-  }
-
-  /** Who caches credentials is told first. */
-  onStored(listener: (owner: CredentialOwner) => void): void {
-    this.forgetCached = listener;
-  }
-
-  /**
-   * Tells that an authorization was stored. Never rejects: the authorization stands, and who missed this finds it at the
-   * next call.
-   */
-  async announce(owner: CredentialOwner): Promise<void> {
-    this.forgetCached(owner);
-    for (const { kind, listener } of this.listeners) {
-      if (kind !== owner.kind) continue;
-      try {
-        await listener(owner.id);
-      } catch (error) {
-        this.logger.error({ msg: `what follows the authorization of ${kind} ${owner.id} failed`, err: error });
-      }
-    }
-  }
-
-  /** A server that names another issuer meanwhile gets no secret that was typed for the first. */
-  private async give(
+  /** A client is stored only for the issuer that it was entered for. */
+  private async storeClient(
     owner: CredentialOwner,
     { server }: AuthorizationTarget,
     client: PreregisteredClient,
@@ -157,7 +119,7 @@ export class AuthorizationsService {
     if (client.issuer !== server.issuer) {
       throw new OAuthClientNeededError(server.issuer, `The authorization server is ${server.issuer} now.`);
     }
-    await this.given.give(owner, client, this.clients.redirectUri);
+    await this.preregistered.store(owner, client, this.clients.redirectUri);
   }
 
   private async discover(
@@ -177,7 +139,7 @@ export class AuthorizationsService {
     return { target, scopes: await this.scopesFor(owner, request, target) };
   }
 
-  /** What can be told before DNS is asked is told to who publishes, not to who comes back with a code. */
+  /** Refuses endpoints that egress rules exclude, before a person signs in. */
   private checkEndpoints({ server }: AuthorizationTarget): void {
     for (const endpoint of [server.tokenEndpoint, server.registrationEndpoint, server.revocationEndpoint]) {
       try {
@@ -189,7 +151,7 @@ export class AuthorizationsService {
     }
   }
 
-  /** A step up asks for what was granted before as well: the new token replaces the old one (MCP, scope challenges). */
+  /** A step-up also asks for the scopes granted before: the new token replaces the old one (MCP, scope challenges). */
   private async scopesFor(
     owner: CredentialOwner,
     { challenge, upstreamUrl }: BeginAuthorization,
@@ -206,7 +168,7 @@ export class AuthorizationsService {
   private async store(pending: Partial<PendingAuthorization>): Promise<void> {
     const { ownerKind, ownerId } = pending;
     await this.dataSource.transaction(async (tx) => {
-      await tx.query(`DELETE FROM pending_authorizations WHERE expires_at < now() - $1::interval`, [KEPT_AFTER_EXPIRY]);
+      await this.repository.deleteExpiredLinks(tx);
       await tx.insert(PendingAuthorization, pending);
       const links = await tx.find(PendingAuthorization, {
         where: { ownerKind, ownerId, expiresAt: MoreThan(new Date()) },

@@ -3,16 +3,16 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { RouteNotFoundError } from '../../platform/errors/http-errors.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Public } from '../../platform/http/public.decorator.js';
-import { OAuthClients } from './oauth-clients.js';
+import { OAuthClientsService } from './oauth-clients.service.js';
 
-/** What authorization servers read about us. */
+/** The client id metadata document, which authorization servers read. */
 @ApiExcludeController()
 @Public()
 @Controller('oauth')
 export class ClientDocumentController {
-  constructor(private readonly clients: OAuthClients) {}
+  constructor(private readonly clients: OAuthClientsService) {}
 
-  /** Our client id metadata document. There is none while we are not reached by https: its address is the client id. */
+  /** 404 unless PUBLIC_URL is https: the address of the document is the client id. */
   @Get('client.json')
   @Header('cache-control', 'public, max-age=300')
   @ApiErrors(404)

@@ -1,22 +1,22 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { PageError } from '../../platform/pages/page.js';
 
-/** Thrown by `begin`: see there. */
+/** Thrown by `CredentialsService.begin`. */
 export { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 
-/** What is stored no longer opens the upstream: somebody must authorize Slipway anew. */
+/** The stored authorization has ended: a person must authorize Slipway again. */
 export class AuthorizationRequiredError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'auth_required';
 }
 
-/** The token is past its time and the authorization server cannot be asked for another one. Nothing was lost. */
+/** The token has expired and the token endpoint does not answer. The authorization is kept. */
 export class CredentialUnavailableError extends DomainError {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
 }
 
-/** Nothing is behind a link of the setup page or the callback, or not for this browser. Read by people, on a page. */
+/** A setup link or callback that this browser cannot use. Shown to people, on a page. */
 export class SetupPageError extends PageError {
   readonly code = 'setup_failed';
 

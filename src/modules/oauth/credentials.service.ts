@@ -8,14 +8,17 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
-import type { AuthorizationSetup, BeginAuthorization, CredentialOwner } from './credentials.types.js';
+import {
+  upstreamAddress,
+  type AuthorizationSetup,
+  type BeginAuthorization,
+  type CredentialOwner,
+} from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
-import { OAuthClients } from './oauth-clients.js';
-import { issuerOf, type RefreshOutcome } from './refresh-outcome.js';
-import { openTokens } from './stored-tokens.js';
-import { TokenRefresher } from './token-refresher.js';
+import { OAuthClientsService } from './oauth-clients.service.js';
+import { issuerOf, openTokens } from './stored-tokens.js';
+import { TokenRefresherService, type RefreshOutcome } from './token-refresher.service.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
-import { upstreamAddress } from './upstream-url.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -23,19 +26,22 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** A credential is believed this long; a change also arrives over the relay, at once. */
+/** Cache lifetime of a credential. A change is also announced to every process at once. */
 const CACHED_MS = 5_000;
 const CACHED_MAX = 20_000;
 
-/** Of owners that go together, so many are revoked; the tokens of the others end by themselves. */
+/** Owners whose tokens one deletion revokes; the tokens of further ones expire. */
 const REVOKED_AT_ONCE_MAX = 1_000;
 
-/** What a call needs to know of a credential. */
-interface Held {
+/** A step after an authorization in the module that has the owner, such as the resumption of a release. */
+type AuthorizedHandler = (ownerId: string) => Promise<void>;
+
+/** The values of a credential that calls need. */
+interface CachedCredential {
   id: string;
   upstreamUrl: string;
   generation: number;
-  /** Null when somebody must authorize anew. */
+  /** Null if the owner must authorize again. */
   accessToken: string | null;
   expiresAt: number;
   dueAt: number;
@@ -44,27 +50,29 @@ interface Held {
   tokenHost: string;
 }
 
-/** The OAuth credentials of servers and connections: how others get a token, and a page to authorize at. */
+/** The OAuth credentials of servers and connections: access tokens, and links to the page that authorizes anew. */
 @Injectable()
 export class CredentialsService implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly revoking = new Set<Promise<void>>();
-  private readonly held = new RowCache<Held>((key) => this.load(key), { max: CACHED_MAX, ttlMs: CACHED_MS });
+  private readonly cache = new RowCache<CachedCredential>((key) => this.load(key), {
+    max: CACHED_MAX,
+    ttlMs: CACHED_MS,
+  });
+  private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
 
   constructor(
     private readonly dataSource: DataSource,
     private readonly authorizations: AuthorizationsService,
-    private readonly refresher: TokenRefresher,
-    private readonly clients: OAuthClients,
+    private readonly refresher: TokenRefresherService,
+    private readonly clients: OAuthClientsService,
     private readonly vault: Vault,
     private readonly egress: Egress,
     private readonly pubSub: PubSub,
-  ) {
-    this.authorizations.onStored((owner) => this.changed(keyOf(owner)));
-  }
+  ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.pubSub.subscribe('credentials.changed', ({ key }) => this.held.drop(key));
+    await this.pubSub.subscribe('credentials.changed', ({ key }) => this.cache.drop(key));
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -75,17 +83,17 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
    * The bearer token for this upstream, refreshed when due (60 s or a tenth of its life before its end); null when none is
    * stored for that URL. No query while the credential was read in the last 5 s.
    *
-   * @param rejected the token the upstream just answered 401 to: it is refreshed, unless a newer one is stored already
-   * @throws AuthorizationRequiredError when what is stored is no longer good; CredentialUnavailableError when the token
-   * endpoint cannot be asked and the old token is past its time
+   * @param rejected the token that the upstream just answered 401 to: it is refreshed, unless a newer one is stored already
+   * @throws AuthorizationRequiredError if the stored authorization has ended; CredentialUnavailableError if the token
+   * endpoint does not answer and the old token has expired
    */
   async accessToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
     const key = keyOf(owner);
-    let held = await this.held.get(key);
-    // What would be refused is looked up once more: the change that helps may be made by another process just now.
+    let held = await this.cache.get(key);
+    // Another process may have just stored a token that is good, so a bad one is read once more.
     if (held && (held.accessToken === null || held.accessToken === rejected)) {
-      this.held.drop(key);
-      held = await this.held.get(key);
+      this.cache.drop(key);
+      held = await this.cache.get(key);
     }
     if (!held || held.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
     if (held.accessToken === null) throw required(`The authorization at ${held.issuer} has ended.`);
@@ -100,18 +108,18 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * Discovers the upstream's authorization server, registers Slipway there where needed, and makes a single-use page where
-   * the owner's account authorizes. Nothing of it is lost over a restart.
+   * Discovers the upstream's authorization server, registers Slipway there where needed, and makes a link to a page where
+   * a person authorizes it. The link works once, also after a restart.
    *
-   * @throws OAuthSetupError with a sentence for the person who publishes
+   * @throws OAuthSetupError with a sentence for the publisher
    */
   begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
     return this.authorizations.begin(owner, request);
   }
 
   /**
-   * Forgets tokens and pending authorizations. The authorization server is told (RFC 7009) behind it, as far as it can be;
-   * deleting the owner's row forgets them too, without telling anybody.
+   * Deletes tokens and pending authorizations, and revokes the tokens (RFC 7009) in the background, if the authorization
+   * server can be reached. Deleting the owner's row deletes them too, but does not revoke the tokens.
    */
   async remove(owner: CredentialOwner): Promise<void> {
     const where = { ownerKind: owner.kind, ownerId: owner.id };
@@ -120,7 +128,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
       const found = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
       if (!found) return null;
       await tx.delete(UpstreamCredential, { id: found.id });
-      // Read now: one that was given goes with its owner.
+      // Read now: a pre-registered client is deleted with its owner.
       const client = found.clientRowId === null ? null : await tx.findOneBy(OAuthClient, { id: found.clientRowId });
       return { ...found, client };
     });
@@ -129,8 +137,8 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * For owners that are about to go all at once, with their credentials: reads what the first 1,000 hold. What it returns
-   * tells the authorization servers once they are gone, behind it and one after another.
+   * Reads the tokens of owners that are about to be deleted together, of 1,000 at most. The returned function revokes them
+   * one after another, in the background.
    */
   async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
     const rows = await this.dataSource.manager.find(UpstreamCredential, {
@@ -150,14 +158,29 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     this.revoking.add(work);
   }
 
-  /** For the module that owns this kind: told, in the process that took the answer, after an authorization was stored. */
-  onAuthorized(kind: CredentialOwner['kind'], listener: (ownerId: string) => Promise<void>): void {
-    this.authorizations.onAuthorized(kind, listener);
+  /** Adds a handler for an owner kind: {@link authorized} awaits it. */
+  onAuthorized(kind: CredentialOwner['kind'], handler: AuthorizedHandler): void {
+    this.handlers.set(kind, [...(this.handlers.get(kind) ?? []), handler]);
   }
 
-  /** Lets every process look at the credential again. */
+  /**
+   * Runs the handlers of an owner after an authorization was stored. Never rejects: the authorization stands, and the next
+   * call uses it also if a handler failed.
+   */
+  async authorized(owner: CredentialOwner): Promise<void> {
+    this.changed(keyOf(owner));
+    for (const handler of this.handlers.get(owner.kind) ?? []) {
+      try {
+        await handler(owner.id);
+      } catch (error) {
+        this.logger.error({ msg: `a step after the authorization of ${owner.kind} ${owner.id} failed`, err: error });
+      }
+    }
+  }
+
+  /** Drops a credential from the caches of all processes. */
   private changed(key: string): void {
-    this.held.drop(key);
+    this.cache.drop(key);
     this.pubSub.publish('credentials.changed', { key });
   }
 
@@ -167,13 +190,13 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     if (!held || client === null || server.revocationEndpoint === null) return;
     const context = { server, client: this.clients.toClient(client) };
     const fetch = createOAuthFetch(this.egress);
-    // The end of a refresh token is the end of the whole grant at most servers; not at all, hence both.
+    // At most servers, but not at all, revoking the refresh token ends the whole grant.
     if (held.refreshToken !== null) await revokeToken(fetch, context, held.refreshToken, 'refresh_token');
     const isRevoked = await revokeToken(fetch, context, held.accessToken, 'access_token');
-    this.logger.debug({ msg: `the authorization server was ${isRevoked ? '' : 'not '}told`, credentialId: id });
+    this.logger.debug({ msg: `the tokens were ${isRevoked ? '' : 'not '}revoked`, credentialId: id });
   }
 
-  private async load(key: string): Promise<Held | null> {
+  private async load(key: string): Promise<CachedCredential | null> {
     const [kind, id] = key.split('/') as [CredentialOwner['kind'], string];
     const row = await this.dataSource.manager.findOne(UpstreamCredential, { where: { ownerKind: kind, ownerId: id } });
     if (!row) return null;
@@ -191,7 +214,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 }
 
-function tokenOf(outcome: RefreshOutcome, held: Held, rejected: string | undefined): string | null {
+function tokenOf(outcome: RefreshOutcome, held: CachedCredential, rejected: string | undefined): string | null {
   switch (outcome.kind) {
     case 'token':
       return outcome.accessToken;

@@ -1,36 +1,42 @@
-/** What a credential can belong to; each kind is announced by the module that owns it. */
+/** The kinds of owners of credentials. */
 export const ownerKinds = ['server', 'connection'] as const;
 
-/** Whose credential it is. */
+/** The owner of a credential. */
 export interface CredentialOwner {
   kind: (typeof ownerKinds)[number];
-  /** The id of the row. */
+  /** The id of the owner's row. */
   id: string;
 }
 
-/** What an authorization is begun with. */
+/** The input of an authorization. */
 export interface BeginAuthorization {
   upstreamUrl: string;
   /** The `WWW-Authenticate` header(s) of the upstream's 401 or 403; null when there are none. */
   challenge: string[] | null;
-  /** What the person who authorizes knows it by, e.g. `acme/weather`. */
+  /** The name that the page shows, such as `acme/weather`. */
   label: string;
   /** The registry server whose code authorizes its users itself, such as `acme/weather`; absent for all others. */
   adapter?: string;
 }
 
-/** A client that somebody got by hand. */
+/** An OAuth client that a person registered by hand. */
 export interface PreregisteredClient {
-  /** The authorization server it was given for, as its metadata spells it. */
+  /** The authorization server that it is registered at, as its metadata spells it. */
   issuer: string;
   clientId: string;
-  /** Null for a client without one. */
+  /** Null for a public client. */
   clientSecret: string | null;
 }
 
 /** The page where a person authorizes Slipway at an upstream. */
 export interface AuthorizationSetup {
-  /** Whoever has it may authorize: it is given to the owner only. */
+  /** Gives access to whoever has it, so only the owner may read it. */
   setupUrl: string;
   expiresAt: Date;
+}
+
+/** The normalized form in which upstream URLs are stored and compared: as `URL` writes them, without fragment. */
+export function upstreamAddress(url: string): string {
+  const { href, hash } = new URL(url);
+  return hash === '' ? href : href.slice(0, -hash.length);
 }

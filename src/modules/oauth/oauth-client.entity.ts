@@ -2,8 +2,8 @@ import { Check, Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn 
 import { ownerKinds, type CredentialOwner } from './credentials.types.js';
 
 /**
- * Us at one authorization server. Never used at another one, nor with another redirect address. One that was given belongs
- * to one server or connection, is used for no other, and goes with it: a trigger sees to that, as for credentials.
+ * An OAuth client of Slipway at one authorization server, with one redirect URI. A pre-registered one (`given`) belongs to
+ * one server or connection, is used for no other, and is deleted with it by a trigger, as credentials are.
  */
 @Entity('oauth_clients')
 @Index('oauth_clients_issuer', ['issuer', 'redirectUri'], { unique: true, where: '"owner_id" IS NULL' })
@@ -21,7 +21,7 @@ export class OAuthClient {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** As its metadata spells it. */
+  /** The authorization server, as its metadata spells it. */
   @Column('text')
   issuer: string;
 
@@ -29,13 +29,13 @@ export class OAuthClient {
   redirectUri: string;
 
   /**
-   * `document`: the id is the URL of our metadata document. `registered`: the server made the id. `given`: somebody got it
-   * there by hand.
+   * `document`: the client id is the URL of our metadata document. `registered`: dynamic registration. `given`: a person
+   * registered it by hand.
    */
   @Column('text')
   kind: 'document' | 'registered' | 'given';
 
-  /** Whose it is; null for those that all owners share. */
+  /** The owner; null for a client that all owners share. */
   @Column('text', { name: 'owner_kind', nullable: true })
   ownerKind: CredentialOwner['kind'] | null;
 
@@ -52,11 +52,11 @@ export class OAuthClient {
   @Column('text', { name: 'auth_method', nullable: true })
   authMethod: string | null;
 
-  /** Null when the secret does not end. */
+  /** Null for a secret that does not expire. */
   @Column({ type: 'timestamptz', name: 'secret_expires_at', precision: 3, nullable: true })
   secretExpiresAt: Date | null;
 
-  /** When its server refused one that was given, which is not used from then on; null while it did not. */
+  /** The time at which the server refused a pre-registered client, which ends its use; null before. */
   @Column({ type: 'timestamptz', name: 'refused_at', precision: 3, nullable: true })
   refusedAt: Date | null;
 

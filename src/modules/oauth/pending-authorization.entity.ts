@@ -5,12 +5,11 @@ import { ownerKinds, type CredentialOwner } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
 /**
- * A setup page that was handed out, and how far its person has come: opened by the token of its link, begun by the button
- * (which binds it to that browser), completed by the answer with its state. Goes with its owner, as credentials do.
+ * An authorization on its way: opened by its signed link, begun by the button (which binds it to that browser), completed
+ * by the answer with its state. Deleted with its owner, as credentials are.
  */
 @Entity('pending_authorizations')
 @Index('pending_authorizations_owner', ['ownerKind', 'ownerId'])
-@Index('pending_authorizations_token', ['tokenHash'], { unique: true })
 @Index('pending_authorizations_state', ['stateHash'], { unique: true })
 @Index('pending_authorizations_client', ['clientRowId'])
 @Index('pending_authorizations_expires', ['expiresAt'])
@@ -34,11 +33,11 @@ export class PendingAuthorization {
   @Column('jsonb')
   server: AuthorizationServer;
 
-  /** Null where the code of a server stands in the place of an authorization server. */
+  /** Null for an auth adapter, which needs no client. */
   @Column('uuid', { name: 'client_row_id', nullable: true })
   clientRowId: string | null;
 
-  /** CASCADE: an answer for a client that is gone cannot be redeemed. */
+  /** CASCADE: an answer for a deleted client cannot be redeemed. */
   @ManyToOne(() => OAuthClient, { nullable: true, onDelete: 'CASCADE' })
   @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'pending_authorizations_client_fk' })
   client: Relation<OAuthClient> | null;
@@ -49,15 +48,11 @@ export class PendingAuthorization {
   @Column('text', { nullable: true })
   scopes: string | null;
 
-  /** SHA-256 of the link's token: the table opens no page. */
-  @Column('bytea', { name: 'token_hash' })
-  tokenHash: Buffer;
-
-  /** Until when the page may be opened and its button pressed. */
+  /** The end of the link. */
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** When the button was pressed last; the answer must come within ten minutes. */
+  /** The last press of the button; the answer must come within ten minutes. */
   @Column({ type: 'timestamptz', name: 'started_at', precision: 3, nullable: true })
   startedAt: Date | null;
 
@@ -65,7 +60,7 @@ export class PendingAuthorization {
   @Column('bytea', { name: 'browser_hash', nullable: true })
   browserHash: Buffer | null;
 
-  /** SHA-256 of the state sent along; null before, and once an answer has used it up. */
+  /** SHA-256 of the `state` parameter; null before the button is pressed, and after an answer has used it up. */
   @Column('bytea', { name: 'state_hash', nullable: true })
   stateHash: Buffer | null;
 
@@ -73,7 +68,7 @@ export class PendingAuthorization {
   @Column('text', { name: 'sealed_verifier', nullable: true })
   sealedVerifier: string | null;
 
-  /** When an authorization was stored; the link is over then. */
+  /** The time at which tokens were stored, which ends the link. */
   @Column({ type: 'timestamptz', name: 'completed_at', precision: 3, nullable: true })
   completedAt: Date | null;
 

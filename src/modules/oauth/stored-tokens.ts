@@ -2,18 +2,18 @@ import { dueInSeconds, type TokenSet } from '../../mcp/oauth/tokens.js';
 import type { Vault } from '../../platform/vault/vault.js';
 import type { UpstreamCredential } from './upstream-credential.entity.js';
 
-/** What is sealed in a credential. */
+/** The sealed content of a credential. */
 export interface HeldTokens {
   accessToken: string;
   refreshToken: string | null;
 }
 
-/** The tokens of a credential; null when there are none. */
+/** The tokens of a credential; null without any. */
 export function openTokens(row: Pick<UpstreamCredential, 'id' | 'sealedTokens'>, vault: Vault): HeldTokens | null {
   return row.sealedTokens === null ? null : (JSON.parse(vault.open(row.sealedTokens, row.id)) as HeldTokens);
 }
 
-/** The columns that change when new tokens come. Times count from now, as `expires_in` does. */
+/** The columns that new tokens change. Times count from now, as `expires_in` does. */
 export function storedTokens(
   row: Pick<UpstreamCredential, 'id' | 'scopes' | 'generation'>,
   tokens: TokenSet,
@@ -35,4 +35,9 @@ export function storedTokens(
     retryAt: null,
     state: 'active',
   };
+}
+
+/** The host of the authorization server, or the name of the registry server whose adapter takes its place. */
+export function issuerOf({ server }: Pick<UpstreamCredential, 'server'>): string {
+  return server.adapter ?? new URL(server.issuer).host;
 }

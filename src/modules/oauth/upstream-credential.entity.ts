@@ -4,12 +4,12 @@ import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import { ownerKinds, type CredentialOwner } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
-/** `required`: the tokens are no longer good, and are gone. */
+/** `required`: the authorization has ended, and the tokens are deleted. */
 export const credentialStates = ['active', 'required'] as const;
 
 /**
- * What opens one upstream for one server or connection. It goes with its owner: triggers on `servers` and `connections`,
- * hand-written in the migration, since a column cannot point at two tables.
+ * The tokens of one server or connection for one upstream. Deleted with the owner by triggers on `servers` and
+ * `connections`, hand-written in the migration, since a foreign key cannot reference two tables.
  */
 @Entity('upstream_credentials')
 @Index('upstream_credentials_owner', ['ownerKind', 'ownerId'], { unique: true })
@@ -31,14 +31,14 @@ export class UpstreamCredential {
   @Column('text', { name: 'upstream_url' })
   upstreamUrl: string;
 
-  /** The authorization server that gave the tokens; they are shown to no other. */
+  /** The authorization server that issued the tokens; they are sent to no other. */
   @Column('jsonb')
   server: AuthorizationServer;
 
   @Column('uuid', { name: 'client_row_id', nullable: true })
   clientRowId: string | null;
 
-  /** SET NULL: a client that its server forgot takes the way to new tokens along, not the tokens that still work. */
+  /** SET NULL: without its client the tokens cannot be refreshed, but they stay valid until they expire. */
   @ManyToOne(() => OAuthClient, { nullable: true, onDelete: 'SET NULL' })
   @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'upstream_credentials_client_fk' })
   client: Relation<OAuthClient> | null;
@@ -47,38 +47,38 @@ export class UpstreamCredential {
   @Column('text')
   resource: string;
 
-  /** What was granted, else what was asked for; null when neither is known. */
+  /** The granted scopes, else the requested ones; null if neither is known. */
   @Column('text', { nullable: true })
   scopes: string | null;
 
-  /** `{accessToken, refreshToken}`, sealed by the vault for this row's id; null when there are none. */
+  /** `{accessToken, refreshToken}`, sealed by the vault for this row's id; null without tokens. */
   @Column('text', { name: 'sealed_tokens', nullable: true })
   sealedTokens: string | null;
 
-  /** When the access token ends; null when the server did not say. */
+  /** The expiry of the access token; null if the server did not name one. */
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3, nullable: true })
   expiresAt: Date | null;
 
-  /** When it should be renewed. */
+  /** The time from which it is refreshed. */
   @Column({ type: 'timestamptz', name: 'due_at', precision: 3, nullable: true })
   dueAt: Date | null;
 
-  /** Grows with every change of the tokens: who waited for the row sees that somebody else was faster. */
+  /** Counts the changes of the tokens: a process that waited for the row sees that another one refreshed it. */
   @Column('integer', { default: 1 })
   generation: number;
 
   @Column('text')
   state: (typeof credentialStates)[number];
 
-  /** The last successful refresh; null since the authorization. */
+  /** The last successful refresh; null before the first. */
   @Column({ type: 'timestamptz', name: 'refreshed_at', precision: 3, nullable: true })
   refreshedAt: Date | null;
 
-  /** Refreshes in a row that could not be carried out. */
+  /** Consecutive refreshes without an answer. */
   @Column('integer', { default: 0 })
   failures: number;
 
-  /** Not asked again before; null when nothing is wrong. */
+  /** No refresh is sent before; null after a success. */
   @Column({ type: 'timestamptz', name: 'retry_at', precision: 3, nullable: true })
   retryAt: Date | null;
 

@@ -17,10 +17,8 @@ export const undocumented = [
   'GET /connect/{namespace}/{connectionId}/.subscriptions',
   'POST /connect/{namespace}/{connectionId}/.subscriptions',
   'DELETE /connect/{namespace}/{connectionId}/.subscriptions/{id}',
-  'GET /setup/connections/{id}/{epoch}',
-  'POST /setup/connections/{id}/{epoch}',
-  'GET /setup/{token}',
-  'POST /setup/{token}',
+  'GET /setup/{path}',
+  'POST /setup/{path}',
   'GET /oauth/callback',
   'GET /oauth/client.json',
 ];

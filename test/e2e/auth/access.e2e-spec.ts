@@ -111,8 +111,6 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     secretName: 'SECRET',
     domainId: 'managed',
     id: releaseId,
-    token: 'a-setup-link',
-    epoch: '1',
     triggerName: 'page.updated',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
@@ -459,9 +457,7 @@ describe('a valid key', () => {
 
   it('routes without a key are those of monitors, of people with a setup link and of our own processes, and need none', async () => {
     const open = routes.filter((route) => declarationOf(route) === 'public');
-    const setup = ['GET /oauth/callback', 'GET /oauth/client.json'].concat(
-      ['/setup/:token', '/setup/connections/:id/:epoch'].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
-    );
+    const setup = ['GET /oauth/callback', 'GET /oauth/client.json', 'GET /setup/*path', 'POST /setup/*path'];
     // Those of the processes among themselves, and of what collects metrics, which hold secrets of their own.
     const internal = [
       'GET /metrics',

@@ -1,7 +1,7 @@
 // Also run with the queue on Redis by test:long: messages between processes.
 import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
-import { ConnectionSweeper } from '../../../src/modules/connections/recheck/connection-sweeper.js';
+import { ConnectionRefresher } from '../../../src/modules/connections/recheck/connection-refresher.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import {
   startAuthorizationServer,
@@ -205,10 +205,10 @@ describe('the token of a connection', () => {
     const { id } = await authorized();
     const before = server.refreshes;
     await grow(id, 'due');
-    await Promise.all([app, sibling].map((at) => at.get(ConnectionSweeper).refresh()));
+    await Promise.all([app, sibling].map((at) => at.get(ConnectionRefresher).run()));
     // A sweep that came by itself may be the one that renews it.
     await until(() => isRenewed(id), 'it is renewed');
-    await app.get(ConnectionSweeper).refresh();
+    await app.get(ConnectionRefresher).run();
     expect(server.refreshes - before).toBe(1);
   });
 
@@ -228,7 +228,7 @@ describe('the token of a connection', () => {
     );
     const before = server.refreshes;
     await grow(id, 'due');
-    await app.get(ConnectionSweeper).refresh();
+    await app.get(ConnectionRefresher).run();
     await until(() => isRenewed(id), 'it is renewed');
     expect(server.refreshes - before).toBe(1);
     await app.database.query('DELETE FROM connections WHERE connection_id = ANY($1)', [seeded]);
@@ -249,7 +249,7 @@ describe('the token of a connection', () => {
       const { refreshToken = '' } = server.issued.at(-1) ?? {};
       await revokeAt(refreshToken);
       await grow(id, 'due');
-      await sibling.get(ConnectionSweeper).refresh();
+      await sibling.get(ConnectionRefresher).run();
       // A sweep that came by itself may be the one that is refused.
       await until(async () => (await statusOf(path)).state === 'auth_required', 'the refusal is written');
       expect(await statusOf(path)).toMatchObject({
@@ -351,7 +351,7 @@ async function isRenewed(id: string): Promise<boolean> {
 async function grow(id: string, how: 'due' | 'ended'): Promise<void> {
   await age(app, { kind: 'connection', id }, how);
   for (const at of [app, sibling]) {
-    const { held } = at.get(CredentialsService) as unknown as { held: { drop(key: string): void } };
-    held.drop(`connection/${id}`);
+    const { cache } = at.get(CredentialsService) as unknown as { cache: { drop(key: string): void } };
+    cache.drop(`connection/${id}`);
   }
 }

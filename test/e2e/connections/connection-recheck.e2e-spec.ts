@@ -3,11 +3,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { ConnectionCheck } from '../../../src/modules/connections/recheck/connection-check.js';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
-import { ConnectionSweeper } from '../../../src/modules/connections/recheck/connection-sweeper.js';
+import { Schedule } from '../../../src/platform/schedule/schedule.js';
 import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { times } from '../../support/calls.js';
-import { stopClocks } from '../../support/clocks.js';
 import { createConnection, createNamespace, createServer as createRegistryServer } from '../../support/factories.js';
 import { seedConnections } from '../../support/connection-rows.js';
 import { published } from '../../support/releases.js';
@@ -65,8 +64,8 @@ beforeAll(async () => {
   upstream = await startUpstream();
   app = await startApp({ PORT: String(await freePort()), CONNECTION_RECHECK_HOURS: '2' });
   sibling = await app.sibling({ PORT: String(await freePort()), PUBLIC_URL: app.env.baseUrl });
-  // No sweep comes by but those that a test asks for.
-  await Promise.all([app, sibling].map((at) => stopClocks(at, ConnectionSweeper)));
+  // Only the sweeps that a test starts run.
+  await Promise.all([app, sibling].map((at) => at.get(Schedule).beforeApplicationShutdown()));
   owner = await app.account();
 });
 

@@ -424,7 +424,7 @@ describe('a change of a server', () => {
     const heard: unknown[] = [];
     app
       .get(ServersService)
-      .onDeleting(async (server) => void heard.push(await serverIdOf(app, `${server.namespace}/${server.name}`)));
+      .beforeDeletion(async (server) => void heard.push(await serverIdOf(app, `${server.namespace}/${server.name}`)));
     const name = await createServer(app, owner);
     const [id, { slug }] = [await serverIdOf(app, name), await stored(name)];
     const subdomain = uniqueName('sub');

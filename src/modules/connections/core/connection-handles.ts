@@ -2,50 +2,35 @@ import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } fro
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
+import type { AuthAdapter } from '../../../mcp/oauth/auth-adapter.types.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
+import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
-import { ConnectionChannels } from './connection-channels.js';
 import { ConnectionHandle } from './connection-handle.js';
-import { ConnectionUrls } from './connection-urls.js';
-import { CallRecorder } from '../mock/call-recorder.js';
-import { ConnectionValues } from './connection-values.js';
-import type { ConnectionTarget } from './connection.types.js';
 import { isConnectionId } from './connection-target.js';
+import { ConnectionTransports } from './connection-transports.js';
+import { ConnectionUrls } from './connection-urls.js';
+import { ConnectionValues } from './connection-values.js';
 import { Connection } from './connection.entity.js';
+import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
+import type { ConnectionTarget } from './connection.types.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { StatusRecorder } from './status-recorder.js';
-import { UplinkTunnels } from '../uplink/uplink-tunnels.js';
 
-declare module '../../../platform/queue/pub-sub.js' {
-  interface Topics {
-    /** A connection came, changed or went. */
-    'connections.changed': ConnectionChange;
-  }
-}
-
-/** A row is believed this long; a change also arrives over the relay, at once. */
+/** Cache lifetime of a row. A change is also announced to every process at once. */
 const TARGET_CACHED_MS = 5_000;
 const TARGETS_CACHED_MAX = 50_000;
 
-/** Open upstream sessions at most. */
-const LINKS_MAX = 50_000;
+/** Open upstream sessions of this process at most. */
+const HANDLES_MAX = 50_000;
 
-/** What is told on {@link 'connections.changed'}. */
-export interface ConnectionChange {
-  /** The namespace's id and the connection's own, with a slash between. */
-  key: string;
-  id: string;
-  /** Null when the connection is gone. */
-  revision: number | null;
-}
-
-/** The links of this process: one per connection, shared by all callers, opened by the first call. */
+/** The handles of this process: one per connection, shared by all callers, made by the first call. */
 @Injectable()
 export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('connections');
-  private readonly links = new HandlePool<ConnectionHandle>('connections', LINKS_MAX);
+  private readonly handles = new HandlePool<ConnectionHandle>('connections', HANDLES_MAX);
   private readonly targets = new RowCache<ConnectionTarget>((key) => this.load(key), {
     max: TARGETS_CACHED_MAX,
     ttlMs: TARGET_CACHED_MS,
@@ -53,37 +38,37 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly channels: ConnectionChannels,
+    private readonly transports: ConnectionTransports,
+    private readonly events: ConnectionEvents,
     private readonly statuses: StatusRecorder,
     private readonly values: ConnectionValues,
     private readonly urls: ConnectionUrls,
-    private readonly uplinks: UplinkTunnels,
-    private readonly recorder: CallRecorder,
-    private readonly runs: ServerChannelsService,
+    private readonly servers: ServerChannelsService,
+    private readonly adapters: AuthAdaptersService,
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Links that are held. */
+  /** Handles that are open. */
   get size(): number {
-    return this.links.size;
+    return this.handles.size;
   }
 
   async onModuleInit(): Promise<void> {
-    await this.pubSub.subscribe('connections.changed', (change) => this.forget(change));
-    this.uplinks.whenChanged((connection) => this.announce(connection, connection.revision));
-    this.runs.whenOffersChange((id) => this.links.forgetListsWhere(({ serverId }) => serverId === id));
+    this.adapters.provide((id) => this.adapterOf(id));
+    this.servers.whenOffersChange((id) => this.handles.forgetListsWhere(({ serverId }) => serverId === id));
+    await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
-      this.links.dropWhere(({ namespaceId }) => namespaceId === id, true);
+      this.handles.dropWhere(({ namespaceId }) => namespaceId === id, true);
     });
   }
 
-  /** The link of a connection. No query while the row was read in the last 5 s. @throws ResourceNotFoundError */
+  /** The handle of a connection. No query while the row was read in the last 5 s. @throws ResourceNotFoundError */
   async find(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionHandle> {
-    return this.linkTo(await this.target(namespace, connectionId));
+    return this.handleTo(await this.target(namespace, connectionId));
   }
 
-  /** What a connection leads to, as it was in the last 5 s. @throws ResourceNotFoundError */
+  /** The target of a connection, at most 5 s old. @throws ResourceNotFoundError */
   async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     const target = await this.targets.get(keyOf({ namespaceId: namespace.id, connectionId }));
@@ -91,77 +76,86 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     return target;
   }
 
-  /** The link to a row that was just written, which every process hears of; null when it is gone. */
-  async adopt(id: string): Promise<{ link: ConnectionHandle } | null> {
+  /** The handle to a row that was just written, which is announced to every process; null if it was deleted. */
+  async adopt(id: string): Promise<ConnectionHandle | null> {
     const target = await this.read({ id });
     if (!target) return null;
     this.announce(target, target.revision);
-    return { link: this.linkTo(target) };
+    return this.handleTo(target);
   }
 
-  /** What a connection leads to, as its row says now; null when it is gone. */
+  /** The target of a connection as its row is now; null if it was deleted. */
   stored(id: string): Promise<ConnectionTarget | null> {
     return this.read({ id });
   }
 
   /**
-   * A connection is about to be deleted: has the link at hand that can end what a server keeps for it, though nobody here
-   * called it lately. Never rejects: what is not ended, its server forgets when it was idle long enough.
+   * Makes the handle of a connection that is about to be deleted, so that {@link deleted} can end the session that its
+   * server keeps. Never rejects: a session that is not ended here ends by its idle timeout.
    */
   async prepareEnd(id: string): Promise<void> {
     try {
       const target = await this.read({ id });
-      if (target?.kind === 'server') this.linkTo(target);
+      if (target?.kind === 'server') this.handleTo(target);
     } catch (error) {
-      this.logger.warn({ msg: 'what a server keeps for a deleted connection is not ended', err: error });
+      this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', err: error });
     }
   }
 
-  /** A connection is gone: what this process holds of it has ended when this resolves, the others hear of it. */
+  /** Ends what this process holds of a deleted connection, and announces the deletion to every process. */
   async deleted(connection: { id: string; namespaceId: string; connectionId: string }): Promise<void> {
-    const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision: null };
-    const ended = this.links.end(connection.id, true);
-    this.forget(change);
-    this.pubSub.publish('connections.changed', change);
+    const ended = this.handles.end(connection.id, true);
+    this.publish({ key: keyOf(connection), id: connection.id, revision: null });
     await ended;
   }
 
-  /** Tells every process that a connection changed. */
+  /** Announces a changed connection to every process. */
   announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number): void {
-    const change: ConnectionChange = { key: keyOf(connection), id: connection.id, revision };
-    this.forget(change);
-    this.pubSub.publish('connections.changed', change);
+    this.publish({ key: keyOf(connection), id: connection.id, revision });
   }
 
-  private forget({ key, id, revision }: ConnectionChange): void {
-    this.targets.drop(key);
-    const held = this.links.get(id);
-    if (held && held.revision !== revision) this.links.drop(id, revision === null);
-    if (revision === null) this.uplinks.deleted(id);
-  }
-
-  /** Ends what this process holds of a connection, with its upstream session. */
+  /** Ends the handle of a connection, with its upstream session. */
   end(id: string): Promise<void> {
-    return this.links.end(id);
+    return this.handles.end(id);
   }
 
   onApplicationShutdown(): Promise<void> {
-    return this.links.close();
+    return this.handles.close();
   }
 
-  private linkTo(target: ConnectionTarget): ConnectionHandle {
-    const held = this.links.get(target.id);
+  private publish(change: ConnectionChange): void {
+    this.applyChange(change);
+    this.pubSub.publish('connections.changed', change);
+  }
+
+  private applyChange(change: ConnectionChange): void {
+    const { key, id, revision } = change;
+    this.targets.drop(key);
+    const held = this.handles.get(id);
+    if (held && held.revision !== revision) this.handles.drop(id, revision === null);
+    this.events.emit('changed', change);
+  }
+
+  private handleTo(target: ConnectionTarget): ConnectionHandle {
+    const held = this.handles.get(target.id);
     if (held && held.revision >= target.revision) return held;
     const { id, setupEpoch } = target;
-    const link = new ConnectionHandle(
+    const handle = new ConnectionHandle(
       target,
-      this.channels.to(target),
+      this.transports.channelTo(target),
       this.statuses.observer(target),
-      this.recorder.tap(target),
+      this.events,
       () => this.urls.setup(id, setupEpoch),
     );
-    this.links.put(target.id, link, target.accountId);
-    return link;
+    this.handles.put(target.id, handle, target.accountId);
+    return handle;
+  }
+
+  /** The code of a registry server that authorizes its users; null for other targets and servers without such code. */
+  private async adapterOf(connectionId: string): Promise<AuthAdapter | null> {
+    const target = await this.read({ id: connectionId });
+    if (target?.kind !== 'server' || target.serverId === null) return null;
+    return this.servers.adapterFor(target.serverId, target);
   }
 
   private load(key: string): Promise<ConnectionTarget | null> {

@@ -1,48 +1,65 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type SelectQueryBuilder } from 'typeorm';
+import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionDto } from './connection.dto.js';
-import { Connection } from './connection.entity.js';
-import { shownColumns, toConnectionDto, type ShownConnection } from './connection.mapper.js';
+import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
+import { toConnectionDto, type ShownConnection } from './connection.mapper.js';
+import { ConnectionRepository } from './connection.repository.js';
 import { isConnectionId } from './connection-target.js';
 import { ConnectionUrls } from './connection-urls.js';
 import { ResourceNotFoundError } from './connections.errors.js';
+import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
+import { TargetResolver } from './target-resolver.js';
 
-/** Reads connections as they are shown. */
+/** Reads connections as the API shows them. */
 @Injectable()
 export class ConnectionReader {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly connections: ConnectionRepository,
+    private readonly targets: TargetResolver,
     private readonly statuses: StatusRecorder,
     private readonly urls: ConnectionUrls,
   ) {}
 
-  /** With what calls have just observed. @throws ResourceNotFoundError */
+  /** Includes the status that calls of this process have just observed. @throws ResourceNotFoundError */
   async get(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
     if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     await this.statuses.settle();
-    return this.one({ namespaceId: namespace.id, connectionId });
+    return this.shown(await this.connections.findShown({ namespaceId: namespace.id, connectionId }));
   }
 
   /** @throws ResourceNotFoundError */
-  byRowId(id: string): Promise<ConnectionDto> {
-    return this.one({ id });
+  async byRowId(id: string): Promise<ConnectionDto> {
+    return this.shown(await this.connections.findShown({ id }));
   }
 
-  /** What is shown of connections, as raw rows: making entities of a hundred takes longer than finding them. */
-  rows(): SelectQueryBuilder<Connection> {
-    const rows = this.connections
-      .createQueryBuilder('connection')
-      .leftJoin('connection.server', 'server')
-      .select('server.slug', 'slug');
-    for (const column of shownColumns) rows.addSelect(`connection.${column}`, column);
-    return rows;
+  /**
+   * Newest first; every filter must match. Any address of a registry server finds all connections to that server.
+   *
+   * @throws InvalidInputError for a cursor that is not ours
+   */
+  async list(
+    namespace: OwnedNamespace,
+    { limit = 100, cursor, name, mcpUrl }: ConnectionQueryDto,
+    metadata: MetadataFilter[],
+  ): Promise<ConnectionListDto> {
+    await this.statuses.settle();
+    const serverId = mcpUrl === undefined ? null : await this.targets.serverIdOf(mcpUrl);
+    const found = await this.connections.listShown(namespace.id, limit + 1, {
+      ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor) }),
+      ...(name !== undefined && { name }),
+      ...(serverId === null ? mcpUrl !== undefined && { mcpUrl } : { serverId }),
+      metadata,
+    });
+    const page = found.slice(0, limit);
+    const last = page[page.length - 1];
+    return {
+      connections: page.map((row) => toConnectionDto(row, this.urls)),
+      nextCursor: found.length > limit && last ? encodeCursor(last.seq) : null,
+    };
   }
 
-  private async one(where: { id: string } | { namespaceId: string; connectionId: string }): Promise<ConnectionDto> {
-    const row = await this.rows().where(where).getRawOne<ShownConnection>();
+  private shown(row: ShownConnection | null): ConnectionDto {
     if (!row) throw new ResourceNotFoundError();
     return toConnectionDto(row, this.urls);
   }

@@ -5,7 +5,7 @@ import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { InputInvalidError, InputRequiredError } from '../../run/run.errors.js';
 
-/** Somebody must authorize: the upstream refused what it was sent, or the stored authorization has ended. */
+/** A person must authorize: the upstream refused the credentials, or the stored authorization has ended. */
 export class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(
     readonly original: UpstreamAuthRequiredError | AuthorizationRequiredError,
@@ -17,7 +17,7 @@ export class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   }
 }
 
-/** Values lack or are wrong. The text of the first is the one that published clients know. */
+/** Values are missing or invalid. Published clients know the text for missing ones. */
 export class ConnectionInputError extends McpRefusal {
   readonly kind = 'conflict';
   readonly code = 'input_required';
@@ -33,7 +33,7 @@ export class ConnectionInputError extends McpRefusal {
     this.data = { ...inputs, setupUrl };
   }
 
-  /** The same in one sentence, for those who read no `data`. */
+  /** The message with the content of `data`, for clients that do not read it. */
   get sentence(): string {
     const what = this.original instanceof InputRequiredError ? missingText(this.original) : this.message;
     const { setupUrl } = this.data;
@@ -41,7 +41,7 @@ export class ConnectionInputError extends McpRefusal {
   }
 }
 
-/** What lacks, by where it is sent, in a sentence. */
+/** The names of the missing values, in a sentence. */
 export function missingText({ data: { missing } }: InputRequiredError): string {
   const names = [
     ...missing.headers.map((name) => `header "${name}"`),
@@ -50,7 +50,7 @@ export function missingText({ data: { missing } }: InputRequiredError): string {
   return `Input required: ${names.join(', ')}.`;
 }
 
-/** {@link ConnectionInputError} for those who read no `data`; the message names what lacks, and where to give it. */
+/** {@link ConnectionInputError} for clients that do not read `data`: the message names the values and the setup page. */
 export class ConnectionInputRequiredError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'input_required';
@@ -62,7 +62,7 @@ export class ConnectionInputRequiredError extends DomainError {
   }
 }
 
-/** A failure as those who call the connection hear it: with the page where a person can end it, if there is one. */
+/** Adds the setup page to a failure that a person can end there. */
 export function withSetupUrl(failure: Error, setupUrl: () => string): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
     return new ConnectionAuthRequiredError(failure, setupUrl());
@@ -73,7 +73,7 @@ export function withSetupUrl(failure: Error, setupUrl: () => string): Error {
   return failure;
 }
 
-/** What {@link withSetupUrl} was given: without the link, which is nobody's to keep. */
+/** The failure before {@link withSetupUrl}. Its link must not be stored. */
 export function originalOf<T>(failure: T): T | Error {
   const isOurs =
     failure instanceof ConnectionAuthRequiredError ||

@@ -22,12 +22,12 @@ export const connectionStates = ['connected', 'disconnected', 'auth_required', '
 export type ConnectionState = (typeof connectionStates)[number];
 
 /**
- * When Slipway looks at a connection again by itself. `soon`: after a minute, then ever more seldom, up to an hour.
- * `seldom`: after CONNECTION_RECHECK_HOURS without a call. `never`: only its user can change it.
+ * The recheck of a connection without a call. `soon`: after a minute, then at growing intervals up to an hour. `seldom`:
+ * after CONNECTION_RECHECK_HOURS without a call. `never`: only its user can change the state.
  */
 export type Pace = 'soon' | 'seldom' | 'never';
 
-/** Why a connection is in its state: the state it means, what its user can do, and when it is looked at again. */
+/** The reasons of a status: the state of each, the advice for the user, and the time of the next recheck. */
 export const statusReasons = {
   ok: { state: 'connected', pace: 'seldom', nextStep: null },
   never_called: { state: 'disconnected', pace: 'soon', nextStep: 'Call one of its tools.' },
@@ -117,18 +117,18 @@ export const statusReasons = {
 } as const satisfies Record<string, { state: ConnectionState; pace: Pace; nextStep: string | null }>;
 export type StatusReason = keyof typeof statusReasons;
 
-/** So often in an hour the same scopes are asked for. */
+/** Authorizations for the same scopes within an hour, before the status becomes `scopes_refused`. */
 export const STEP_UPS_MAX = 2;
 
-/** What was last seen of the upstream. */
+/** The last observed status of the upstream. */
 export interface ConnectionStatus {
   state: ConnectionState;
   reason: StatusReason;
-  /** What happened; null while there is nothing to say. */
+  /** Null while connected. */
   message: string | null;
-  /** What it asks for; null unless it waits for values. */
+  /** The values that the server requires; null unless some are missing or invalid. */
   inputs: StatusInputs | null;
-  /** The challenges of the answer that wanted authorization; null when there was none. */
+  /** The `WWW-Authenticate` headers of the 401 or 403; null without such an answer. */
   challenges: string[] | null;
 }
 
@@ -141,28 +141,28 @@ function status(
   return { state, reason, message: message && toStorableText(message), inputs, challenges };
 }
 
-/** The state of a connection nobody has called yet. */
+/** The status of a connection before the first call. */
 export const neverCalled = status('never_called', 'Not called yet.');
 
-/** The state of an uplink without a tunnel. */
+/** The status of an uplink without a tunnel. */
 export const uplinkWaiting = status('uplink_waiting', 'No local server is paired.');
 
-/** The state of an uplink whose local server, or the way to it, does not speak MCP. */
+/** The status of an uplink whose local server does not speak MCP. */
 export function uplinkFailed(message: string): ConnectionStatus {
   return status('uplink_failed', message);
 }
 
 export const connected = status('ok', null);
 
-/** The state of a connection that could not be looked at, through no fault of its upstream. */
+/** The status of a connection whose check failed inside Slipway. */
 export const failedInside = status('internal', 'Something failed inside Slipway; the operator finds it in the log.');
 
-/** The scopes a status asks for, as its challenge spells them; empty when it names none. */
+/** The scopes of a challenge as it spells them; empty if it names none. */
 export function scopesAskedFor({ challenges }: Pick<ConnectionStatus, 'challenges'>): string {
   return bearerChallenge(challenges ?? [])?.scope ?? '';
 }
 
-/** The state of a connection that was authorized again and again, and is still told that this does not reach. */
+/** The status of a connection whose upstream does not accept the scopes that were granted. */
 export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatus {
   const scopes = visible(scopesAskedFor({ challenges }), 200);
   const asked = scopes === '' ? 'more scopes' : `the scopes "${scopes}"`;
@@ -174,7 +174,7 @@ export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatu
   );
 }
 
-/** What a failed call says of the connection; null when it says nothing: a caller that left or cannot be asked, one too many. */
+/** The status after a failed call; null if the failure concerns only the call, such as a caller that left. */
 export function statusAfter(failure: unknown): ConnectionStatus | null {
   const error = originalOf(failure);
   if (isAboutTheCall(error)) return null;

@@ -1,20 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import { Env } from '../../../config/env.js';
-import { SignedUrls } from '../../../platform/http/signed-urls.js';
+import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
 
-/** The path of a connection's setup page: it opens while the epoch is the row's. */
-export function setupPath(id: string, epoch: number): string {
-  return `/setup/connections/${id}/${epoch}`;
-}
+/** The kind of setup links that lead to a connection. */
+export const CONNECTION_LINKS = 'connections';
 
-/** The absolute URLs we hand out for a connection. */
+/** The absolute URLs in the answers about a connection. */
 @Injectable()
 export class ConnectionUrls {
   constructor(
     private readonly servers: ServerUrlsService,
-    private readonly links: SignedUrls,
-    private readonly env: Env,
+    private readonly links: SetupLinksService,
   ) {}
 
   /** The MCP address of a registry server. */
@@ -22,8 +18,8 @@ export class ConnectionUrls {
     return this.servers.run(slug);
   }
 
-  /** Where a person authorizes the connection or gives what it lacks; opens for OAUTH_SETUP_TTL_MINUTES at least. */
+  /** The page where a person authorizes the connection or enters missing values. It opens while the row has this epoch. */
   setup(id: string, epoch: number): string {
-    return this.links.sign(setupPath(id, epoch), 2 * 60 * this.env.oauthSetupTtlMinutes);
+    return this.links.url(CONNECTION_LINKS, { id, epoch });
   }
 }

@@ -2,18 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { QueryValues } from './connection.types.js';
 
-/** Header names are lower-case. */
+/** The values that calls of a connection send. Header names are lower-case. */
 export interface StoredValues {
   headers: Record<string, string>;
   query: QueryValues;
 }
 
-/** The values of a connection that nobody may read back: headers and query, sealed for its row. */
+/** Encrypts headers and query values for the row of a connection. The API never returns them. */
 @Injectable()
 export class ConnectionValues {
   constructor(private readonly vault: Vault) {}
 
-  /** Names become lower-case. Empty headers are none. */
+  /** Lower-cases the names. Null without headers. */
   sealHeaders(id: string, headers: Record<string, string> | undefined): string | null {
     if (headers === undefined || Object.keys(headers).length === 0) return null;
     const lowerCase = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);

@@ -34,14 +34,14 @@ export class MockDto {
   scenario?: string;
 }
 
-/** The body a newcomer sends first. */
+/** The simplest body. */
 export const newConnectionExample = {
   mcpUrl: 'http://127.0.0.1:3001/mcp',
   name: 'My first connection',
   metadata: { userId: 'u-1' },
 };
 
-/** What to connect to, and how. Exactly one of `mcpUrl`, `server` and `source` for `http`; none for `uplink`. */
+/** The target of a connection and its settings. Exactly one of `mcpUrl`, `server` and `source` for `http`; none for `uplink`. */
 @ClosedBody()
 export class SetConnectionDto {
   /** `http` (default), or `uplink` for a local server paired over the command line tool. */
@@ -66,7 +66,7 @@ export class SetConnectionDto {
 
   /**
    * A server module: one TypeScript file of at most 128 KB that imports Node built-ins, `zod` and
-   * `@modelcontextprotocol/sdk`. It is compiled and loaded at once; 400 `invalid_module` says where it does not.
+   * `@modelcontextprotocol/sdk`. It is compiled and loaded at once; a failure is 400 `invalid_module` with its place.
    */
   @Omittable()
   @AsGiven()
@@ -101,7 +101,7 @@ export class SetConnectionDto {
   @IsHeaders()
   headers?: Record<string, string>;
 
-  /** Simulate the server: its tools are answered here and never reach it. Registry servers only; stays for life. */
+  /** Simulate the server: calls are answered here and never reach it. Registry servers only; cannot be changed. */
   @Omittable()
   @IsObject()
   @ValidateNested()
@@ -109,7 +109,7 @@ export class SetConnectionDto {
   mock?: MockDto;
 }
 
-/** A value that a server asks its user for. */
+/** A value that a server requires of its user. */
 export class InputFieldDto {
   label: string;
   description?: string;
@@ -124,25 +124,25 @@ export class ConnectionStatusDto {
    */
   state: string;
   /**
-   * Why, in one word that does not change.
+   * The reason, as a stable code.
    * @example 'ok'
    */
   @ApiProperty({ enum: Object.keys(statusReasons) })
   reason: string;
-  /** What happened. Absent while connected. */
+  /** The observation. Absent while connected. */
   message?: string;
-  /** What to do about it. Absent when nothing is to be done. */
+  /** The advice for the user. Absent while connected. */
   nextStep?: string;
-  /** A page where a person authorizes the connection or gives what it lacks. Ends when it was used, or values change. */
+  /** A page where a person authorizes the connection or enters missing values. The link ends when it was used or values change. */
   setupUrl?: string;
   /** The same as `setupUrl`, under its older name. */
   authorizationUrl?: string;
-  /** The values the server takes, by where they are sent: `{headers?, query?}` by name. With `input_required`. */
+  /** The values that the server requires, by the place where they are sent: `{headers?, query?}` by name. With `input_required`. */
   http?: { headers?: Record<string, InputFieldDto>; query?: Record<string, InputFieldDto> };
-  /** The names of those that lack. With `input_required`. */
+  /** The names of the missing ones. With `input_required`. */
   missing?: { headers: string[]; query: string[] };
   /**
-   * When this state began.
+   * The begin of this state.
    * @example '2026-11-20T10:15:00.000Z'
    */
   since: string;
@@ -156,7 +156,15 @@ export class ServerIconDto {
   sizes?: string[];
 }
 
-/** What the MCP server says of itself. */
+/** A JSON Schema of an object. */
+export class ObjectSchemaDto {
+  /** Always `object`. */
+  type: string;
+  properties?: Record<string, unknown>;
+  required?: string[];
+}
+
+/** The `serverInfo` of the MCP server. */
 export class ServerInfoDto {
   /** @example 'echo-server' */
   name: string;
@@ -168,7 +176,7 @@ export class ServerInfoDto {
   description?: string;
 }
 
-/** What a newcomer reads next. */
+/** The answer to {@link newConnectionExample}. */
 export const connectionExample = {
   connectionId: 'my-first',
   ...newConnectionExample,
@@ -184,7 +192,7 @@ export const connectionExample = {
   serverInfo: { name: 'mcp-servers/everything', title: 'Everything Reference Server', version: '2.0.0' },
 };
 
-/** A stored link to an MCP server. Headers are never part of it. Spec 2.1. */
+/** A connection to an MCP server. Never includes headers. Spec 2.1. */
 export class ConnectionDto {
   /** @example 'my-first' */
   connectionId: string;
@@ -211,7 +219,7 @@ export class ConnectionDto {
 
 export class ConnectionListDto {
   connections: ConnectionDto[];
-  /** Give it as `cursor` to read on; null at the end. */
+  /** The `cursor` of the next page; null on the last one. */
   nextCursor: string | null;
 }
 
@@ -220,7 +228,7 @@ export class ConnectionQueryDto {
   @IsWhole(1, 100)
   limit?: number = 100;
 
-  /** The `nextCursor` of the page before. */
+  /** The `nextCursor` of the previous page. */
   @IsOptional()
   @IsString()
   cursor?: string;

@@ -16,7 +16,7 @@ import {
 export type Metadata = Record<string, unknown>;
 
 /**
- * A stored link in a namespace to an MCP server.
+ * A connection of a namespace to an MCP server.
  *
  * Lists seek along `seq`, newest first. The metadata filter is a containment test on a GIN index (hand-written in the
  * migration): 0.3 ms instead of 170 ms on a million rows.
@@ -50,7 +50,7 @@ export class Connection {
   @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'connections_namespace_fk' })
   namespace: Relation<Namespace>;
 
-  /** The id people know it by, unique in its namespace. */
+  /** The id in the API, unique in its namespace. */
   @Column('text', { name: 'connection_id' })
   connectionId: string;
 
@@ -64,32 +64,32 @@ export class Connection {
   @Column('text', { name: 'mcp_url', nullable: true })
   mcpUrl: string | null;
 
-  /** By id: a server that is registered anew under the name must not receive what was meant for this one. */
+  /** By id: another server that is later registered under the same name must not receive the calls. */
   @Column('uuid', { name: 'server_id', nullable: true })
   serverId: string | null;
 
-  /** SET NULL: the connection stays, and says that its server is gone. */
+  /** SET NULL: the connection stays, with the status `server_deleted`. */
   @ManyToOne(() => Server, { nullable: true, onDelete: 'SET NULL' })
   @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'connections_server_fk' })
   server: Relation<Server> | null;
 
-  /** The server's qualified name at creation; null unless it leads to one. */
+  /** The server's qualified name at creation; null for other targets. */
   @Column('text', { name: 'server_name', nullable: true })
   serverName: string | null;
 
-  /** Null unless it leads to a module. */
+  /** Null for other targets than modules. */
   @Column('jsonb', { nullable: true, select: false })
   source: StoredSource | null;
 
-  /** Its module keeps sessions. */
+  /** True for a module that keeps sessions. */
   @Column('boolean', { name: 'is_stateful', default: false })
   isStateful: boolean;
 
-  /** Null unless it is simulated. Never changes. */
+  /** Null unless the connection is simulated. Never changes. */
   @Column('jsonb', { nullable: true })
   mock: StoredMock | null;
 
-  /** Its tool calls are recorded until then; null while they are not. */
+  /** The end of the recording of tool calls; null while they are not recorded. */
   @Column({ type: 'timestamptz', name: 'recording_until', precision: 3, nullable: true })
   recordingUntil: Date | null;
 
@@ -104,11 +104,11 @@ export class Connection {
   @Column('text', { name: 'sealed_query', nullable: true, select: false })
   sealedQuery: string | null;
 
-  /** Grows when a setup link was used or its subject changed, which ends the links handed out before. */
+  /** Counted up when a setup link was used or values changed, which ends the links handed out before. */
   @Column('integer', { name: 'setup_epoch', default: 1 })
   setupEpoch: number;
 
-  /** Grows with every PUT, which looks at the upstream anew, so that no process keeps an outdated channel. */
+  /** Counted up with every change, so that no process goes on with a channel made before. */
   @Column('integer', { default: 1 })
   revision: number;
 
@@ -118,34 +118,34 @@ export class Connection {
   @Column('text', { name: 'status_reason', default: 'never_called' })
   statusReason: StatusReason;
 
-  /** What it asks for; null unless it waits for values. */
+  /** The values that the server requires; null unless some are missing or invalid. */
   @Column('jsonb', { name: 'status_inputs', nullable: true })
   statusInputs: StatusInputs | null;
 
   @Column('text', { name: 'status_message', nullable: true })
   statusMessage: string | null;
 
-  /** When the status was seen: what was seen before, and comes in later, does not change it. Null before the first look. */
+  /** The time of the observation: an older one that is written later does not replace it. Null before the first. */
   @Column({ type: 'timestamptz', name: 'status_seen_at', precision: 3, nullable: true, select: false })
   statusSeenAt: Date | null;
 
-  /** The `WWW-Authenticate` headers of the last 401 or 403: what an authorization is asked for with. Null before the first. */
+  /** The `WWW-Authenticate` headers of the last 401 or 403, for the authorization request. Null before the first. */
   @Column('jsonb', { name: 'status_challenges', nullable: true, select: false })
   statusChallenges: string[] | null;
 
-  /** Authorizations that were given because the scopes did not reach, the newest 10: the same are not asked for endlessly. */
+  /** The newest 10 authorizations after `insufficient_scope`: bounds how often the same scopes are requested. */
   @Column('jsonb', { name: 'step_ups', default: [], select: false })
   stepUps: StepUp[];
 
-  /** When it is looked at again by itself, or given up by who does so now; null when that is not to be. */
+  /** The time of the next recheck, or, during one, the end of its claim; null without rechecks. */
   @Column({ type: 'timestamptz', name: 'next_check_at', precision: 3, nullable: true, select: false })
   nextCheckAt: Date | null;
 
-  /** Looks in a row that found it broken: each waits twice as long as the one before. */
+  /** Consecutive failed checks: each doubles the time to the next one. */
   @Column('integer', { name: 'check_failures', default: 0, select: false })
   checkFailures: number;
 
-  /** When the state began. */
+  /** The begin of the state. */
   @Column({ type: 'timestamptz', name: 'status_since', precision: 3, default: () => 'now()' })
   statusSince: Date;
 
@@ -153,7 +153,7 @@ export class Connection {
   @Column({ type: 'timestamptz', name: 'last_ok_at', precision: 3, nullable: true })
   lastOkAt: Date | null;
 
-  /** What the server said of itself; null before the first round trip. */
+  /** From the server's answer to `initialize`; null before the first round trip. */
   @Column('jsonb', { name: 'server_info', nullable: true })
   serverInfo: ServerInfo | null;
 

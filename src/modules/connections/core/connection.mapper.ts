@@ -4,7 +4,7 @@ import { statusReasons } from './connection-status.js';
 import type { ConnectionUrls } from './connection-urls.js';
 import type { Connection } from './connection.entity.js';
 
-/** What of a row is shown, or decides what is; headers are none of it. */
+/** The columns that an answer is made from. Sealed values are not among them. */
 export const shownColumns = [
   'id',
   'connectionId',
@@ -24,7 +24,7 @@ export const shownColumns = [
   'createdAt',
 ] as const satisfies (keyof Connection)[];
 
-/** `slug`: where the registry server runs now; null without one. */
+/** `slug` is that of the registry server; null for other targets. */
 export type ShownConnection = Pick<Connection, (typeof shownColumns)[number]> & { slug: string | null };
 
 function toStatusDto(row: ShownConnection, urls: ConnectionUrls): ConnectionStatusDto {
@@ -42,7 +42,7 @@ function toStatusDto(row: ShownConnection, urls: ConnectionUrls): ConnectionStat
   };
 }
 
-/** Published clients read the older name too. */
+/** Published clients also read the older name, `authorizationUrl`. */
 function setupOf(
   { id, statusState, setupEpoch }: ShownConnection,
   urls: ConnectionUrls,
@@ -56,12 +56,12 @@ function toServerInfoDto({ name, version, title, icons, websiteUrl, description 
   return { name, version, title, icons, websiteUrl, description };
 }
 
-/** The first icon a browser can load by itself. */
+/** The first icon that a browser can load. */
 function iconUrlOf(info: ServerInfo | null): string | null {
   return info?.icons?.find(({ src }) => /^(https?:\/\/|data:image\/)/.test(src))?.src ?? null;
 }
 
-/** Lists every field that may leave the service. */
+/** Lists every field of an answer, so that no other column leaves the service. */
 export function toConnectionDto(row: ShownConnection, urls: ConnectionUrls): ConnectionDto {
   return {
     connectionId: row.connectionId,

@@ -1,33 +1,33 @@
-/** Every kind of target a connection may have. */
+/** The kinds of targets. */
 export const targetKinds = ['url', 'server', 'source', 'uplink'] as const;
 export type TargetKind = (typeof targetKinds)[number];
 
-/** Which connection, and for whom it calls. */
+/** A connection and its owner. */
 export interface ConnectionRef {
   id: string;
-  /** Grows with every change that may lead elsewhere. */
+  /** Counts the changes that may change the upstream. */
   revision: number;
   namespaceId: string;
-  /** Whose namespace it is in. */
+  /** The account that owns the namespace. */
   accountId: string;
   namespace: string;
-  /** The id people know it by. */
+  /** Unique in its namespace, unlike `id`, which is the row's. */
   connectionId: string;
-  /** The setup links of this epoch work. */
+  /** Setup links of this epoch are valid. */
   setupEpoch: number;
-  /** Its tool calls are recorded until then; null while they are not. */
+  /** The end of the recording of its tool calls; null while they are not recorded. */
   recordingUntil: Date | null;
 }
 
-/** An authorization that was given for more scopes. */
+/** An authorization that granted more scopes. */
 export interface StepUp {
   /** ISO 8601. */
   at: string;
-  /** The scopes that were asked for, as the challenge spelled them. */
+  /** As the challenge spelled them. */
   scopes: string;
 }
 
-/** What a connection leads to, with all that calling it needs. Headers are lower-case and never leave the service. */
+/** The target of a connection, with the values that calls send. Header names are lower-case. */
 export type ConnectionTarget = ConnectionRef &
   (
     | { kind: 'url'; url: string; headers: Record<string, string> }
@@ -43,22 +43,25 @@ export type ConnectionTarget = ConnectionRef &
     | { kind: 'uplink' }
   );
 
-/** Values in the order they were given; a name may occur twice. */
+/** The target of a connection of one kind. */
+export type TargetOf<Kind extends ConnectionTarget['kind']> = Extract<ConnectionTarget, { kind: Kind }>;
+
+/** Query parameters in their order; a name may occur twice. */
 export type QueryValues = [name: string, value: string][];
 
-/** A mock as the row keeps it. */
+/** A mock, as the row stores it. */
 export interface StoredMock {
   scenario?: string;
 }
 
-/** A server module as it was given (Spec 4.3). */
+/** A server module, as the row stores it (Spec 4.3). */
 export interface StoredSource {
   kind: 'module';
   entrypoint: string;
   sourceFiles: { path: string; contents: string }[];
 }
 
-/** What a connection asks its user for, by where it is sent; `missing` names what keeps it from working. */
+/** The values that a server requires, by the place where they are sent. Without those in `missing` it cannot be called. */
 export interface StatusInputs {
   http: { headers?: Record<string, InputField>; query?: Record<string, InputField> };
   missing: { headers: string[]; query: string[] };

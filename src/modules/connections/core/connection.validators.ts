@@ -17,13 +17,13 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
 /** Visible ASCII, blanks and tabs inside: what every HTTP server takes. */
 const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
 
-/** Headers that are the protocol's, ours, or would change how the request is framed or where it goes. */
+/** Headers that MCP or Slipway sets, or that change the framing or routing of the request. */
 const OWN_HEADERS =
   /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id)$/i;
 
 type Fault = string | null;
 
-/** A property decorator whose message is whatever the check found, written as "<property> <fault>". */
+/** A property decorator whose message is `<property> <fault>`. */
 function Checked(name: string, faultOf: (value: unknown) => Fault): () => PropertyDecorator {
   return () => (target, property) => {
     registerDecorator({
@@ -59,7 +59,7 @@ function metadataFault(value: unknown): Fault {
   return bytes > METADATA_BYTES_MAX ? `must be at most ${METADATA_BYTES_MAX} bytes of JSON` : null;
 }
 
-/** Why these headers may not be sent to an upstream, as the end of a sentence about them; null when they may. */
+/** The fault of headers for an upstream, as the end of a sentence about them; null without one. */
 export function headersFault(value: unknown): Fault {
   if (!isObject(value)) return 'must be an object of texts';
   const entries = Object.entries(value);
@@ -78,7 +78,7 @@ export function headersFault(value: unknown): Fault {
   return bytes > HEADER_BYTES_MAX ? `must be at most ${HEADER_BYTES_MAX} bytes together` : null;
 }
 
-/** Why a connection may not keep these query values, names included, as the end of a sentence; null when it may. */
+/** The fault of query values, names included, as the end of a sentence; null without one. */
 export function queryFault(query: QueryValues): Fault {
   const bytes = Buffer.byteLength(JSON.stringify(query));
   return bytes > QUERY_BYTES_MAX ? `must be at most ${QUERY_BYTES_MAX} bytes together` : null;
@@ -96,12 +96,12 @@ export const IsHeaders = Checked('isHeaders', headersFault);
 /** Text that can be compared with a stored one. */
 export const IsStorableText = Checked('isStorableText', storableFault);
 
-/** May be left out. Unlike with `IsOptional`, null is a value like any other and is judged. */
+/** Allows the member to be absent. Unlike `IsOptional` it validates null. */
 export function Omittable(): PropertyDecorator {
   return ValidateIf((_body, value) => value !== undefined);
 }
 
-/** Kept as it was sent: the transformation of bodies drops members named like those of every object (`toString`). */
+/** Keeps the value as it was sent: the transformation of bodies drops members such as `toString`. */
 export function AsGiven(): PropertyDecorator {
   return Transform(({ obj, key }) => (obj as Record<string, unknown>)[key]);
 }

@@ -1,6 +1,6 @@
 import { ResourceNotFoundError } from './connections.errors.js';
 
-/** Everything below a namespace's connections is its owner's; foreign and missing look the same. */
+/** Connections are readable only by the owner of the namespace; for others they look like missing ones. */
 export const ownConnections = { owner: 'namespace', missing: () => new ResourceNotFoundError() };
 
 export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };

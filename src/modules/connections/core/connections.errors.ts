@@ -13,7 +13,7 @@ export class ResourceNotFoundError extends DomainError {
   }
 }
 
-/** A connection keeps its target for life. */
+/** The target of a connection cannot change. */
 export class ConnectionTargetError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'conflict';
@@ -29,7 +29,7 @@ export class ToolError extends DomainError {
   readonly code = 'tool_error';
 }
 
-/** What is wrong with a module, and where: lines and columns count from 1. */
+/** A fault of a module and its place. Lines and columns count from 1. */
 export interface SourceDiagnostic {
   path: string;
   line: number;
@@ -48,7 +48,7 @@ export class InvalidSourceError extends DomainError {
     this.ownBody = { error: { code: this.code, message, diagnostics } };
   }
 
-  /** Where in its text it failed is not known: it ran compiled. */
+  /** The compiled module failed, so the place in its source is unknown. */
   static whileLoading(path: string, { message }: Error): InvalidSourceError {
     return new InvalidSourceError(`The module ${path} cannot be loaded: ${message}`, [
       { path, line: 1, column: 1, message },

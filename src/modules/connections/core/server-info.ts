@@ -8,14 +8,14 @@ function record(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};
 }
 
-/** What is kept of it at most; an answer may be 16 MB, and lists return this a hundred times. */
+/** Limits of the stored server info: an answer may have 16 MB, and a list returns a hundred of them. */
 const TEXT_CHARS_MAX = 2_000;
 const ICON_CHARS_MAX = 32_000;
 const ICONS_MAX = 8;
 const SIZES_MAX = 16;
 const SIZE_CHARS_MAX = 32;
 
-/** The members of these names that are texts. */
+/** The string members of these names. */
 function texts<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
   const found = names.flatMap((name) => {
     const text = value[name];
@@ -25,7 +25,7 @@ function texts<Name extends string>(value: Record<string, unknown>, ...names: Na
   return Object.fromEntries(found) as Partial<Record<Name, string>>;
 }
 
-/** An icon without a `src`, or with a huge one, is none. Before revision 2025-11-25 some servers wrote `sizes` as one text. */
+/** Leaves out icons without a `src` or with a huge one. Before revision 2025-11-25 some servers sent `sizes` as one string. */
 function iconsOf(value: unknown): Icon[] {
   const isText = (size: unknown) => typeof size === 'string';
   return (value as unknown[])
@@ -53,8 +53,8 @@ function iconsOf(value: unknown): Icon[] {
 }
 
 /**
- * What a server said of itself, as it is stored and shown: the known fields (Spec 2.1), each only in its own type, in
- * text Postgres can hold. An upstream may send anything; none of it may make a connection unreadable.
+ * The `serverInfo` of an upstream as it is stored: the known fields (Spec 2.1), each only in its own type and in text that
+ * Postgres accepts. Other data of an upstream could make the connection unreadable.
  */
 export function toStoredServerInfo(info: ServerInfo): ServerInfo {
   const given = record(info);

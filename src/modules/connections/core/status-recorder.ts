@@ -1,26 +1,26 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
 import { connected, type ConnectionStatus } from './connection-status.js';
-import { StatusWriter, type Seen } from './status-writer.js';
+import { StatusRepository, type Observation } from './status.repository.js';
 
-/** A call's good outcome is worth a write this often; a change of state always is. */
+/** Good outcomes of calls are written at most this often; a change of state is always written. */
 const OK_EVERY_MS = 10_000;
 
-/** What calls observed of their connections, on its way into the rows; never on the way of a call. */
+/** Writes the outcomes of calls into the status, behind the calls: no call waits for it. */
 @Injectable()
 export class StatusRecorder implements OnApplicationShutdown {
-  private readonly observed = new WriteBehind<string, Seen>('connection status', async (batch) => {
-    await this.writer.write([...batch.values()], 'call');
+  private readonly observed = new WriteBehind<string, Observation>('connection status', async (batch) => {
+    await this.repository.write([...batch.values()], 'call');
   });
 
-  constructor(private readonly writer: StatusWriter) {}
+  constructor(private readonly repository: StatusRepository) {}
 
-  /** What one channel of a connection observes from now on. */
+  /** The observer of one channel of a connection. */
   observer({ id, revision }: { id: string; revision: number }): StatusObserver {
     return new StatusObserver({ id, revision }, this.observed);
   }
 
-  /** Writes what waits, so that a read after this tells the latest. */
+  /** Writes pending observations, so that a read after this returns them. */
   async settle(): Promise<void> {
     await this.observed.flush();
   }
@@ -30,14 +30,14 @@ export class StatusRecorder implements OnApplicationShutdown {
   }
 }
 
-/** Remembers the last outcome of one channel, and passes on what is new about it. */
+/** Keeps the last outcome of one channel, and records an outcome that differs from it. */
 export class StatusObserver {
   private last: ConnectionStatus | null = null;
   private okAt = 0;
 
   constructor(
     private readonly connection: { id: string; revision: number },
-    private readonly observed: WriteBehind<string, Seen>,
+    private readonly observed: WriteBehind<string, Observation>,
   ) {}
 
   succeeded(): void {
@@ -47,7 +47,7 @@ export class StatusObserver {
     this.record(connected);
   }
 
-  /** What only a person can change is written at once: they may be looking already. */
+  /** `auth_required` is written at once: a person may be waiting for the setup link. */
   failed(status: ConnectionStatus): void {
     const isNews = this.last?.state !== status.state;
     this.record(status);

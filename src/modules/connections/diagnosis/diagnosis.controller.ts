@@ -15,9 +15,8 @@ export class DiagnosisController {
   constructor(private readonly diagnoses: DiagnosisService) {}
 
   /**
-   * Find out why a connection does not work. Looks anew at everything between here and the MCP server, from DNS to the list
-   * of its tools, each with one line of evidence, and says what to do. Takes 20 seconds at most; the status is brought up to
-   * date.
+   * Find out why a connection does not work. Checks each step from DNS to the list of tools, with one line of evidence each,
+   * and says what to do. Takes 20 seconds at most, and updates the status.
    */
   @Get()
   @Access('connections:read', ownConnections)

@@ -11,7 +11,7 @@ import { quoted } from '../../../platform/text/quoted.js';
 import { statusAfter } from '../core/connection-status.js';
 import type { DiagnosisLog } from './diagnosis-log.js';
 
-/** Speaks MCP with a server as far as listing its tools. Calls none of them. @throws StepFailed, bugs */
+/** Opens a session with a server and lists its tools. Calls none of them. @throws StepFailedError */
 export async function probeMcp(
   channel: Channel,
   log: DiagnosisLog,
@@ -37,10 +37,10 @@ export async function probeMcp(
     const { length } = await new ToolCatalog(channel).list(left());
     return `It lists ${length === 1 ? 'one tool' : `${length} tools`}.`;
   };
-  await log.look('list', list, requireFailure);
+  await log.run('list', list, requireFailure);
 }
 
-/** How far it went before this happened. */
+/** The step at which a failure to open the session happened. */
 function stepOf(failure: Error): 'http' | 'era' | 'authorization' {
   const state = statusAfter(failure)?.state;
   if (state === 'auth_required' || state === 'input_required') return 'authorization';
@@ -49,7 +49,7 @@ function stepOf(failure: Error): 'http' | 'era' | 'authorization' {
   return cause.hint === 'forbidden' ? 'authorization' : cause.hint === 'not our MCP' ? 'era' : 'http';
 }
 
-/** @throws what is no failure of an upstream, but a bug */
+/** Rethrows an error that is not a failure of the upstream. */
 function requireFailure(error: unknown): UpstreamFailure | UpstreamTimeoutError {
   if (error instanceof DomainError && statusAfter(error)) return error as UpstreamFailure;
   throw error;

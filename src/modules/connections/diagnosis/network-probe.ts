@@ -4,14 +4,14 @@ import { fromSocketError, UpstreamError, type UpstreamFailure } from '../../../m
 import type { Egress } from '../../../platform/egress/egress.js';
 import type { DiagnosisLog } from './diagnosis-log.js';
 
-/** What is looked at, and how it may be named. */
+/** The address that is probed. */
 export interface NetworkPlace {
   url: URL;
-  /** Names the server where its address is not the reader's to know; null where it is. */
+  /** The name of the server, for readers who may not see its address; null for those who may. */
   alias: string | null;
 }
 
-/** Looks at the way to a server: DNS, the guard, a socket, TLS. Sends nothing. */
+/** Probes the network to a server: DNS, egress rules, a socket, TLS. Sends no request. */
 export class NetworkProbe {
   private readonly host: string;
 
@@ -24,7 +24,7 @@ export class NetworkProbe {
     this.host = place.alias === null ? `The host "${place.url.hostname}"` : `The host of ${place.alias}`;
   }
 
-  /** @throws StepFailed */
+  /** @throws StepFailedError */
   async run(): Promise<void> {
     const { url } = this.place;
     let refusal: Error | null = null;
@@ -34,11 +34,11 @@ export class NetworkProbe {
       return found.addresses;
     };
     if (isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0) {
-      const look = async () => {
+      const probe = async () => {
         const count = await locate();
         return `${this.host} has ${count === 1 ? 'one address' : `${count} addresses`} in DNS.`;
       };
-      await this.log.look('dns', look, (error) => this.failure(error, 'has no address in DNS.'));
+      await this.log.run('dns', probe, (error) => this.failure(error, 'has no address in DNS.'));
     } else {
       this.log.skip('dns', 'The host is an address, so there is nothing to ask DNS.');
       await locate();
@@ -50,7 +50,7 @@ export class NetworkProbe {
     await this.dial(url);
   }
 
-  /** A socket and its TLS are opened as one, so which of them failed is told by the error. */
+  /** Socket and TLS are opened in one step; the error shows which of them failed. */
   private async dial(url: URL): Promise<void> {
     const isSecure = url.protocol === 'https:';
     const startedAt = performance.now();
@@ -73,7 +73,7 @@ export class NetworkProbe {
     return withinDeadline(work, this.left(), `${this.host} did not answer in time.`);
   }
 
-  /** A failure in words that may be shown. @param hidden what is said where the address is not told */
+  /** An error whose message may be shown. @param hidden the message for readers who may not see the address */
   private failure(error: unknown, hidden: string, hint: 'blocked' | null = null): UpstreamFailure {
     const { url, alias } = this.place;
     return alias === null

@@ -9,6 +9,7 @@ import { WriteBehind } from '../../../platform/database/write-behind.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { RecordingsRepository } from './recordings.repository.js';
+import { ConnectionEvents } from '../core/connection.events.js';
 
 /** Bounds of the recording of one connection. */
 const RECORDED_CALLS_MAX = 1_000;
@@ -28,9 +29,6 @@ interface BufferedCall {
   bytes: number;
 }
 
-/** Receives the calls of one connection. */
-export type CallTap = (call: McpCall, reply: McpReply) => void;
-
 /** Records the tool calls of connections, after they were answered. */
 @Injectable()
 export class CallRecorder implements OnApplicationShutdown {
@@ -45,20 +43,23 @@ export class CallRecorder implements OnApplicationShutdown {
     @InjectDataSource() private readonly database: DataSource,
     private readonly recordings: RecordingsRepository,
     private readonly vault: Vault,
-  ) {}
+    events: ConnectionEvents,
+  ) {
+    events.on('answered', (connection, call, reply) => this.recordWhileOn(connection, call, reply));
+  }
 
-  /** Records until `recordingUntil`; null when that is over. Never throws: a call that cannot be recorded is left out. */
-  tap({ id, recordingUntil }: { id: string; recordingUntil: Date | null }): CallTap | null {
-    const until = recordingUntil?.getTime() ?? 0;
-    if (until <= Date.now()) return null;
-    return (call, reply) => {
-      if (Date.now() >= until) return;
-      try {
-        this.record(id, call, reply);
-      } catch (error) {
-        this.logger.warn({ msg: 'a call could not be recorded', connectionId: id, err: error });
-      }
-    };
+  /** Records the call while the recording runs. Never throws: a call that cannot be recorded is left out. */
+  private recordWhileOn(
+    { id, recordingUntil }: { id: string; recordingUntil: Date | null },
+    call: McpCall,
+    reply: McpReply,
+  ): void {
+    if (Date.now() >= (recordingUntil?.getTime() ?? 0)) return;
+    try {
+      this.record(id, call, reply);
+    } catch (error) {
+      this.logger.warn({ msg: 'a call could not be recorded', connectionId: id, err: error });
+    }
   }
 
   /** Writes the buffered calls of this process. */

@@ -1,9 +1,10 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
 import type { Channel } from '../../../mcp/protocol/channel.js';
 import { Vault } from '../../../platform/vault/vault.js';
+import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionMock } from './connection-mock.entity.js';
 import { MockModel } from './mock-model.js';
@@ -29,7 +30,7 @@ export interface MockTarget {
 
 /** Creates the channels of simulated connections. A mock never changes, so it is cached without expiry. */
 @Injectable()
-export class MockChannels {
+export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
   private readonly cache = new LRUCache<string, { server: Promise<SimulatedServer>; chars: number }>({
     max: CACHED_MAX,
     maxSize: CACHED_CHARS_MAX,
@@ -41,8 +42,13 @@ export class MockChannels {
     @InjectRepository(MockReply) private readonly replies: Repository<MockReply>,
     private readonly repository: MockRepository,
     private readonly model: MockModel,
+    private readonly transports: ConnectionTransports,
     private readonly vault: Vault,
   ) {}
+
+  onModuleInit(): void {
+    this.transports.register('mock', this);
+  }
 
   channelTo(target: MockTarget): Channel {
     return new SimulatedChannel(() => this.find(target));

@@ -4,17 +4,17 @@ import { Repository } from 'typeorm';
 import type { AggregateMembers } from '../../../mcp/aggregate/member-requests.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import type { ConnectionChange } from '../core/connection-handles.js';
+import { ConnectionEvents } from '../core/connection.events.js';
 import { Connection } from '../core/connection.entity.js';
 
-/** Connections that take part, newest first; a namespace may have a million. */
+/** The newest connections of a namespace take part; it may have a million. */
 const MEMBERS_MAX = 1_000;
 
-/** Believed this long; what comes and goes also arrives over the relay, at once. An entry is some hundred KB at most. */
+/** Cache lifetime. A change of a connection is also announced at once. An entry has some hundred KB at most. */
 const CACHED_MS = 5_000;
 const CACHED_MAX = 200;
 
-/** The connections of namespaces, as their common address knows them. */
+/** The connections of namespaces, as members of the aggregate MCP endpoint. */
 @Injectable()
 export class NamespaceMembers implements OnModuleInit {
   private readonly known = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX, ttlMs: CACHED_MS });
@@ -22,11 +22,12 @@ export class NamespaceMembers implements OnModuleInit {
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly events: ConnectionEvents,
     private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.pubSub.subscribe('connections.changed', ({ key }) => this.changed(key.slice(0, key.indexOf('/'))));
+    this.events.on('changed', ({ key }) => this.changed(key.slice(0, key.indexOf('/'))));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.changed(id));
   }
 
@@ -35,7 +36,7 @@ export class NamespaceMembers implements OnModuleInit {
     return (await this.known.get(namespaceId)) ?? { members: [], isCut: false };
   }
 
-  /** Calls `listener` when a connection of the namespace comes, changes or goes. @returns to be called to stop */
+  /** Calls `listener` when a connection of the namespace is created, changed or deleted. @returns stops it */
   whenChanged(namespaceId: string, listener: () => void): () => void {
     const listeners = this.listeners.get(namespaceId) ?? new Set();
     this.listeners.set(namespaceId, listeners.add(listener));

@@ -14,44 +14,47 @@ import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { LogRecorder } from '../log/log-recorder.js';
 import { NamespaceMembers } from './namespace-members.js';
 
-/** Namespaces whose common address is in use at once, in this process. */
-const UNIONS_MAX = 1_000;
+/** Aggregate channels that this process keeps open. */
+const AGGREGATES_MAX = 1_000;
 
-/** The common addresses of namespaces: one channel for each and its form, shared by all callers. */
+/** The aggregate MCP endpoints: one channel for each namespace and form, shared by all callers. */
 @Injectable()
 export class NamespaceServers implements OnApplicationShutdown {
-  private readonly unions = new LRUCache<string, AggregateChannel>({
-    max: UNIONS_MAX,
-    dispose: (union) => void union.close(),
+  private readonly aggregates = new LRUCache<string, AggregateChannel>({
+    max: AGGREGATES_MAX,
+    dispose: (aggregate) => void aggregate.close(),
   });
 
   constructor(
     private readonly members: NamespaceMembers,
-    private readonly links: ConnectionHandles,
+    private readonly handles: ConnectionHandles,
     private readonly recorder: LogRecorder,
   ) {}
 
   /** The channel to all connections of a namespace. */
   find(namespace: OwnedNamespace, form: AggregateForm): AggregateChannel {
     const key = `${namespace.id} ${form.separator} ${form.isSearched}`;
-    const held = this.unions.get(key);
+    const held = this.aggregates.get(key);
     if (held) return held;
-    const union = new AggregateChannel(new NamespaceSource(namespace, this.members, this.links, this.recorder), form);
-    this.unions.set(key, union);
-    return union;
+    const aggregate = new AggregateChannel(
+      new NamespaceSource(namespace, this.members, this.handles, this.recorder),
+      form,
+    );
+    this.aggregates.set(key, aggregate);
+    return aggregate;
   }
 
   onApplicationShutdown(): void {
-    this.unions.clear();
+    this.aggregates.clear();
   }
 }
 
-/** A namespace, as a union asks for it. */
+/** The connections of a namespace as members of an aggregate. */
 class NamespaceSource implements AggregateSource {
   constructor(
     private readonly namespace: OwnedNamespace,
     private readonly known: NamespaceMembers,
-    private readonly links: ConnectionHandles,
+    private readonly handles: ConnectionHandles,
     private readonly recorder: LogRecorder,
   ) {}
 
@@ -64,7 +67,7 @@ class NamespaceSource implements AggregateSource {
   }
 
   link(connectionId: string): Promise<ConnectionHandle> {
-    return this.links.find(this.namespace, connectionId);
+    return this.handles.find(this.namespace, connectionId);
   }
 
   faultOf(connectionId: string, error: unknown): MemberFault {

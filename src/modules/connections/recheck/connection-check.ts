@@ -4,94 +4,91 @@ import { Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
 import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
-import { ConnectionChannels } from '../core/connection-channels.js';
-import { Connection } from '../core/connection.entity.js';
-import { connected, statusAfter, type ConnectionStatus } from '../core/connection-status.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
+import { connected, statusAfter, type ConnectionStatus } from '../core/connection-status.js';
+import { ConnectionTransports } from '../core/connection-transports.js';
+import { Connection } from '../core/connection.entity.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { toStoredServerInfo } from '../core/server-info.js';
-import { StatusWriter, type Seen } from '../core/status-writer.js';
+import { StatusRepository, type Observation } from '../core/status.repository.js';
 
-/** A connection as it was when it was decided to look at it. */
-export type Looked = Pick<Seen, 'id' | 'revision'>;
+/** A connection of the revision that is checked. */
+export type CheckedConnection = Pick<Observation, 'id' | 'revision'>;
 
-/** Looks at upstreams, and writes down what it saw. */
+/** Opens sessions with upstreams and writes the outcome into the status. */
 @Injectable()
 export class ConnectionCheck {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly links: ConnectionHandles,
-    private readonly channels: ConnectionChannels,
-    private readonly writer: StatusWriter,
+    private readonly handles: ConnectionHandles,
+    private readonly transports: ConnectionTransports,
+    private readonly statuses: StatusRepository,
     private readonly env: Env,
   ) {}
 
   /**
-   * Opens a session with the upstream and writes what came of it, unless the connection changed again meanwhile.
+   * Opens the session that calls use, and writes the outcome unless the connection was changed again.
    *
-   * @returns why it did not open; null when it did
-   * @throws ResourceNotFoundError when it is deleted by then
+   * @returns the failure; null if the session is open
+   * @throws ResourceNotFoundError if the connection was deleted
    */
   async run(id: string): Promise<Error | null> {
-    const row = await this.links.adopt(id);
-    if (!row) throw new ResourceNotFoundError();
-    const { failure, ...seen } = await this.look(row.link);
-    const written = await this.writer.write([{ id, revision: row.link.revision, ...seen }], 'look');
+    const handle = await this.handles.adopt(id);
+    if (!handle) throw new ResourceNotFoundError();
+    const { failure, ...observed } = await this.check(handle);
+    const written = await this.statuses.write([{ id, revision: handle.revision, ...observed }], 'check');
     if (written.length === 0 && !(await this.connections.existsBy({ id }))) {
-      await this.links.end(id);
+      await this.handles.end(id);
       throw new ResourceNotFoundError();
     }
     return failure;
   }
 
-  /**
-   * Opens a session of its own with the upstream of a connection, ends it, and writes what came of it. Nothing happens when
-   * the connection is gone.
-   */
-  async runAside(one: Looked): Promise<void> {
-    const target = await this.links.stored(one.id);
-    if (target) await this.lookAside(this.channels.to(target), [one]);
+  /** Opens a session of its own, ends it, and writes the outcome. Does nothing for a deleted connection. */
+  async runAside(one: CheckedConnection): Promise<void> {
+    const target = await this.handles.stored(one.id);
+    if (target) await this.checkAside(this.transports.channelTo(target), [one]);
   }
 
   /**
-   * The same for all connections that lead to this URL without credentials. Nobody's are sent, also not those that one of
-   * them was given a moment ago: what the server tells them alone is none of the others' business.
+   * {@link runAside} for all connections to this URL that have no credentials. Sends none either, also not those that one
+   * of them was given a moment ago: the answer to them concerns no other connection.
    */
-  runPublic(url: string, group: Looked[]): Promise<void> {
-    return this.lookAside(this.channels.toPublic(url), group);
+  runPublic(url: string, group: CheckedConnection[]): Promise<void> {
+    return this.checkAside(this.transports.anonymousChannelTo(url), group);
   }
 
-  /** Writes a status that was found out without a look. */
-  async found(group: Looked[], status: ConnectionStatus): Promise<void> {
-    const seen = { status, at: new Date(), okAt: null, serverInfo: null };
-    await this.writer.write(
-      group.map(({ id, revision }) => ({ id, revision, ...seen })),
-      'look',
-    );
+  /** Writes a status that is known without a check. */
+  async record(group: CheckedConnection[], status: ConnectionStatus): Promise<void> {
+    await this.write(group, { status, at: new Date(), okAt: null, serverInfo: null });
   }
 
-  private async lookAside(channel: Channel, group: Looked[]): Promise<void> {
+  private async checkAside(channel: Channel, group: CheckedConnection[]): Promise<void> {
     try {
-      const { failure: _, ...seen } = await this.look(channel);
-      await this.writer.write(
-        group.map(({ id, revision }) => ({ id, revision, ...seen })),
-        'look',
-      );
+      const { failure: _, ...observed } = await this.check(channel);
+      await this.write(group, observed);
     } finally {
       await channel.close();
     }
   }
 
-  private async look(channel: Channel): Promise<Omit<Seen, 'id' | 'revision'> & { failure: Error | null }> {
+  private async write(group: CheckedConnection[], observed: Omit<Observation, 'id' | 'revision'>): Promise<void> {
+    await this.statuses.write(
+      group.map(({ id, revision }) => ({ id, revision, ...observed })),
+      'check',
+    );
+  }
+
+  private async check(channel: Channel): Promise<Omit<Observation, 'id' | 'revision'> & { failure: Error | null }> {
     let serverInfo: ServerInfo | null = null;
     let status: ConnectionStatus = connected;
     let failure: Error | null = null;
     try {
       serverInfo = toStoredServerInfo((await channel.open(this.env.upstreamConnectTimeoutMs)).serverInfo);
     } catch (error) {
-      const seen = statusAfter(error);
-      if (!seen) throw error;
-      status = seen;
+      const observed = statusAfter(error);
+      if (!observed) throw error;
+      status = observed;
       failure = error as Error;
     }
     const at = new Date();

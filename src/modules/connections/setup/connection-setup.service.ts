@@ -1,79 +1,88 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import { LinkExpiredError, SignedUrls } from '../../../platform/http/signed-urls.js';
-import { messagePage, type Page } from '../../../platform/pages/page.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
 import { SetupPageError } from '../../oauth/credentials.errors.js';
+import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
+import { SetupPageService, type AuthorizationSubject } from '../../oauth/setup/setup-page.service.js';
+import type { FormView, SetupAnswer, SetupLink, SetupSubject, SetupView } from '../../oauth/setup/setup.types.js';
+import type { RunFormField } from '../../releases/releases.types.js';
 import { NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
-import { ConnectionAuthorizer, type Authorizing, type SetupAnswer } from './connection-authorizer.js';
-import { ConnectionCheck } from '../recheck/connection-check.js';
-import { connectedPage, formPage } from './connection-setup-page.js';
-import {
-  authorizationField,
-  authorizationForm,
-  checkedFields,
-  inputForm,
-  merged,
-  placeAt,
-  valuesFault,
-  type Place,
-} from './setup-form.js';
-import { isForClient } from './setup-client.js';
 import { scopesAskedFor, statusReasons } from '../core/connection-status.js';
-import { ConnectionUrls, setupPath } from '../core/connection-urls.js';
+import { CONNECTION_LINKS, ConnectionUrls } from '../core/connection-urls.js';
 import { ConnectionValues, type StoredValues } from '../core/connection-values.js';
 import { Connection } from '../core/connection.entity.js';
+import { ConnectionRepository } from '../core/connection.repository.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
+import { ConnectionCheck } from '../recheck/connection-check.js';
+import {
+  checkedFields,
+  formOf,
+  mergedValues,
+  targetAt,
+  valuesFault,
+  withAuthorizationField,
+  type SetupTarget,
+} from './setup-form.js';
 
 const STEP_UPS_KEPT = 10;
 
-/** A link as a browser shows it. */
-export interface SetupLink {
-  id: string;
-  epoch: number;
-  expires?: unknown;
-  signature?: unknown;
-}
-
-/** The setup page of a connection: authorization, or the values it lacks. A link works until something came of it. */
+/** The setup page of a connection: authorization, or a form for missing values. A link ends when either was stored. */
 @Injectable()
-export class ConnectionSetupService {
+export class ConnectionSetupService implements SetupSubject<Connection>, OnModuleInit {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly repository: ConnectionRepository,
     private readonly checks: ConnectionCheck,
     private readonly values: ConnectionValues,
     private readonly urls: ConnectionUrls,
-    private readonly runs: ServerChannelsService,
-    private readonly authorizer: ConnectionAuthorizer,
-    private readonly signed: SignedUrls,
+    private readonly servers: ServerChannelsService,
+    private readonly credentials: CredentialsService,
+    private readonly links: SetupLinksService,
+    private readonly pages: SetupPageService,
   ) {}
 
-  /** What the link shows now; looking at it changes nothing. @throws SetupPageError */
-  async view(link: SetupLink): Promise<Page> {
-    return this.pageOf(await this.open(link));
+  onModuleInit(): void {
+    this.links.register(CONNECTION_LINKS, this);
+    this.credentials.onAuthorized('connection', (id) => this.authorized(id));
   }
 
-  /**
-   * Somebody pressed the button: leads to the authorization server, or stores the values and tries them.
-   *
-   * @param cookie what the browser is known by
-   * @throws SetupPageError
-   */
-  async submit(link: SetupLink, body: URLSearchParams, cookie: string): Promise<SetupAnswer> {
-    const row = await this.open(link);
-    const place = await this.placeOf(row);
+  async open({ id, epoch }: SetupLink): Promise<Connection> {
+    const row = await this.repository.findForSetup(id);
+    if (!row) throw SetupPageError.unknownLink();
+    if (row.setupEpoch !== epoch) throw SetupPageError.usedLink();
+    return row;
+  }
+
+  async view(row: Connection): Promise<SetupView> {
+    const target = await this.targetOf(row);
+    const { statusState: state, statusReason: reason, statusMessage: message } = row;
+    if (target && state === 'input_required') return this.valuesForm(row, target);
+    if (target && state === 'auth_required') return this.pages.view(this.authorization(row, target));
+    if (state === 'connected') {
+      const text = 'This connection works. You can close this page.';
+      return { kind: 'message', title: 'Nothing is to be done', text };
+    }
+    const { nextStep } = statusReasons[reason];
+    const text = `${message ?? 'The connection does not work.'} ${nextStep ?? ''}`;
+    return { kind: 'message', title: 'This page cannot help', text };
+  }
+
+  async submit(row: Connection, form: URLSearchParams, cookie: string): Promise<SetupAnswer> {
+    const target = await this.targetOf(row);
     const isOpen = row.statusState === 'auth_required' || row.statusState === 'input_required';
-    if (!place || !isOpen) return { page: await this.pageOf(row), status: 200 };
-    if (row.statusState === 'input_required') return this.save(row, place, body);
-    const hasValues = [...body.keys()].some((name) => /^(headers|query)\./.test(name));
-    if (hasValues && !isForClient(body)) return this.save(row, place, body);
-    return this.authorizer.start(this.authorizing(row, place), body, cookie);
+    if (!target || !isOpen) return { view: await this.view(row), status: 200 };
+    const hasValues = [...form.keys()].some((name) => /^(headers|query)\./.test(name));
+    const isForValues = row.statusState === 'input_required' || (hasValues && !this.pages.isForClient(form));
+    return isForValues
+      ? this.save(row, target, form)
+      : this.pages.submit(this.authorization(row, target), form, cookie);
   }
 
-  /** After an authorization was stored: old links end, and the connection is tried with it. Never for a deleted one. */
-  async authorized(id: string): Promise<void> {
-    if (!(await this.connections.manager.transaction((tx) => this.withAuthorization(id, tx)))) return;
+  /** After an authorization was stored: ends older links and checks the connection. Does nothing for a deleted one. */
+  private async authorized(id: string): Promise<void> {
+    if (!(await this.connections.manager.transaction((tx) => this.useAuthorization(id, tx)))) return;
     try {
       await this.checks.run(id);
     } catch (error) {
@@ -81,145 +90,98 @@ export class ConnectionSetupService {
     }
   }
 
-  /** The row as it is with a token of its own. @returns false when it is gone */
-  private async withAuthorization(id: string, tx: EntityManager): Promise<boolean> {
+  /** Removes the connection's own `Authorization` header, which would be sent instead of the token. @returns false if deleted */
+  private async useAuthorization(id: string, tx: EntityManager): Promise<boolean> {
     const row = await tx.findOne(Connection, {
       where: { id },
       select: { id: true, statusReason: true, statusChallenges: true, stepUps: true, sealedHeaders: true },
-      // A PUT may give other headers at this moment.
+      // A concurrent PUT may change the headers.
       lock: { mode: 'pessimistic_write' },
     });
     if (!row) return false;
-    const scopes = scopesAskedFor({ challenges: row.statusChallenges });
-    const isStepUp = row.statusReason === 'insufficient_scope';
-    // A header of its own would go before the token, and was refused: nobody is asked to authorize otherwise.
     const { authorization: _refused, ...headers } = this.values.openHeaders(id, row.sealedHeaders);
+    const scopes = scopesAskedFor({ challenges: row.statusChallenges });
     const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_KEPT);
-    await tx
-      .createQueryBuilder()
-      .update(Connection)
-      .set({
-        revision: () => 'revision + 1',
-        setupEpoch: () => 'setup_epoch + 1',
-        sealedHeaders: this.values.sealHeaders(id, headers),
-        statusSeenAt: null,
-        ...(isStepUp ? { stepUps } : {}),
-      })
-      .where({ id })
-      .execute();
-    return true;
+    const change = {
+      sealedHeaders: this.values.sealHeaders(id, headers),
+      ...(row.statusReason === 'insufficient_scope' && { stepUps }),
+    };
+    return this.repository.update(id, change, { endLinks: true }, tx);
   }
 
-  private async open(link: SetupLink): Promise<Connection> {
-    const { id, epoch, expires, signature } = link;
-    try {
-      if (!this.signed.opens(setupPath(id, epoch), { expires, signature })) throw SetupPageError.unknownLink();
-    } catch (error) {
-      if (!(error instanceof LinkExpiredError)) throw error;
-      throw Number(expires) * 1_000 <= Date.now() ? SetupPageError.expiredLink() : SetupPageError.unknownLink();
-    }
-    const row = await this.connections
-      .createQueryBuilder('connection')
-      .innerJoinAndSelect('connection.namespace', 'namespace')
-      .addSelect(['connection.sealedHeaders', 'connection.sealedQuery', 'connection.statusChallenges'])
-      .where('connection.id = :id', { id })
-      .getOne();
-    if (!row) throw SetupPageError.unknownLink();
-    if (row.setupEpoch !== epoch) throw SetupPageError.usedLink();
-    return row;
-  }
-
-  /** Null when it leads nowhere now. */
-  private async placeOf(row: Connection, given = this.givenOf(row)): Promise<Place | null> {
+  /** Null if no upstream can be called now. */
+  private async targetOf(row: Connection, values = this.valuesOf(row)): Promise<SetupTarget | null> {
     const label = `${row.namespace.name}/${row.connectionId}`;
-    if (row.targetKind === 'url' && row.mcpUrl !== null) return placeAt(label, row.mcpUrl, []);
+    if (row.targetKind === 'url' && row.mcpUrl !== null) return targetAt(label, row.mcpUrl, []);
     if (row.targetKind !== 'server' || row.serverId === null) return null;
     try {
-      const { upstream, fields, adapter } = await this.runs.formOf(row.serverId, {
-        serverName: row.serverName ?? '',
-        ...given,
-      });
-      return placeAt(label, upstream, fields, adapter);
+      const connection = { serverName: row.serverName ?? '', ...values };
+      const { upstream, fields, adapter } = await this.servers.formOf(row.serverId, connection);
+      return targetAt(label, upstream, fields, adapter);
     } catch (error) {
       if (error instanceof NotRunnableError || error instanceof ServerGoneError) return null;
       throw error;
     }
   }
 
-  private async pageOf(row: Connection): Promise<Page> {
-    const place = await this.placeOf(row);
-    const { statusState: state, statusReason: reason, statusMessage: message } = row;
-    if (place && state === 'input_required') return formPage(inputForm(place, this.actionOf(row)));
-    if (place && state === 'auth_required') return this.authorizer.page(this.authorizing(row, place));
-    if (state === 'connected')
-      return messagePage('Nothing is to be done', 'This connection works. You can close this page.');
-    const { nextStep } = statusReasons[reason];
-    return messagePage('This page cannot help', `${message ?? 'The connection does not work.'} ${nextStep ?? ''}`);
+  private authorization(row: Connection, target: SetupTarget): AuthorizationSubject {
+    const { upstreamUrl, label, adapter, fields } = target;
+    return {
+      owner: { kind: 'connection', id: row.id },
+      request: upstreamUrl === null ? null : { upstreamUrl, challenge: row.statusChallenges, label, adapter },
+      form: formOf(target, withAuthorizationField(fields), this.linkTo(row)),
+    };
   }
 
-  private authorizing(row: Connection, place: Place): Authorizing {
-    return { row, place, action: this.actionOf(row) };
+  /** The form for missing or invalid values, or, where authorization is needed, for values instead of it. */
+  private valuesForm(row: Connection, target: SetupTarget, fields = this.fieldsFor(row, target)): FormView {
+    const form = formOf(target, fields, this.linkTo(row));
+    if (row.statusState === 'auth_required') return this.pages.valuesForm(form);
+    const reason = 'Its server wants values that only you know:';
+    return { ...form, kind: 'form', reason, client: null, fault: null };
   }
 
-  private actionOf({ id, setupEpoch }: Connection): string {
+  private fieldsFor({ statusState }: Connection, { fields }: SetupTarget): RunFormField[] {
+    return statusState === 'auth_required' ? withAuthorizationField(fields) : fields;
+  }
+
+  private linkTo({ id, setupEpoch }: Connection): string {
     return this.urls.setup(id, setupEpoch);
   }
 
-  /** Values are stored only when they are complete; then they are tried. */
-  private async save(row: Connection, place: Place, body: URLSearchParams): Promise<SetupAnswer> {
-    const isAsked = row.statusState === 'input_required';
-    const asked = isAsked ? place.fields : [...place.fields, authorizationField];
-    const given = merged(this.givenOf(row), asked, body);
-    const next = (await this.placeOf(row, given)) ?? place;
-    const form = isAsked ? inputForm(next, this.actionOf(row)) : authorizationForm(next, this.actionOf(row));
-    const fields = checkedFields(next.fields, place.fields);
-    const fault = valuesFault(given, isAsked || [...body.values()].some((value) => value !== ''));
+  /** Stores values if they are complete, and checks the connection with them. */
+  private async save(row: Connection, target: SetupTarget, form: URLSearchParams): Promise<SetupAnswer> {
+    const values = mergedValues(this.valuesOf(row), this.fieldsFor(row, target), form);
+    const next = (await this.targetOf(row, values)) ?? target;
+    const fields = checkedFields(this.fieldsFor(row, next), this.fieldsFor(row, target));
+    const isEmpty = row.statusState === 'auth_required' && ![...form.values()].some((value) => value !== '');
+    const fault = isEmpty ? 'Nothing was filled in.' : valuesFault(values);
     if (fault !== null || fields.some((field) => field.fault !== null)) {
-      return { page: formPage({ ...form, fields, fault }), status: 422 };
+      return { view: { ...this.valuesForm(row, next, fields), fault }, status: 422 };
     }
-    await this.store(row, given);
-    await this.checks.run(row.id);
-    return this.outcome(row.id, place);
+    const { id, setupEpoch } = row;
+    const change = {
+      sealedHeaders: this.values.sealHeaders(id, values.headers),
+      sealedQuery: this.values.sealQuery(id, values.query),
+    };
+    if (!(await this.repository.update(id, change, { endLinks: true, setupEpoch }))) throw SetupPageError.usedLink();
+    await this.checks.run(id);
+    return { view: await this.outcome(id, target), status: 200 };
   }
 
-  private async store({ id, setupEpoch }: Connection, { headers, query }: StoredValues): Promise<void> {
-    const { affected } = await this.connections
-      .createQueryBuilder()
-      .update()
-      .set({
-        sealedHeaders: this.values.sealHeaders(id, headers),
-        sealedQuery: this.values.sealQuery(id, query),
-        revision: () => 'revision + 1',
-        setupEpoch: () => 'setup_epoch + 1',
-        statusSeenAt: null,
-        checkFailures: 0,
-      })
-      .where({ id, setupEpoch })
-      .execute();
-    if (!affected) throw SetupPageError.usedLink();
-  }
-
-  /** What came of it: the end, or the page with what still lacks, behind its new link. */
-  private async outcome(id: string, place: Place): Promise<SetupAnswer> {
-    const { setupEpoch } = await this.connections.findOneOrFail({
-      where: { id },
-      select: { id: true, setupEpoch: true },
-    });
-    const { searchParams } = new URL(this.urls.setup(id, setupEpoch));
-    const row = await this.open({ id, epoch: setupEpoch, ...Object.fromEntries(searchParams) });
-    if (row.statusState === 'connected') return { page: connectedPage(place), status: 200 };
-    const now = (await this.placeOf(row)) ?? place;
+  /** The page after values were stored: success, or the form with the next link. */
+  private async outcome(id: string, before: SetupTarget): Promise<SetupView> {
+    const row = await this.repository.findForSetup(id);
+    if (!row) throw SetupPageError.unknownLink();
+    const { label, upstreamHost } = before;
+    if (row.statusState === 'connected') return { kind: 'connected', label, upstreamHost };
+    if (row.statusState !== 'input_required' && row.statusState !== 'auth_required') return this.view(row);
+    const target = (await this.targetOf(row)) ?? before;
     const fault = `Your values were saved, but the connection does not work with them: ${row.statusMessage ?? ''}`;
-    if (row.statusState === 'input_required')
-      return { page: formPage({ ...inputForm(now, this.actionOf(row)), fault }), status: 200 };
-    if (row.statusState === 'auth_required') {
-      return { page: formPage({ ...authorizationForm(now, this.actionOf(row)), fault }), status: 200 };
-    }
-    return { page: await this.pageOf(row), status: 200 };
+    return { ...this.valuesForm(row, target), fault };
   }
 
-  private givenOf(row: Connection): StoredValues {
-    const { id, sealedHeaders, sealedQuery } = row;
+  private valuesOf({ id, sealedHeaders, sealedQuery }: Connection): StoredValues {
     return { headers: this.values.openHeaders(id, sealedHeaders), query: this.values.openQuery(id, sealedQuery) };
   }
 }

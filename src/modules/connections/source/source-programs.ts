@@ -13,13 +13,13 @@ import { SourceCompiler } from './source-compiler.js';
 
 const UNRECORDED_MAX = 2_000;
 
-/** The values of every module of a connection: none. */
+/** Modules of connections have no secrets and no egress rules of their own. */
 const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 
-/** Provides the modules of connections to the hosting runtime. They have no secrets and no configuration. */
+/** The modules of connections as programs, in processes with the role `host`. */
 @Injectable()
 export class SourcePrograms implements ProgramOwner, OnModuleInit {
-  /** Requests whose lines or end may still come. */
+  /** Requests whose lines or whose end may still arrive. */
   private readonly unrecorded = new LRUCache<string, { end: Trace | null; hasLines: boolean }>({ max: UNRECORDED_MAX });
 
   constructor(
@@ -38,13 +38,13 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
       where: { id: ref.id },
       select: { id: true, namespaceId: true, source: true },
     });
-    if (!row?.source) throw new ProgramStartError('The connection is gone: it was deleted.');
+    if (!row?.source) throw new ProgramStartError('The connection was deleted.');
     try {
       return await this.compiler.withCompiled(row.source, row.namespaceId, (file) =>
         use({ ref, file, configSchema: null, ...NO_VALUES }),
       );
     } catch (error) {
-      // It compiled when the connection was created, but its dependencies may have changed.
+      // A module that was compiled before can fail now if a package that is compiled into it has changed.
       if (error instanceof InvalidSourceError) throw new ProgramStartError(error.message, error);
       throw error;
     }
@@ -61,8 +61,8 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
   }
 
   /**
-   * Records a request that has no other record, such as the opening of a session, if the module printed something during
-   * it. Its end and its lines come in any order.
+   * Requests that no call record covers, such as the opening of a session, are recorded only if the module logged lines
+   * during them. Their end and their lines arrive in any order.
    */
   private note(trace: Trace): void {
     const { invocationId, lines, exceptions } = trace;

@@ -1,14 +1,6 @@
-import { ServerIconDto } from '../core/connection.dto.js';
+import { ObjectSchemaDto, ServerIconDto } from '../core/connection.dto.js';
 
-/** A JSON Schema of an object. */
-export class ObjectSchemaDto {
-  /** Always `object`. */
-  type: string;
-  properties?: Record<string, unknown>;
-  required?: string[];
-}
-
-/** Hints about a tool; what they say is the server's word. */
+/** Hints about a tool, as the server gives them. */
 export class ToolAnnotationsDto {
   title?: string;
   readOnlyHint?: boolean;
@@ -51,7 +43,7 @@ export class ContentDto {
   text?: string;
 }
 
-/** What a tool answered, as the server sent it. */
+/** The result of a tool, as the server sent it. */
 export class CallToolResultDto {
   content: ContentDto[];
   structuredContent?: Record<string, unknown>;
@@ -72,6 +64,6 @@ export class NamespaceToolsDto {
   name: string;
   status: NamespaceToolsStatusDto;
   tools: ToolDto[];
-  /** Why there are no tools. */
+  /** The reason why there are no tools. */
   error?: string;
 }

@@ -19,34 +19,34 @@ import { Connection } from '../core/connection.entity.js';
 import { ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
 import type { CallRecord } from '../log/call-record.js';
 
-/** Connections whose tools one answer holds at most, and how many upstreams are asked at once for it. */
+/** Connections of one answer, and concurrent requests to their upstreams. */
 const NAMESPACE_CONNECTIONS_MAX = 100;
 const NAMESPACE_PARALLEL = 8;
 
-/** How long one of them may keep the others waiting. */
+/** The timeout of each of them. */
 const NAMESPACE_WAIT_MS = 5_000;
 
 type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
 
-/** The tools of connections. Everything an upstream said passes as the JSON text it came in. */
+/** The tools of connections. The JSON text of upstreams passes unchanged. */
 @Injectable()
 export class ConnectionToolsService {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly links: ConnectionHandles,
+    private readonly handles: ConnectionHandles,
     private readonly env: Env,
   ) {}
 
   /** `{"tools": […]}` as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
   async list(namespace: OwnedNamespace, connectionId: string): Promise<string> {
-    const link = await this.links.find(namespace, connectionId);
-    return toolsText(await inWords(link.catalog.list(this.env.upstreamCallTimeoutMs)));
+    const handle = await this.handles.find(namespace, connectionId);
+    return toolsText(await withFullMessage(handle.catalog.list(this.env.upstreamCallTimeoutMs)));
   }
 
   /** One tool, or `{"tools": […]}` of a category, as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
   async get(namespace: OwnedNamespace, connectionId: string, path: string): Promise<string> {
-    const link = await this.links.find(namespace, connectionId);
-    const match = await inWords(link.catalog.find(path, this.env.upstreamCallTimeoutMs));
+    const handle = await this.handles.find(namespace, connectionId);
+    const match = await withFullMessage(handle.catalog.find(path, this.env.upstreamCallTimeoutMs));
     if (!match) throw new ResourceNotFoundError();
     return 'tool' in match ? match.tool.text : toolsText(match.category);
   }
@@ -55,7 +55,7 @@ export class ConnectionToolsService {
    * Calls a tool and returns its `CallToolResult` as JSON text, `isError` results included.
    *
    * @param body the arguments as JSON text; empty counts as `{}`
-   * @param record told whom and what it called, and how it went
+   * @param record receives the connection, the tool and the outcome
    * @throws ResourceNotFoundError, InvalidInputError, ToolError, UpstreamFailure
    */
   async call(
@@ -66,15 +66,15 @@ export class ConnectionToolsService {
     cancellation: Cancellation,
     record: CallRecord,
   ): Promise<string> {
-    const link = await this.links.find(namespace, connectionId);
-    record.connectionId = link.id;
+    const handle = await this.handles.find(namespace, connectionId);
+    record.connectionId = handle.id;
     record.asked('tools/call', { name: path });
     const args = argumentsText(body);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
-    // A name without separators needs no list: the upstream knows its tools. The list is asked only about failures.
-    const name = /[./]/.test(path) ? await inWords(nameOf(link, path, left())) : path;
+    // A name without separators needs no list. After a failure the list says if the tool exists.
+    const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left())) : path;
     if (name !== path) record.asked('tools/call', { name });
-    const request = link.request({
+    const request = handle.request({
       method: 'tools/call',
       params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
       timeoutMs: left(),
@@ -82,17 +82,17 @@ export class ConnectionToolsService {
       timing: record.timing,
       invocationId: record.invocationId,
     });
-    const reply = await inWords(request);
+    const reply = await withFullMessage(request);
     record.answered(reply);
     completeOrRefuse(reply);
-    if (failed(reply) && (await isUnknown(link, name, left()))) throw new ResourceNotFoundError({ tool: path });
+    if (failed(reply) && (await isUnknown(handle, name, left()))) throw new ResourceNotFoundError({ tool: path });
     if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
     return reply.result ? slice(reply.text, reply.result) : '{}';
   }
 
   /**
-   * The tools of every connection of a namespace, newest 100, as JSON text: an object keyed by connection id. One failing
-   * upstream never fails the rest, and one that wants authorization is not asked.
+   * The tools of every connection of a namespace, newest 100, as JSON text: an object keyed by connection id. A failing
+   * upstream does not fail the others, and one that wants authorization is not called.
    */
   async listNamespace(namespace: OwnedNamespace): Promise<string> {
     const rows = await this.connections.find({
@@ -123,8 +123,8 @@ export class ConnectionToolsService {
       return failed(row.statusState, row.statusMessage);
     }
     try {
-      const link = await this.links.find(namespace, connectionId);
-      const tools = await link.catalog.list(timeoutMs);
+      const handle = await this.handles.find(namespace, connectionId);
+      const tools = await handle.catalog.list(timeoutMs);
       return `${head('connected')},"tools":[${tools.map(({ text }) => text).join(',')}]}`;
     } catch (error) {
       const state = error instanceof ResourceNotFoundError ? 'error' : statusAfter(error)?.state;
@@ -134,8 +134,8 @@ export class ConnectionToolsService {
   }
 }
 
-/** What an MCP client reads in the `data` of an error stands in the sentence here. */
-async function inWords<T>(work: Promise<T>): Promise<T> {
+/** Puts into the message what MCP clients read in the `data` of an error. */
+async function withFullMessage<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
@@ -143,17 +143,17 @@ async function inWords<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** The tool a path means. @throws ResourceNotFoundError when the upstream lists none, UpstreamFailure */
-async function nameOf(link: ConnectionHandle, path: string, timeoutMs: number): Promise<string> {
-  const match = await link.catalog.find(path, timeoutMs);
+/** The name of the tool of a path. @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
+async function nameOf(handle: ConnectionHandle, path: string, timeoutMs: number): Promise<string> {
+  const match = await handle.catalog.find(path, timeoutMs);
   if (!match || !('tool' in match)) throw new ResourceNotFoundError({ tool: path });
   return match.tool.name;
 }
 
-/** True when the upstream is known to have no such tool. A list that cannot be had leaves the failure as it was. */
-async function isUnknown(link: ConnectionHandle, name: string, timeoutMs: number): Promise<boolean> {
+/** True if the upstream lists no such tool; false also if it does not answer the list. */
+async function isUnknown(handle: ConnectionHandle, name: string, timeoutMs: number): Promise<boolean> {
   try {
-    const match = await link.catalog.find(name, timeoutMs);
+    const match = await handle.catalog.find(name, timeoutMs);
     return !match || !('tool' in match);
   } catch (error) {
     if (error instanceof UpstreamFailure) return false;

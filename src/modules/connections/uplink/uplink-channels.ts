@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type {
   Channel,
   Listening,
@@ -14,6 +14,7 @@ import { InternalClient } from '../../../platform/internal-http/internal-client.
 import { ProcessRegistry } from '../../../platform/processes/process-registry.js';
 import { RemoteUplinkChannel } from './remote-uplink-channel.js';
 import { UplinkTunnelsRepository, type TunnelOwner } from './uplink-tunnels.repository.js';
+import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
@@ -23,7 +24,7 @@ const OWNERS_CACHED_MAX = 50_000;
 
 /** Routes calls of uplink connections to their tunnels: in this process, or by internal HTTP in another one. */
 @Injectable()
-export class UplinkChannels {
+export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
   private readonly owners = new RowCache<TunnelOwner>((id) => this.repository.owner(id), {
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNER_CACHED_MS,
@@ -31,11 +32,16 @@ export class UplinkChannels {
 
   constructor(
     private readonly tunnels: UplinkTunnels,
+    private readonly transports: ConnectionTransports,
     private readonly repository: UplinkTunnelsRepository,
     private readonly registry: ProcessRegistry,
     private readonly client: InternalClient,
   ) {
     tunnels.whenPaired((id) => this.owners.drop(id));
+  }
+
+  onModuleInit(): void {
+    this.transports.register('uplink', this);
   }
 
   /** A channel of the connection, which survives its single tunnels. */

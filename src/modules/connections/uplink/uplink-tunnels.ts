@@ -15,6 +15,8 @@ import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { AccessService } from '../../auth/access.service.js';
 import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../core/connection-status.js';
+import { ConnectionEvents } from '../core/connection.events.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
 import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
 import { UplinkTunnelsRepository, type ChangedConnection, type TunnelName } from './uplink-tunnels.repository.js';
@@ -66,7 +68,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   private portion = 0;
   private lastPortion = 0;
   private isStopping = false;
-  private onChanged: (connection: ChangedConnection) => void = () => undefined;
   private onPaired: (connectionId: string) => void = () => undefined;
 
   constructor(
@@ -74,6 +75,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     private readonly registry: ProcessRegistry,
     private readonly limits: TunnelLimits,
     private readonly access: AccessService,
+    private readonly connections: ConnectionHandles,
+    private readonly events: ConnectionEvents,
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     private readonly env: Env,
@@ -85,6 +88,10 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   async onModuleInit(): Promise<void> {
+    this.events.on('changed', ({ id, revision }) => {
+      const tunnel = revision === null ? this.held.get(id) : undefined;
+      if (tunnel) this.drop(tunnel, 1001, 'deleted');
+    });
     await this.pubSub.subscribe('uplinks.paired', ({ id, tunnel }) => {
       const old = this.held.get(id);
       if (old && BigInt(old.tunnel) < BigInt(tunnel)) this.drop(old, 1001, 'replaced');
@@ -113,11 +120,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     }
     await this.registry.leave(this.holder);
     for (const { socket } of all) socket.shut(1001, 'restarting');
-  }
-
-  /** Calls `listener` with every connection that a tunnel of this process changed. */
-  whenChanged(listener: (connection: ChangedConnection) => void): void {
-    this.onChanged = listener;
   }
 
   /** Calls `listener` with the id of every connection that was paired, in any process. */
@@ -151,12 +153,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       leave();
       throw error;
     }
-  }
-
-  /** Closes the tunnel of a deleted connection. */
-  deleted(connectionId: string): void {
-    const tunnel = this.held.get(connectionId);
-    if (tunnel) this.drop(tunnel, 1001, 'deleted');
   }
 
   private async take(pairing: LimitedPairing, accept: () => WebSocket | null): Promise<void> {
@@ -205,7 +201,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     try {
       const { serverInfo } = await held.socket.channel.open(this.env.upstreamConnectTimeoutMs);
       const changed = await this.tunnels.opened(held, toStoredServerInfo(serverInfo));
-      if (changed) this.onChanged(changed);
+      if (changed) this.connections.announce(changed, changed.revision);
     } catch (error) {
       if (error instanceof UpstreamFailure) held.socket.fault ??= error.message;
       else this.logger.error({ msg: 'a tunnel could not be opened', err: error });
@@ -236,7 +232,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   private async announced(changes: Promise<ChangedConnection[]>): Promise<void> {
-    for (const connection of await changes) this.onChanged(connection);
+    for (const changed of await changes) this.connections.announce(changed, changed.revision);
   }
 
   /** Takes the tunnels along to a new epoch of this process, unless another process replaced them or found it dead. */
