@@ -11,6 +11,31 @@ const noBarrels = {
   message: 'No barrels: import from the file that defines the thing, so that boundaries can be checked.',
 };
 
+/** Hand-written SQL stands in repositories, with typed parameters and rows. */
+const noSql = [
+  {
+    selector: 'CallExpression[callee.property.name=/^(query|createQueryBuilder)$/]',
+    message: 'Hand-written SQL and query builders belong into an @Injectable() repository, in a *.repository.ts file.',
+  },
+];
+
+const noSetInterval = {
+  name: 'setInterval',
+  message:
+    'Periodic work of the process: Schedule.every(…). A timer of one object: repeat(…). Both in platform/schedule.',
+};
+
+/** The roles that Nest itself names: a class of one stands in a file with that suffix. */
+const roleOutsideItsFile = ['Controller', 'Module', 'Repository', 'Guard', 'Gateway'].map((role) => ({
+  role,
+  rule: {
+    selector: `ClassDeclaration[id.name=/${role}$/]`,
+    message: `A class ${role} stands in a *.${role.toLowerCase()}.ts file.`,
+  },
+}));
+const rolesExcept = (suffix) =>
+  roleOutsideItsFile.filter(({ role }) => role.toLowerCase() !== suffix).map(({ rule }) => rule);
+
 /** Where Nest reads DTO classes from the compiled signature: only controllers. */
 const noTypeOnlyDtos = [
   {
@@ -106,9 +131,29 @@ export default tseslint.config(
     },
   },
   {
-    files: ['**/*.controller.ts'],
-    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noTypeOnlyDtos] },
+    files: ['src/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': ['error', noBarrels, ...noSql, ...rolesExcept()],
+      'no-restricted-globals': ['error', noSetInterval],
+    },
   },
+  {
+    files: ['src/**/*.controller.ts'],
+    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noTypeOnlyDtos, ...noSql, ...rolesExcept('controller')] },
+  },
+  {
+    files: ['src/**/*.repository.ts'],
+    rules: { 'no-restricted-syntax': ['error', noBarrels, ...rolesExcept('repository')] },
+  },
+  ...['module', 'guard', 'gateway'].map((suffix) => ({
+    files: [`src/**/*.${suffix}.ts`],
+    rules: { 'no-restricted-syntax': ['error', noBarrels, ...noSql, ...rolesExcept(suffix)] },
+  })),
+  {
+    files: ['src/platform/{database,queue,embedded}/**/*.ts', 'src/**/*.spec.ts'],
+    rules: { 'no-restricted-syntax': ['error', noBarrels] },
+  },
+  { files: ['src/platform/schedule/repeat.ts', 'src/**/*.spec.ts'], rules: { 'no-restricted-globals': 'off' } },
   {
     files: ['src/config/**/*.ts'],
     rules: {

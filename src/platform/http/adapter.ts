@@ -6,6 +6,7 @@ import type { NestApplicationOptions } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
 import { canonicalPath } from './canonical-path.js';
+import { repeat } from '../schedule/repeat.js';
 
 /** Looks at a request before Express does; true when it took it. */
 export type Door = (request: IncomingMessage, response: ServerResponse) => boolean;
@@ -107,14 +108,14 @@ export class SlipwayAdapter extends ExpressAdapter {
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
     const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
-    const sweep = setInterval(() => {
+    const sweep = repeat(IDLE_SWEEP_MS, () => {
       server.closeIdleConnections();
       for (const socket of this.unused) socket.destroy();
-    }, IDLE_SWEEP_MS);
+    });
     try {
       await super.close();
     } finally {
-      clearInterval(sweep);
+      sweep.stop();
       clearTimeout(timer);
     }
   }

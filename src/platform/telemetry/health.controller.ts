@@ -6,6 +6,7 @@ import { Public } from '../http/public.decorator.js';
 import { withTimeout } from '../limits/with-timeout.js';
 import { PubSub } from '../queue/pub-sub.js';
 import { HealthDto, ReadinessDto } from './health.dto.js';
+import { pingDatabase } from '../database/database-outage.js';
 
 /** Longer than any healthy answer, shorter than a load balancer's patience. */
 const CHECK_TIMEOUT_MS = 2_000;
@@ -31,7 +32,7 @@ export class HealthController {
   @ApiResponse({ status: 503, type: ReadinessDto, description: 'A part does not answer.' })
   async ready(@Res({ passthrough: true }) response: Response): Promise<ReadinessDto> {
     const [database, queue] = await Promise.all([
-      answers(() => this.database.query('SELECT 1')),
+      answers(() => pingDatabase(this.database)),
       answers(() => this.pubSub.ping()),
     ]);
     const isReady = database && queue;

@@ -2,7 +2,7 @@ import { METRICS_TOKEN, type ApiWalk } from '../../support/api-walk.js';
 
 /** Requests between the processes of the service. */
 export const undocumented = [
-  'POST /internal/hosting/{host}',
+  'POST /internal/hosting/{host}/{epoch}',
   'POST /internal/parked-calls',
   'POST /internal/uplink/{connection}/{tunnel}',
 ];

@@ -122,8 +122,10 @@ export class ConnectionToolsController {
   }
 
   /**
-   * List the tools of the newest 100 connections of a namespace, keyed by connection id. A failing MCP server is listed with
-   * its error and does not fail the others.
+   * List the tools of all connections of a namespace.
+   *
+   * The newest 100 connections are asked, and the answer is keyed by connection id. A failing MCP server is listed with its
+   * error and does not fail the others.
    */
   @Get('.tools')
   @Header('content-type', json)
