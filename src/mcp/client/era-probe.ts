@@ -12,13 +12,13 @@ import { refusal } from './refusal.js';
 import { openSse } from './http/sse-session.js';
 import { openStreamable } from './http/streamable-session.js';
 
-/** How long an endpoint may take to say what it is; less where handshakes may take less. */
+/** Timeout of the era probe; shorter when the handshake timeout is shorter. */
 const PROBE_MS_MAX = 8_000;
 
-/** How long a stream may take to name its endpoint while nobody knows whether it will. */
+/** Timeout for the `endpoint` event of HTTP+SSE while the era of the endpoint is unknown. */
 const ENDPOINT_MS_MAX = 5_000;
 
-/** What an endpoint turned out to be, and what was opened to find that out. */
+/** Result of the era probe: the verdict and the adapter state opened on the way. */
 export interface Found {
   verdict: EraVerdict;
   discovered?: Discovered;
@@ -26,15 +26,16 @@ export interface Found {
 }
 
 /**
- * Finds out what answers at an endpoint. `server/discover` comes first: a legacy server cannot mistake it for a call, and
- * what it answers tells the eras apart (MCP 2026-07-28, backward compatibility).
+ * Determines which MCP era an endpoint speaks. Sends `server/discover` first: a legacy server cannot mistake it for a
+ * call, and the reply distinguishes the eras (MCP 2026-07-28, backward compatibility).
  *
- * @throws UpstreamFailure when it cannot be told: nothing answers, it wants authorization, it fails, it is no MCP endpoint
+ * @throws UpstreamFailure when the era cannot be determined: no answer, authorization required, failure, or no MCP
+ * endpoint
  */
 export async function findEra(wire: HttpWire): Promise<Found> {
   let look = await lookAt(wire);
   const code = look.reply?.error?.code;
-  // A version of ours that it names, or a header that got lost on the way, deserves a second look.
+  // Retried once: the reply names a version we support, or a proxy dropped a header.
   const isRetried = code === rpcCode.unsupportedVersion ? namesVersion(look.reply, [MODERN_VERSION]) : isMisheard(code);
   if (isRetried) look = await lookAt(wire);
   const { reply, status } = look;
@@ -68,7 +69,7 @@ async function ofResult(wire: HttpWire, reply: McpReply): Promise<Found> {
   if (versions && versions.some((version) => (LEGACY_VERSIONS as readonly unknown[]).includes(version))) {
     return { verdict: verdictOf('streamable', 'names legacy versions only') };
   }
-  // Throws: no version of ours.
+  // Throws when the server supports none of our versions.
   if (versions) helloOfDiscover(resultOf(reply), url);
   try {
     return await ofInitialize(wire, 'names no versions');
@@ -102,7 +103,10 @@ async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): P
   return { verdict: verdictOf('streamable', reason, isUnsure), opened };
 }
 
-/** What is no MCP may be a legacy server that is strict, or one of the oldest, whose answers come by a stream. */
+/**
+ * Tries `initialize`, then HTTP+SSE: the endpoint may be a strict legacy server or one of 2024-11-05, which answers
+ * over a stream.
+ */
 async function ofInitializeOrSse(wire: HttpWire): Promise<Found> {
   try {
     return await ofInitialize(wire, 'does not read server/discover');
@@ -130,7 +134,10 @@ function undecided({ target }: HttpWire, { status, location, reply }: Look): Ups
   return fromHttpStatus(status, target.url, location);
 }
 
-/** Only modern servers say so, and we said everything they ask for: something between us takes it away. */
+/**
+ * True for errors that only modern servers send although the request carried everything required: a proxy removed a
+ * header.
+ */
 function isMisheard(code: number | undefined): boolean {
   return code === rpcCode.headerMismatch || code === rpcCode.missingCapability;
 }

@@ -15,22 +15,22 @@ import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import { Listeners } from './listeners.js';
 import { ProfileSlots, SessionSlot } from './session-slots.js';
 
-/** What a legacy dialect needs to know of the verdict it was chosen by. */
+/** Options of a legacy adapter that depend on the era verdict. */
 export interface LegacyOptions {
   url: URL;
-  /** The session that was opened while it was found out what the endpoint is. */
+  /** Session opened by the era probe. */
   opened?: OpenedSession;
-  /** True while the verdict is of this moment: then nothing contradicts it, failures are failures. */
+  /** True while the verdict is new: failures are then reported, not taken for an era change. */
   isFresh: () => boolean;
-  /** True when the verdict is old enough to be doubted once the server has forgotten its sessions. */
+  /** True when the verdict is old enough to be doubted after the server has lost its sessions. */
   isDoubtful: () => boolean;
-  /** Callers that may have sessions of their own at once. */
+  /** Limit of concurrent sessions owned by callers. */
   sessionsMax?: number;
 }
 
 /** MCP of 2025-11-25 and older: sessions that begin with `initialize`, over streamable HTTP or HTTP+SSE. */
 export class LegacyAdapter implements ProtocolAdapter {
-  /** Shared by all callers of whom nothing can be asked. */
+  /** Session shared by all callers that cannot answer server requests. */
   private readonly plain: SessionSlot;
   private readonly profiles: ProfileSlots;
   private readonly listeners: Listeners;
@@ -106,7 +106,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     }
   }
 
-  /** @throws EraContradictedError when so old a verdict may be wrong by now */
+  /** Drops a lost session. @throws EraContradictedError when the verdict is old enough to be wrong */
   private forget(slot: SessionSlot, session: LegacySession): void {
     slot.lose(session);
     if (slot === this.plain) this.listeners.restart();
@@ -115,7 +115,10 @@ export class LegacyAdapter implements ProtocolAdapter {
     throw new EraContradictedError(new UpstreamError(`${url.host} forgot the session again and again.`));
   }
 
-  /** The session, opened unless it is. @throws EraContradictedError when the server refuses one as a modern one does */
+  /**
+   * Returns the session of a slot, opening it first if needed. @throws EraContradictedError when the server refuses it
+   * as a modern server does
+   */
   private async session(slot: SessionSlot, timeoutMs: number, call?: McpCall): Promise<LegacySession> {
     const from = performance.now();
     try {

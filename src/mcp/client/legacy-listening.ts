@@ -6,15 +6,15 @@ import type { Ears, ListenStream } from './listeners.js';
 import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 
 /**
- * Listening to a legacy server: the one stream of its shared session brings list changes; changes of a resource are told
- * once it is subscribed to, which is done once however many want to hear of it.
+ * Change notifications of a legacy server. List changes arrive on the stream of its shared session. Resource updates
+ * are subscribed to once per resource, however many listeners want them.
  */
 export class LegacyListening {
   private ears: Ears | null = null;
 
   constructor(private readonly session: (timeoutMs: number) => Promise<LegacySession>) {}
 
-  /** A notification of the shared session. */
+  /** Handles a notification of the shared session. */
   hear(text: string, method: string): void {
     this.ears?.hear(text, method);
   }
@@ -40,18 +40,20 @@ export class LegacyListening {
   private async stop(session: LegacySession, subscribed: Set<string>, ears: Ears): Promise<void> {
     if (this.ears === ears) this.ears = null;
     session.stopListening();
-    // The session lives on for its callers, and the server would tell nobody.
+    // Unsubscribed because the session stays open for its callers while nobody listens.
     await subscribe(session, subscribed, [], UNSUBSCRIBE_MS).catch(() => undefined);
   }
 }
 
-/** Subscriptions that are asked for at once. */
+/** Limit of concurrent subscribe requests. */
 const PARALLEL = 8;
 
-/** How long telling a server may take that nobody wants to hear of a resource any more. */
+/** Timeout of unsubscribing from a resource. */
 const UNSUBSCRIBE_MS = 5_000;
 
-/** Subscribes and unsubscribes so that `subscribed` is what is wanted, less what the server refuses. */
+/**
+ * Subscribes and unsubscribes so that `subscribed` equals the wanted resources, without those that the server refuses.
+ */
 async function subscribe(
   session: LegacySession,
   subscribed: Set<string>,
@@ -72,7 +74,7 @@ async function subscribe(
   await someAtOnce(fresh, async (uri) => (await ask('subscribe', uri)).error ?? subscribed.add(uri));
   await someAtOnce(gone, (uri) =>
     ask('unsubscribe', uri).catch((error: unknown) => {
-      // The server tells a little more than anybody hears.
+      // A failed unsubscribe only causes notifications without a listener.
       if (!(error instanceof UpstreamFailure)) throw error;
     }),
   );

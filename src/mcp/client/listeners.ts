@@ -4,40 +4,42 @@ import { listChanges, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { bounded, common, hasAny, isSame, union, uriIn, wants } from './listen-filter.js';
 
-/** Listeners of one channel. */
+/** Limit of listeners per channel. */
 const LISTENERS_MAX = 1_000;
 
-/** A stream that broke is opened again after 1 s, then 2 s, … 30 s; after this many failures in a row it is given up. */
+/** A broken stream is reopened after 1 s, 2 s, … up to 30 s, and given up after this many failures in a row. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MAX = 30_000;
 const RETRIES_MAX = 6;
 
-/** A stream that lasted this long did not fail: proxies end those on which nothing is said, every minute or so. */
+/** A stream that lasted this long does not count as a failure: proxies close silent streams every minute or so. */
 const GOOD_STREAM_MS = 30_000;
 
-/** What is kept of the changes that a stream tells before it has said what it can tell. */
+/** Buffer limit for notifications that arrive before the stream's acknowledgement. */
 const EARLY_CHARS_MAX = 1024 * 1024;
 
-/** How long opening a stream again may take. */
+/** Timeout of reopening a stream. */
 const REOPEN_TIMEOUT_MS = 30_000;
 
-/** The stream an upstream tells its listeners by. */
+/** Stream over which an upstream sends notifications. */
 export interface ListenStream {
-  /** What of the filter it tells. */
+  /** Part of the filter that the upstream sends. */
   honoured: ListenFilter;
-  /** Tells another filter by the same stream, and gives what it honours of it; without it a new stream takes over. */
+  /**
+   * Changes the filter of the open stream and returns the honoured part; without this method a new stream replaces it.
+   */
   change?(filter: ListenFilter, timeoutMs: number): Promise<ListenFilter>;
-  /** Never rejects. */
+  /** Closes the stream. Never rejects. */
   close(): Promise<void>;
 }
 
-/** What a stream's owner hears by it. */
+/** Callbacks of a stream's owner. */
 export interface Ears {
   hear(text: string, method: string): void;
   lost(): void;
 }
 
-/** Opens a stream for a filter. One that honours nothing may have no stream behind it. */
+/** Opens a stream for a filter. If the upstream honours nothing, there may be no stream behind it. */
 export type OpenListening = (filter: ListenFilter, ears: Ears, timeoutMs: number) => Promise<ListenStream>;
 
 interface Member {
@@ -45,11 +47,11 @@ interface Member {
   listener: UpstreamListener;
 }
 
-/** Everybody who listens to one upstream: they share one stream, which tells whatever any of them wants to hear. */
+/** Listeners of one upstream. They share one stream whose filter is the union of theirs. */
 export class Listeners {
   private readonly members = new Set<Member>();
   private stream: { current: ListenStream; filter: ListenFilter } | null = null;
-  /** Whose ears count: a stream that was replaced speaks on for a moment. */
+  /** Identifies the current stream: a replaced stream still delivers for a moment and is ignored. */
   private mouth: object | null = null;
   private work: Promise<unknown> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
@@ -57,13 +59,13 @@ export class Listeners {
   private openedAt = 0;
   private isClosed = false;
 
-  /** @param onChange told of every change, before the listeners, for what is remembered of the upstream */
+  /** @param onChange receives every change before the listeners, to invalidate cached results */
   constructor(
     private readonly openStream: OpenListening,
     private readonly onChange: (method: string) => void = () => undefined,
   ) {}
 
-  /** @throws UpstreamFailure when the upstream cannot be asked, or too many listen */
+  /** Adds a listener. @throws UpstreamFailure when the stream cannot be opened, or the limit is reached */
   async add(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
     if (this.isClosed) throw new UpstreamError('The connection was changed or deleted meanwhile.');
     if (this.members.size >= LISTENERS_MAX) throw new UpstreamError(`More than ${LISTENERS_MAX} listeners share it.`);
@@ -82,18 +84,21 @@ export class Listeners {
     return { honoured: common(member.filter, this.stream?.current.honoured ?? {}), close: leave };
   }
 
-  /** What came by another way than the stream; told on only while there is no stream, which would tell it too. */
+  /**
+   * Handles a notification that arrived outside the stream; forwarded only without a stream, which would deliver it
+   * too.
+   */
   overheard(text: string, method: string): void {
     if (this.mouth === null) this.tell(text, method);
     else if (listChanges.has(method)) this.onChange(method);
   }
 
-  /** The stream speaks for something that is gone: another one takes over, if anybody listens. */
+  /** Replaces the stream of a session that is gone, if there are listeners. */
   restart(): void {
     if (this.stream) this.lost(this.mouth);
   }
 
-  /** Ends all. Never rejects. */
+  /** Ends all listeners and the stream. Never rejects. */
   async close(): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retry);
@@ -101,7 +106,7 @@ export class Listeners {
     await this.enqueue(() => this.shut()).catch(() => undefined);
   }
 
-  /** One change after the other: what the stream tells follows from who listens when it is its turn. */
+  /** Runs changes of the stream one after the other; each reads the listeners when it starts. */
   private enqueue<T>(job: () => Promise<T>): Promise<T> {
     const done = this.work.then(job, job);
     this.work = done.catch(() => undefined);
@@ -120,7 +125,7 @@ export class Listeners {
     await this.replace(filter, timeoutMs);
   }
 
-  /** The new stream speaks before the old one falls silent, so nothing goes untold. */
+  /** Opens the new stream before the old one closes, so that no notification is lost. */
   private async replace(filter: ListenFilter, timeoutMs: number): Promise<void> {
     const mouth = {};
     let isLost = false;
@@ -185,7 +190,7 @@ export class Listeners {
     try {
       await this.enqueue(() => this.adjust(REOPEN_TIMEOUT_MS));
       this.failures = failures;
-      // Nobody knows what changed while nobody told it.
+      // Reports all lists as changed: changes during the gap are unknown.
       for (const method of [...listChanges.keys(), RESOURCE_UPDATED]) this.onChange(method);
     } catch {
       this.scheduleRetry();

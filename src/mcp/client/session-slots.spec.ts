@@ -4,7 +4,7 @@ import { ProfileSlots, SessionSlot } from './session-slots.js';
 
 afterEach(() => void jest.useRealTimers());
 
-/** Slots whose sessions only remember that they ended. */
+/** Slots whose sessions only record that they ended. */
 function slots() {
   const ended: string[] = [];
   const open: OpenSession = async (profile) =>

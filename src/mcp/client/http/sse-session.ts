@@ -23,26 +23,27 @@ import type { LegacySession, SessionEars } from '../session-slots.js';
 import { refusalText } from '../refusal.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 
-/** Notifications that are of no call. */
+/** Notifications that belong to no call. */
 const GENERAL = /\/(?:list_changed|resources\/updated)$/;
 
-/** Where a call that is under way hears of its answer. */
+/** State of a running call that waits for its answer. */
 interface Pending {
   call: McpCall;
   resolve(reply: McpReply): void;
   reject(error: Error): void;
-  /** Gives it time anew. */
+  /** Restarts the timeout. */
   refresh(): void;
-  /** What the server asks during this call, of a caller who can be asked. */
+  /** Answers requests that the server sends during this call, for a caller that supports them. */
   questions?: UpstreamRequestResponder;
-  /** The call's own progress token as JSON text: all calls share the downlink. */
+  /** Progress token of the call as JSON text. Routes progress, since all calls share the downlink. */
   progressToken?: string;
 }
 
 /**
- * Opens a session over HTTP+SSE (2024-11-05): one stream that brings everything, and an address for everything else.
+ * Opens a session over HTTP+SSE (2024-11-05): one GET stream for all server messages, and a POST endpoint for client
+ * messages.
  *
- * @param endpointMs how long the server may take to name that address
+ * @param endpointMs timeout of the `endpoint` event
  * @throws UpstreamFailure
  */
 export async function openSse(
@@ -115,7 +116,10 @@ class SseSession implements LegacySession {
     stream?.close();
   }
 
-  /** The stream's first event names the address; it must lie on the same origin, or another site would get our headers. */
+  /**
+   * Opens the stream and reads the POST address from its first event. The address must have the same origin; otherwise
+   * another site would receive our headers.
+   */
   private async openDownlink(endpointMs: number): Promise<URL> {
     const { headers } = this.wire;
     const { url } = this.wire.target;
@@ -162,7 +166,7 @@ class SseSession implements LegacySession {
       const giveUp = (error: Error) =>
         over(() => {
           posting.cancel();
-          // MCP forbids to cancel `initialize`.
+          // MCP forbids cancelling `initialize`.
           if (call.method !== 'initialize') this.cancel(id);
           reject(error);
         });
@@ -189,7 +193,7 @@ class SseSession implements LegacySession {
     });
   }
 
-  /** The answer comes by the stream, so the POST says no more than that it was taken. */
+  /** Posts a request. The answer arrives on the stream, so the response to the POST only confirms receipt. */
   private send(
     id: number,
     call: McpCall,
@@ -219,7 +223,10 @@ class SseSession implements LegacySession {
     else this.asked(data, head.method);
   }
 
-  /** Progress goes to the call it belongs to. Of other notifications nobody knows to which, unless all calls are one caller's. */
+  /**
+   * Routes progress to its call by progress token. Other notifications are routed only if all running calls have the
+   * same caller.
+   */
   private notified(data: string, method: string, params: unknown): void {
     if (method === 'notifications/progress') {
       const token = JSON.stringify((params as { progressToken?: unknown } | undefined)?.progressToken);
@@ -251,7 +258,7 @@ class SseSession implements LegacySession {
     this.wire.aside(this.headers, requestText(null, 'notifications/cancelled', params), this.endpoint as URL);
   }
 
-  /** The stream is the session: without it no answer can come. */
+  /** Ends the session with its stream, which carries all answers. */
   private lose(error: Error): void {
     if (this.loss) return;
     this.loss = error;

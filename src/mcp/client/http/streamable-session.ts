@@ -11,23 +11,25 @@ import type { LegacySession, SessionEars } from '../session-slots.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText } from '../refusal.js';
 
-/** Refusals of `initialize` behind which a modern server may stand. */
+/** Error codes of `initialize` that a modern server may send. */
 const modernHints: ReadonlySet<number> = new Set([
   rpcCode.unsupportedVersion,
   rpcCode.methodNotFound,
   rpcCode.headerMismatch,
 ]);
 
-/** How long a session waits for the stream on which its server may ask its caller things, before it does without. */
+/**
+ * Time a session waits for its GET stream, which carries server requests to the caller, before it continues without.
+ */
 const STREAM_WAIT_MS = 2_000;
 
-/** That stream is opened again after 1 s, then 2 s, …, and given up after this many failures in a row. */
+/** The GET stream is reopened after 1 s, 2 s, … and given up after this many failures in a row. */
 const STREAM_RETRY_MS = 1_000;
 const STREAM_RETRIES_MAX = 5;
 
 /**
- * Opens a session over streamable HTTP: `initialize` and its notification, which some servers insist on before anything
- * else. For a caller who can be asked, the server's own stream too, if it has one.
+ * Opens a session over streamable HTTP: `initialize` and `notifications/initialized`, which some servers require first.
+ * For a caller that can answer server requests, opens the GET stream too, if the server has one.
  *
  * @throws UpstreamFailure
  */
@@ -53,23 +55,23 @@ export async function openStreamable(
   return session;
 }
 
-/** A caller that only wants a session of its own is asked nothing, so nobody has to listen for questions. */
+/** False for a caller that only needs a session of its own: no GET stream is opened for it. */
 function canBeAsked(profile: CallerProfile | undefined): boolean {
   return profile !== undefined && Object.keys(profile.capabilities).length > 0;
 }
 
-/** What the upstream said of a session as it opened. */
+/** Session data from the upstream's answer to `initialize`. */
 interface SessionRef {
-  /** Null without sessions. */
+  /** `Mcp-Session-Id`; null without sessions. */
   id: string | null;
-  /** It keeps it by the name it was opened with: whoever opens it again, from any process, goes on with it. */
+  /** The upstream restores the session by its name: any process that opens it again continues it. */
   isKept: boolean;
 }
 
 class StreamableSession implements LegacySession {
   private readonly headers: Record<string, string>;
   private readonly streamHeaders: Record<string, string>;
-  /** The questions of the calls that run, newest last: what the server asks by its own stream is for the last of them. */
+  /** Responders of the running calls, newest last: server requests on the GET stream go to the last one. */
   private readonly inFlight: UpstreamRequestResponder[] = [];
   private stream: StreamAnswer | null = null;
   private retry: NodeJS.Timeout | undefined;
@@ -127,7 +129,7 @@ class StreamableSession implements LegacySession {
   }
 
   async startListening(timeoutMs: number, onEnd: () => void): Promise<boolean> {
-    // Servers without sessions answer a stream that never says anything.
+    // Servers without sessions open a GET stream that never carries a message.
     if (this.ref.id === null || this.isEnded) return false;
     if (this.stream) return true;
     const answer = await this.wire.stream({
@@ -168,7 +170,7 @@ class StreamableSession implements LegacySession {
     return questions;
   }
 
-  /** Tells the server that nobody waits any more; closing the socket alone does not mean that to it. */
+  /** Sends `notifications/cancelled`; closing the socket does not cancel a request in these versions. */
   private cancel(requestId: number): void {
     const params = JSON.stringify({ requestId, reason: 'nobody waits for the answer any more' });
     this.wire.aside(this.headers, requestText(null, 'notifications/cancelled', params));
@@ -183,7 +185,7 @@ class StreamableSession implements LegacySession {
     questions.take(data, head.method);
   }
 
-  /** Holds the server's own stream open while the session lives. A server that has none is left in peace. */
+  /** Reopens the GET stream while the session lives, unless the server does not offer one. */
   private async keepStream(failures: number): Promise<void> {
     const again = (failed: number) => {
       if (this.isEnded || failed > STREAM_RETRIES_MAX) return;
@@ -193,8 +195,8 @@ class StreamableSession implements LegacySession {
     try {
       await this.startListening(STREAM_WAIT_MS, () => again(0));
     } catch (error) {
-      // Whatever it is: nobody waits for this stream who could be told.
-      this.logger.debug({ msg: "a server's own stream did not open", err: error });
+      // Logged only: no caller waits for this stream.
+      this.logger.debug({ msg: 'the GET stream of an upstream session could not be opened', err: error });
       again(failures + 1);
     }
   }
