@@ -2,13 +2,13 @@ import { isObject } from '../../platform/text/json.js';
 import { namedBy, type RpcHead } from '../protocol/messages.js';
 import { envelope, LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 
-/** Every revision we serve clients of, newest first. */
+/** Revisions served to clients, newest first. */
 export const SERVED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
 
-/** Sets the least level of the log messages a modern client wants with its answer. */
+/** `_meta` name of the minimum log level that a modern client requests. */
 export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
-/** The headers in which a client repeats what its message is about. */
+/** Headers in which a client repeats facts of its message. */
 export interface McpRequestHeaders {
   /** `MCP-Protocol-Version` */
   version?: string;
@@ -18,7 +18,7 @@ export interface McpRequestHeaders {
   name?: string;
 }
 
-/** Why a message is not taken: an HTTP status and a JSON-RPC error. */
+/** Reason to reject a message: an HTTP status and a JSON-RPC error. */
 export interface Fault {
   status: number;
   code: number;
@@ -26,14 +26,14 @@ export interface Fault {
   data?: unknown;
 }
 
-/** What a modern client says with each request. */
+/** Envelope of a modern request, from its `_meta`. */
 export interface Envelope {
   capabilities: Record<string, unknown>;
-  /** Null when it wants no log messages. */
+  /** Minimum log level; null for no log messages. */
   logLevel: string | null;
 }
 
-/** Which rules a message goes by. `envelope` is null for notifications, which need none. */
+/** Era of a message. `envelope` is null for notifications, which do not need one. */
 export type Classified = { era: 'legacy' } | { era: 'modern'; envelope: Envelope | null } | { era: null; fault: Fault };
 
 const legacy: Classified = { era: 'legacy' };

@@ -31,7 +31,7 @@ import type { SessionIds } from './sessions/session-ids.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
 
-/** What a legacy client's requests need besides their channel. */
+/** Dependencies of a legacy server besides its channel. */
 export interface LegacyParts {
   calls: UpstreamCalls;
   ids: SessionIds;
@@ -41,10 +41,10 @@ export interface LegacyParts {
   timeoutMs: number;
 }
 
-/** A task would belong to an upstream session that callers share. */
+/** Error text for task methods: a task would belong to an upstream session that callers share. */
 const NO_TASKS = 'Tasks do not pass this endpoint: call the tool without one, and its answer is what the task comes to';
 
-/** Answers requests of revisions that begin with `initialize`, whatever the upstream speaks. */
+/** Answers requests of revisions that begin with `initialize`, for an upstream of any era. */
 export class LegacyServer {
   constructor(private readonly parts: LegacyParts) {}
 
@@ -109,7 +109,7 @@ export class LegacyServer {
     sink.reply(200, resultText(id, '{}'));
   }
 
-  /** Without a session there is nothing to open for. */
+  /** True if the upstream supports a feature. False without a session, since nothing needs to be opened. */
   private async can(
     { channel, request }: McpRequest,
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,
@@ -148,7 +148,7 @@ export class LegacyServer {
     }
   }
 
-  /** The upstream's answer, or null when it wants authorization and the client was sent to where it is given. */
+  /** Returns the upstream's answer; null when it requires authorization and the client was sent to the setup page. */
   private async askUpstream(asked: McpRequest, onward: Parameters<UpstreamCalls['ask']>[1]): Promise<McpReply | null> {
     try {
       return await this.parts.calls.ask(asked, onward);
@@ -167,13 +167,13 @@ export class LegacyServer {
     return session && this.parts.sessions.level(session, principal);
   }
 
-  /** A legacy upstream's answer: as it is, unless it is about our hop. */
+  /** Answer of a legacy upstream, unchanged except for errors about our own hop. */
   private same(reply: McpReply, id: string): string {
     const hop = reply.error && hopError(reply.error);
     return hop ? rpcErrorText(id, hop) : withId(reply, id);
   }
 
-  /** A task is an answer only to those who declare that they take them, which no client of these revisions can. */
+  /** Replies to the client. Rejects task results, since these revisions have no client capability for them. */
   private complete(asked: McpRequest, reply: McpReply): void {
     const isTask = reply.text.includes('"task"') && resultTypeOf(reply) === 'task';
     if (isTask) return this.giveUp(asked, 'The MCP server answered with a task, which this client cannot follow');
@@ -209,7 +209,7 @@ export class LegacyServer {
   }
 }
 
-/** Who does not declare tasks takes no notice of one that is asked for (MCP 2025-11-25, tasks). */
+/** Params without `task`: a server without the tasks capability must ignore it (MCP 2025-11-25, tasks). */
 function withoutTask({ own, params }: McpRequest): string | undefined {
   const wantsTask = isObject(params) && 'task' in params;
   return own !== undefined && wantsTask ? withoutMembers(own, (name) => name === 'task') : own;

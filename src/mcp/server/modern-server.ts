@@ -34,7 +34,7 @@ import type { Subscriptions } from './sessions/subscriptions.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
 
-/** Requests of older revisions that this one does not have. */
+/** Methods of older revisions that this one removed. */
 const removed: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
@@ -45,10 +45,10 @@ const removed: ReadonlySet<string> = new Set([
   'tasks/result',
 ]);
 
-/** Of the extension of this revision; servers of older ones mean something else by these names. */
+/** Methods of this revision's tasks extension; older servers use these names for something else. */
 const tasks: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel']);
 
-/** What a modern client's requests need besides their channel. */
+/** Dependencies of a modern server besides its channel. */
 export interface ModernParts {
   calls: UpstreamCalls;
   parked: PendingInputCalls;
@@ -57,7 +57,7 @@ export interface ModernParts {
   timeoutMs: number;
 }
 
-/** Answers requests of 2026-07-28, whatever the upstream speaks. */
+/** Answers requests of 2026-07-28, for an upstream of any era. */
 export class ModernServer {
   constructor(private readonly parts: ModernParts) {}
 
@@ -103,7 +103,7 @@ export class ModernServer {
     );
   }
 
-  /** Sends a call. @returns null when its user declined to do what it needs */
+  /** Sends a call. @returns null when the user declined a page that the call requires */
   private async begin(asked: McpRequest, envelope: Envelope): Promise<McpReply | null> {
     const { calls, parked } = this.parts;
     const { era, ...onward } = await this.onward(asked, envelope);
@@ -121,8 +121,9 @@ export class ModernServer {
   }
 
   /**
-   * What goes to the upstream. Its era is looked at only where it matters, and before a client is named that can be asked
-   * back: for a legacy upstream that opens a session of its own, which only calls need whose client can be asked.
+   * Params and options of the upstream call. Reads the upstream's era only where needed and before naming a caller
+   * profile: a profile opens a separate session at a legacy upstream, which only calls of clients that can answer
+   * requests need.
    *
    * @throws StateRefusedError
    */
@@ -134,7 +135,7 @@ export class ModernServer {
     const era: Era | null =
       declares || isRetry || logLevel !== null ? (await channel.open(this.parts.timeoutMs)).era : null;
     if (era === 'legacy') {
-      // A server of this era gives no states, so one in our form is ours, and of no use any more.
+      // An upstream of this era issues no states in our form: this one is ours and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
       return { era, hears, params: paramsForLegacy(isRetry ? originalParams(own) : own) };
     }
@@ -149,7 +150,7 @@ export class ModernServer {
     sink.reply(200, errorText(id, isLost ? rpcCode.internalError : rpcCode.invalidParams, message));
   }
 
-  /** The user refused to go to the page without which the call leads nowhere. */
+  /** Answers that the user declined the page without which the call cannot run. */
   private declined({ method, id, sink }: McpRequest): void {
     const why = 'The call was not carried out: its user declined to open the page it needs.';
     sink.reply(
@@ -158,7 +159,10 @@ export class ModernServer {
     );
   }
 
-  /** The input a call asks for instead of failing, when its upstream wants authorization that a page of ours leads to. */
+  /**
+   * `input_required` result with our setup page, in place of an upstream's authorization error; undefined without such
+   * a page.
+   */
   private leadToSetup({ method }: McpRequest, { capabilities }: Envelope, error: unknown): string | null {
     if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined) return null;
     return mayAsk.has(method) && takesUrls(capabilities) ? inputOfSetup(setupSentence(error), error.setupUrl) : null;
@@ -184,7 +188,7 @@ export class ModernServer {
   }
 }
 
-/** A modern upstream's demand for capabilities, which is one on the client if it did not declare them all; else null. */
+/** An upstream's missing-capability error, returned to the client if it did not declare them all; otherwise null. */
 function lackingOf({ message, data }: RpcError, declared: Record<string, unknown>): RpcError | null {
   const required = isObject(data) ? data.requiredCapabilities : undefined;
   if (!isObject(required) || !lacks(declared, required)) return null;

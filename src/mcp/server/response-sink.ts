@@ -1,19 +1,19 @@
 import type { ServerResponse } from 'node:http';
 import type { McpResponseSink } from './mcp-request.js';
 
-/** Comment lines keep proxies from closing a stream whose tool takes its time. */
+/** Interval of SSE comment lines, which prevent proxies from closing the stream of a slow tool. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** A client that does not read what it asked for is let go, before its events fill the memory. */
+/** Limit of bytes unread by the client; above it the connection is closed, to protect memory. */
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 
-/** What of a stream that stays open may wait for its reader: there are many, and they last. */
+/** The same limit for long-lived streams, of which there are many. */
 const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 
-/** Writes an MCP answer: JSON, or an event stream once something precedes the answer. */
+/** Writes an MCP answer: JSON, or an event stream if messages precede the answer. */
 export class ResponseSink implements McpResponseSink {
   private keepAlive: NodeJS.Timeout | null = null;
-  /** Writing on would be an error that nobody hears, and end the process. */
+  /** True after the end: a further write would emit an unhandled error and end the process. */
   private isOver = false;
 
   private unreadBytesMax = UNREAD_BYTES_MAX;
@@ -34,7 +34,7 @@ export class ResponseSink implements McpResponseSink {
           ...headers,
           'content-type': 'application/json; charset=utf-8',
           'content-length': Buffer.byteLength(text),
-          // Published clients repeat this status unless told not to.
+          // Published clients retry this status unless this header forbids it.
           ...(status === 409 ? { 'x-should-retry': 'false' } : {}),
         })
         .end(text);
@@ -73,7 +73,7 @@ export class ResponseSink implements McpResponseSink {
   }
 }
 
-/** JSON holds no raw line breaks unless it is pretty-printed; each line of it gets its own field. */
+/** Formats one SSE event. JSON contains raw line breaks only if pretty-printed; each line becomes a `data` field. */
 function frame(text: string): string {
   return `event: message\n${text
     .split(/\r\n|\r|\n/)

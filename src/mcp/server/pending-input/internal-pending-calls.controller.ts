@@ -7,7 +7,7 @@ import { whileConnected } from '../client-gone.js';
 import { PendingInputCalls } from './pending-input-calls.js';
 import { PENDING_CALLS_PATH, type PendingCallHead, type PendingCallMessage } from './remote-pending-calls.js';
 
-/** Client answers that arrived at other processes, for calls that wait here. */
+/** Receives client answers that arrived at other processes, for calls held in this one. */
 @Controller(PENDING_CALLS_PATH)
 @ApiExcludeController()
 export class InternalPendingCallsController {
@@ -16,7 +16,10 @@ export class InternalPendingCallsController {
     private readonly internal: InternalServer,
   ) {}
 
-  /** The next round of one call. @throws RouteNotFoundError for a request that no process of this service signed */
+  /**
+   * Continues one call with its next round. @throws RouteNotFoundError for a request not signed by a process of this
+   * service
+   */
   @Post()
   @HttpCode(200)
   @Public()

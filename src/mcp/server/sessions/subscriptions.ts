@@ -4,11 +4,11 @@ import type { McpRequest } from '../mcp-request.js';
 import { filterOf, Subscription } from './subscription.js';
 import type { Streams } from './streams.js';
 
-/** The `subscriptions/listen` streams of modern clients. */
+/** `subscriptions/listen` streams of modern clients. */
 export class Subscriptions {
   constructor(private readonly streams: Streams) {}
 
-  /** Serves one until it is over. @throws UpstreamFailure when the upstream cannot be listened to */
+  /** Serves one subscription until it ends. @throws UpstreamFailure when listening to the upstream fails */
   async serve(asked: McpRequest): Promise<void> {
     const { params, id, sink, request } = asked;
     const filter = filterOf(params);
