@@ -5,7 +5,7 @@ import { EraMemory } from './eras/era-memory.js';
 import { EraStore } from './eras/era-store.js';
 import { UpstreamEra } from './eras/upstream-era.entity.js';
 
-/** The way to MCP servers. */
+/** Client side of MCP: channels to upstream servers. */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([UpstreamEra])],

@@ -3,22 +3,22 @@ import type { ListenFilter, Listening, UpstreamListener } from '../protocol/chan
 import { listChanges } from '../protocol/list-pages.js';
 import type { AggregateSource } from './member-requests.js';
 
-/** Connections that are listened to, and how many are begun at once. */
+/** Limits of connections listened to, and of concurrent attempts. */
 const HEARD_MAX = 100;
 const PARALLEL = 8;
 const LISTEN_TIMEOUT_MS = 5_000;
 
-/** One change often comes as several: they are told as one. */
+/** Changes within this time are combined into one notification. */
 const TELL_AFTER_MS = 250;
 
-/** Upstreams that stopped talking, or did not listen, are tried again this often. */
+/** Interval of attempts to listen again to upstreams whose stream ended or failed. */
 const SYNC_EVERY_MS = 30_000;
 
 const everything: ListenFilter = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 
 /**
- * Tells listeners of a union when its lists change: because a connection's server says so, or because a connection came or
- * went. Upstreams are listened to once for all listeners, and only while there are any.
+ * Notifies listeners of an aggregate when its lists change: on list changes of a connection's server, and when
+ * connections are added or removed. Listens to each upstream once for all listeners, and only while there are any.
  */
 export class AggregateEvents {
   private readonly logger = new Logger('union');
@@ -32,7 +32,7 @@ export class AggregateEvents {
 
   constructor(private readonly source: AggregateSource) {}
 
-  /** @returns to be called to stop */
+  /** @returns function to remove the listener */
   add(filter: ListenFilter, listener: UpstreamListener): () => void {
     this.listeners.set(listener, filter);
     if (this.listeners.size === 1) this.start();
@@ -41,7 +41,7 @@ export class AggregateEvents {
     };
   }
 
-  /** Ends what is listened to, and tells the listeners. */
+  /** Closes all upstream streams and ends the listeners. */
   close(): void {
     const listeners = [...this.listeners.keys()];
     this.listeners.clear();
@@ -67,7 +67,7 @@ export class AggregateEvents {
     this.sync();
   }
 
-  /** Listens to those that are to be heard now, and to no others. */
+  /** Listens to exactly the connections that are to be followed now. */
   private sync(): void {
     this.syncing = this.syncing
       .then(() => this.adjust())
@@ -109,10 +109,10 @@ export class AggregateEvents {
         },
       };
       const listening = await link.listen(everything, listener, LISTEN_TIMEOUT_MS);
-      // It may be over before it is known to have begun.
+      // The stream may end before `listen` returns.
       if (!isEnded) this.heard.set(connectionId, listening);
     } catch (error) {
-      // It is tried again; that the connection fails is told by its status.
+      // Retried later; the connection's status reports the failure.
       this.logger.debug({ msg: `${connectionId} is not listened to`, err: error });
     }
   }
