@@ -26,7 +26,7 @@ const engines = {
   useFactory: (env: Env, walls: Sandbox) => [new WorkerdEngine(walls), new BundleEngine(env, walls)],
 };
 
-/** The way to programs from every process, and running them in those with the role `host`. */
+/** Access to hosted programs from every process, and the runtime in processes with the role `host`. */
 @Module({})
 export class HostingModule {
   static forRoot(env: Env): DynamicModule {

@@ -11,12 +11,12 @@ import { Sandbox } from '../sandbox/sandbox.js';
 import { BundleWorkspace, type OpenEgressProxy } from './bundle-workspace.js';
 import { BundleServer } from './bundle-server.js';
 
-/** One program may hold a quarter of all places, so that its callers cannot shut out everybody else's. */
+/** One program may use 1/4 of all sessions, so that its callers cannot lock out those of others. */
 const SHARE = 4;
 
 /**
- * Runs MCPB bundles, which were made for one person's machine: one child process for each session, in the strongest
- * sandbox there is. Off unless `RUNTIME_BUNDLES` says otherwise.
+ * Runs MCPB bundles, which are made for a personal computer: one child process per session, in the strongest sandbox.
+ * Off unless `RUNTIME_BUNDLES` enables it.
  */
 export class BundleEngine extends Engine {
   readonly name = 'bundle';
@@ -30,7 +30,7 @@ export class BundleEngine extends Engine {
     super();
   }
 
-  /** Sessions that are open, of all bundles. */
+  /** Open sessions of all bundles. */
   get sessions(): number {
     return this.taken;
   }
@@ -79,7 +79,7 @@ export class BundleEngine extends Engine {
     if (this.env.runtimeBundles === 'off') {
       return 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
     }
-    // In a user namespace a bundle is still the service's own account to every file it sees.
+    // In a user namespace, files on the host still see a bundle as the service's own account.
     const sharesFiles = process.getuid?.() !== 0 && !(await this.sandbox.hasOwnFiles());
     if (sharesFiles && !this.env.runtimeWithout?.includes('own-user')) {
       return (
@@ -90,7 +90,10 @@ export class BundleEngine extends Engine {
     return (await this.sandbox.whyNot(WALLS)) ?? this.whyNoNetwork();
   }
 
-  /** Who does without a network of its own for bundles gives them this host's. */
+  /**
+   * Reason why bundles cannot have a network namespace of their own; null if they can or use the host's by
+   * configuration.
+   */
   private async whyNoNetwork(): Promise<string | null> {
     const { runtimeBundles, runtimeWithout } = this.env;
     if (runtimeBundles !== 'network' || runtimeWithout?.includes('own-network')) return null;
@@ -123,12 +126,12 @@ class BundleInstance implements Instance {
     private readonly socket: string,
     private readonly ground: BundleWorkspace,
   ) {
-    // Streams stay open, so there is no bound on connections; the runtime bounds requests.
+    // No limit of connections, since streams stay open; the runtime limits requests.
     this.dispatcher = new Pool('http://bundle', { socketPath: socket, headersTimeout: 0, bodyTimeout: 0 });
     this.exited = new Promise((resolve) => (this.leave = resolve));
   }
 
-  /** It has no event loop of its own: every session is watched apart. */
+  /** Always resolves: a bundle has no event loop of its own; each session is watched separately. */
   ping(): Promise<void> {
     return Promise.resolve();
   }

@@ -5,27 +5,27 @@ import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { BundleSession, type SessionEars } from './bundle-session.js';
 
-/** As large as the largest tool call that is taken. */
+/** Size limit of a message, the same as for tool calls. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
 
-/** How often sessions are asked whether anybody still uses them. */
+/** Upper limit of the interval for ending idle sessions. */
 const SWEEP_MS_MAX = 5_000;
 
-/** What the server of a bundle needs. */
+/** Options of a bundle's server. */
 export interface BundleServerOptions {
-  /** What to start for a session whose caller sent this query. @throws HostedFailure */
+  /** Command for a session whose caller sent this query. @throws HostedFailure */
   command(query: URLSearchParams): Promise<Launch>;
   limits: { cpuMs: number; logBytes: number };
-  /** A session nobody uses for so long ends. */
+  /** Idle timeout of a session. */
   idleMs: number;
-  /** A place for one more session; called back when it is free again. @throws ProgramBusyError */
+  /** Reserves a place for one session; returns its release. @throws ProgramBusyError */
   place(): () => void;
   ears: Omit<SessionEars, 'onEnd'>;
 }
 
 /**
- * Streamable HTTP (MCP 2025-11-25) on a unix socket in front of a bundle: `initialize` starts a session with a process of
- * its own, everything else needs one.
+ * Streamable HTTP (MCP 2025-11-25) on a unix socket in front of a bundle: `initialize` starts a session with a process
+ * of its own; other requests need a session.
  */
 export class BundleServer {
   private readonly logger = new Logger('bundles');
@@ -41,7 +41,7 @@ export class BundleServer {
     this.sweeper = setInterval(() => this.sweep(), everyMs).unref();
   }
 
-  /** Live sessions, each a process. */
+  /** Live sessions, one process each. */
   get size(): number {
     return this.sessions.size;
   }
@@ -57,7 +57,7 @@ export class BundleServer {
     });
   }
 
-  /** Ends every session, in order or now, and resolves when their processes are gone. */
+  /** Ends every session, by force if `now`, and resolves after their processes have exited. */
   async close(now: boolean): Promise<void> {
     this.isClosed = true;
     clearInterval(this.sweeper);
@@ -104,7 +104,7 @@ export class BundleServer {
     }
   }
 
-  /** @throws what `spawn` says of arguments no process can have, such as ones with a zero byte */
+  /** @throws errors of `spawn` for impossible arguments, such as zero bytes */
   private begin(launch: Launch, leave: () => void): BundleSession {
     const session: BundleSession = new BundleSession(launch, this.options.limits, {
       ...this.options.ears,

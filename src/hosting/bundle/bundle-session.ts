@@ -9,33 +9,33 @@ import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosti
 import type { Launch } from '../sandbox/sandbox.js';
 import { CpuSample } from './process-cpu.js';
 
-/** The largest message of a server: as large as the largest answer that is taken from any. */
+/** Size limit of a server's message, the same as for upstream answers. */
 const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
 
-/** A console line is cut here. */
+/** Length limit of a console line. */
 const LINE_CHARS_MAX = 8 * 1024;
 
-/** What a line counts besides its text: an empty one is not free. */
+/** Added to the size of each line, so that empty lines count. */
 const LINE_BYTES = 16;
 
-/** What is told of a server that ended: an error of Node takes about ten lines. */
+/** Number of last output lines in an error: an error of Node takes about ten. */
 const WORDS_MAX = 12;
 const WORDS_CHARS_MAX = 1_000;
 
-/** What a server that reads nothing may leave waiting for it. */
+/** Limit of bytes not yet read by the server. */
 const WAITING_BYTES_MAX = 32 * 1024 * 1024;
 
-/** A server that was told to end has so long; some write their state. */
+/** Time to exit after the end of input; some servers save state. */
 const GRACE_MS = 1_000;
 
-/** How often the CPU time of a working server is looked at. */
+/** Interval of CPU time samples of a working server. */
 const CPU_LOOK_MS = 250;
 
-/** What a session tells of itself. */
+/** Callbacks of a session. */
 export interface SessionEars {
-  /** A line the server wrote to its error stream, and the call it belongs to; empty when that cannot be told. */
+  /** Receives a line of standard error with the invocation that it belongs to; an empty id if unknown. */
   onLine(invocationId: string, line: TraceLine): void;
-  /** A call ended otherwise than with an answer. */
+  /** Called when a call ended without an answer. */
   onFailure(invocationId: string, outcome: RuntimeOutcome, message: string): void;
   onEnd(): void;
 }
@@ -48,8 +48,8 @@ interface Asked {
 }
 
 /**
- * One MCP session of a bundle, which is one child process: messages go to its standard input and come from its standard
- * output, a line each. It ends with the process, and the process ends with it, whoever goes first.
+ * One MCP session of a bundle in one child process: newline-delimited messages on standard input and output. Session
+ * and process end together.
  */
 export class BundleSession {
   readonly id = randomUUID();
@@ -70,7 +70,7 @@ export class BundleSession {
     private readonly limits: { cpuMs: number; logBytes: number },
     private readonly ears: SessionEars,
   ) {
-    // A group of its own, so that what it starts itself ends with it.
+    // A process group of its own, so that child processes end with it.
     this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe', ...fds] });
     this.cpu = new CpuSample(this.child.pid);
     this.ended = this.listen();
@@ -85,7 +85,7 @@ export class BundleSession {
     return this.asked.size > 0;
   }
 
-  /** Answers one request of the session. @param body parsed, for a POST */
+  /** Answers one request of the session. @param body parsed body of a POST */
   async serve(request: IncomingMessage, response: ServerResponse, body?: unknown): Promise<void> {
     this.lastUsed = Date.now();
     const id = (body as { id?: RequestId } | undefined)?.id;
@@ -93,14 +93,14 @@ export class BundleSession {
     await this.transport.handleRequest(request, response, body);
   }
 
-  /** Whoever asked is gone: a call nobody waits for keeps no session alive. */
+  /** Removes a call whose caller has disconnected, so that the session can become idle. */
   private abandon(requestId: RequestId): void {
     if (!this.asked.delete(requestId)) return;
     const params = { requestId, reason: 'The client left.' };
     this.toChild({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
   }
 
-  /** Ends it in order, by force a second later. Safe to call twice. */
+  /** Ends the process by closing its input, by force a second later. Idempotent. */
   end(): void {
     if (this.isEnding) return;
     this.isEnding = true;
@@ -108,19 +108,19 @@ export class BundleSession {
     setTimeout(() => this.kill(), GRACE_MS).unref();
   }
 
-  /** Ends it now, with all it started. */
+  /** Kills the process group at once. */
   kill(): void {
     const { pid, exitCode, signalCode } = this.child;
     if (pid === undefined) return;
     try {
       process.kill(-pid, 'SIGKILL');
     } catch (error) {
-      // Of a process that is gone its group may be left, so it is asked for either way.
+      // Processes of the group may outlive their leader, so the signal is always sent.
       if (exitCode === null && signalCode === null) this.logger.debug({ msg: 'a bundle was gone already', err: error });
     }
   }
 
-  /** @returns a promise of its end */
+  /** @returns a promise that resolves on exit */
   private listen(): Promise<void> {
     const { child } = this;
     const said = new LineReader(MESSAGE_CHARS_MAX, 'refused', (line) => this.fromChild(line));
@@ -141,7 +141,7 @@ export class BundleSession {
         this.gone(how);
         resolve();
       };
-      // What it started itself may hold its pipes open, and then nothing would ever close.
+      // Child processes may hold the pipes open, which would then never close.
       child.once('exit', () => this.kill());
       child.on('error', (error) => over(`It could not be started: ${error.message}.`));
       child.once('close', (code, signal) => over(`Its process ended with ${signal ?? `exit code ${code}`}.`));
@@ -169,7 +169,7 @@ export class BundleSession {
         loggedBytes: 0,
       });
     }
-    // Servers need not answer what was cancelled, and many do not.
+    // Servers need not answer cancelled requests, and many do not.
     if ('method' in message && message.method === 'notifications/cancelled') {
       this.asked.delete((message.params as { requestId: RequestId }).requestId);
     }
@@ -184,7 +184,7 @@ export class BundleSession {
     try {
       message = JSON.parse(line) as JSONRPCMessage;
     } catch {
-      // Servers that print to their standard output are common; the author should see it, the client need not suffer.
+      // Logged because servers often print to standard output; the client must not receive it.
       return this.logLine(line.slice(0, LINE_CHARS_MAX));
     }
     const isAnswer = typeof message === 'object' && message !== null && !('method' in message) && 'id' in message;
@@ -195,7 +195,10 @@ export class BundleSession {
     });
   }
 
-  /** The call a notification or question belongs to: by its progress token, else the newest; none of it is said on stdio. */
+  /**
+   * Call of a notification or server request: by its progress token, otherwise the newest one, since stdio has no other
+   * link.
+   */
   private callOf(message: JSONRPCMessage): RequestId | undefined {
     if (typeof message !== 'object' || message === null || !('method' in message)) return undefined;
     const { method, params } = message as { method: string; params?: { progressToken?: unknown } };
@@ -237,7 +240,7 @@ export class BundleSession {
     return said === '' ? '' : ` Its last words: ${said}`;
   }
 
-  /** Whoever still waits hears why. */
+  /** Fails all calls with the reason of the exit. */
   private gone(how: string): void {
     clearInterval(this.watch);
     this.isEnding = true;

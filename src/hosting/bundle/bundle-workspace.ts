@@ -13,29 +13,29 @@ import { commandFor } from './bundle-command.js';
 import { unpackBundle, type BundleManifest } from './bundle-files.js';
 import { openBundleNetwork, proxyEnv, type BundleNetwork } from './bundle-network.js';
 
-/** What Node itself takes as data: with so much beside its heap of 128 it ran code that kept 110 (measured). */
+/** Data segment reserved by Node: with this much beside its heap of 128 it ran code that used 110 (measured). */
 const NODE_RESERVED_MB = 64;
 
-/** Sessions find the namespace of their network here: behind the standard streams. */
+/** Path of the network namespace inside a session: the first descriptor after the standard streams. */
 const NETWORK_INSIDE = '/proc/self/fd/3';
 
-/** Opens the way out of a program; see `openEgress`. */
+/** Opens the egress proxy of a program; see `openEgress`. */
 export type OpenEgressProxy = (place: ProxyPlace, options: EgressOptions) => Promise<OpenEgress>;
 
-/** What the grounds of all bundles are made with. */
+/** Options shared by the workspaces of all bundles. */
 export interface BundleWorkspaceOptions {
   env: Env;
   sandbox: Sandbox;
   openWayOut: OpenEgressProxy;
 }
 
-/** A network that is joined, and what it takes to join. */
+/** A network to join with its environment. */
 interface WayOut {
   network: BundleNetwork;
   egress: OpenEgress;
 }
 
-/** What all sessions of one bundle stand on: its unpacked files, the tree they see, and the network they share. */
+/** Resources shared by all sessions of one bundle: unpacked files, root tree and network. */
 export class BundleWorkspace {
   private constructor(
     private readonly setting: BundleWorkspaceOptions,
@@ -47,7 +47,7 @@ export class BundleWorkspace {
     private readonly wayOut: WayOut | null,
   ) {}
 
-  /** @throws ProgramStartError when the bundle cannot be used; what the system says */
+  /** Creates a workspace. @throws ProgramStartError when the bundle is unusable; system errors */
   static async lay(
     setting: BundleWorkspaceOptions,
     program: Program,
@@ -66,7 +66,7 @@ export class BundleWorkspace {
     return new BundleWorkspace(setting, program, context, manifest, folder, root, wayOut);
   }
 
-  /** What to start for a session whose caller sent this query. @throws HostedFailure */
+  /** Command for a session whose caller sent this query. @throws HostedFailure */
   command(query: URLSearchParams): Promise<Launch> {
     const { manifest, program, root, wayOut } = this;
     const { limits, runDir } = this.context;
@@ -86,7 +86,7 @@ export class BundleWorkspace {
     });
   }
 
-  /** Closes the way out, with every connection that leads there. Never rejects. */
+  /** Closes the egress proxy with all its connections. Never rejects. */
   async close(): Promise<void> {
     await this.wayOut?.egress.close();
     await this.wayOut?.network.close();

@@ -6,7 +6,7 @@ import { probeIsolation, wrappers, type Run } from './isolation-checks.js';
 const ROOT = 0;
 const SOMEBODY = 1_000;
 
-/** A host where these commands fail, each with its words; the rest works. */
+/** A host on which these commands fail with these messages; others succeed. */
 const hostWithout =
   (...failing: [RegExp, string][]): Run =>
   (file, args) => {
