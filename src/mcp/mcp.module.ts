@@ -2,7 +2,7 @@ import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { HttpChannels } from './client/http/http-channels.js';
 import { EraMemory } from './eras/era-memory.js';
-import { EraStore } from './eras/era-store.js';
+import { EraRepository } from './eras/era.repository.js';
 import { UpstreamEra } from './eras/upstream-era.entity.js';
 
 /** Client side of MCP: channels to upstream servers. */
@@ -10,8 +10,8 @@ import { UpstreamEra } from './eras/upstream-era.entity.js';
 @Module({
   imports: [TypeOrmModule.forFeature([UpstreamEra])],
   providers: [
-    EraStore,
-    { provide: EraMemory, inject: [EraStore], useFactory: (store: EraStore) => new EraMemory(store) },
+    EraRepository,
+    { provide: EraMemory, inject: [EraRepository], useFactory: (store: EraRepository) => new EraMemory(store) },
     HttpChannels,
   ],
   exports: [HttpChannels],

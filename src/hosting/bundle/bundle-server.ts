@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
 import type { Launch } from '../sandbox/sandbox.js';
@@ -31,14 +32,14 @@ export class BundleServer {
   private readonly logger = new Logger('bundles');
   private readonly sessions = new Map<string, BundleSession>();
   private readonly server: Server;
-  private readonly sweeper: NodeJS.Timeout;
+  private readonly sweeper: Repeat;
   private isClosed = false;
 
   constructor(private readonly options: BundleServerOptions) {
     this.server = createServer((request, response) => void this.serve(request, response));
     this.server.on('clientError', (_error, socket) => socket.destroy());
     const everyMs = Math.min(SWEEP_MS_MAX, options.idleMs / 2);
-    this.sweeper = setInterval(() => this.sweep(), everyMs).unref();
+    this.sweeper = repeat(everyMs, () => this.sweep());
   }
 
   /** Live sessions, one process each. */
@@ -60,7 +61,7 @@ export class BundleServer {
   /** Ends every session, by force if `now`, and resolves after their processes have exited. */
   async close(now: boolean): Promise<void> {
     this.isClosed = true;
-    clearInterval(this.sweeper);
+    this.sweeper.stop();
     const sessions = [...this.sessions.values()];
     for (const session of sessions) {
       if (now) session.kill();

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { JSONRPCMessage, MessageExtraInfo, RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { LineReader } from '../../platform/text/line-reader.js';
 import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
 import type { Launch } from '../sandbox/sandbox.js';
@@ -29,7 +30,7 @@ const WAITING_BYTES_MAX = 32 * 1024 * 1024;
 const GRACE_MS = 1_000;
 
 /** Interval of CPU time samples of a working server. */
-const CPU_LOOK_MS = 250;
+const CPU_SAMPLE_MS = 250;
 
 /** Callbacks of a session. */
 export interface SessionEars {
@@ -60,7 +61,7 @@ export class BundleSession {
   private readonly child: ChildProcess;
   private readonly cpu: CpuSample;
   private readonly asked = new Map<RequestId, Asked>();
-  private readonly watch: NodeJS.Timeout;
+  private readonly watch: Repeat;
   private readonly lastWords: string[] = [];
   private why: { outcome: RuntimeOutcome; message: string } | null = null;
   private isEnding = false;
@@ -78,7 +79,7 @@ export class BundleSession {
     this.transport.onmessage = (message, extra) => this.toChild(message, extra);
     this.transport.onclose = () => this.end();
     this.transport.onerror = (error) => this.logger.debug({ msg: 'a message to a bundle was refused', err: error });
-    this.watch = setInterval(() => this.lookAtCpu(), CPU_LOOK_MS).unref();
+    this.watch = repeat(CPU_SAMPLE_MS, () => this.sampleCpu());
   }
 
   get isBusy(): boolean {
@@ -222,7 +223,7 @@ export class BundleSession {
     this.ears.onLine(only.invocationId, only.loggedBytes > logBytes ? { ...line, level: 'warn', message: cut } : line);
   }
 
-  private lookAtCpu(): void {
+  private sampleCpu(): void {
     if (this.asked.size === 0) return;
     const used = this.cpu.usedMs();
     const over =
@@ -242,7 +243,7 @@ export class BundleSession {
 
   /** Fails all calls with the reason of the exit. */
   private gone(how: string): void {
-    clearInterval(this.watch);
+    this.watch.stop();
     this.isEnding = true;
     const { outcome, message } = this.why ?? {
       outcome: 'exception' as const,

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { isUUID } from 'class-validator';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
@@ -41,7 +42,7 @@ export class Fleet {
   private readonly programs = new Set<LiveProgram>();
   private readonly watchdog = new Watchdog();
   private readonly starts: StartSemaphore;
-  private readonly sweeper: NodeJS.Timeout;
+  private readonly sweeper: Repeat;
   private isClosing = false;
   readonly counts: RuntimeCounts = {
     starts: 0,
@@ -54,8 +55,7 @@ export class Fleet {
 
   constructor(private readonly setting: FleetSetting) {
     this.starts = new StartSemaphore(setting.limits.wallMs);
-    this.sweeper = setInterval(() => this.sweep(), Math.min(SWEEP_MS, setting.idleMs / 2));
-    this.sweeper.unref();
+    this.sweeper = repeat(Math.min(SWEEP_MS, setting.idleMs / 2), () => this.sweep());
   }
 
   get live(): readonly LiveProgram[] {
@@ -134,7 +134,7 @@ export class Fleet {
   /** Stops everything within 5 s. Never rejects. */
   async close(): Promise<void> {
     this.isClosing = true;
-    clearInterval(this.sweeper);
+    this.sweeper.stop();
     const programs = this.live;
     const ended = Promise.all(programs.map((program) => program.stop()));
     const patience = new AbortController();

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Programs } from '../programs.js';
 import type { LiveProgram } from './live-program.js';
 import { digestOf } from './restart-coalescer.js';
@@ -22,17 +23,17 @@ export interface RecheckSetting {
  */
 export class OutdatedProgramCheck {
   private readonly logger = new Logger('hosting');
-  private readonly timer: NodeJS.Timeout;
+  private readonly timer: Repeat;
   /** Time of the last check or first sight, by `performance.now()`. */
   private readonly checkedAt = new WeakMap<LiveProgram, number>();
   private isRunning = false;
 
   constructor(private readonly setting: RecheckSetting) {
-    this.timer = setInterval(() => void this.run(), setting.everyMs / TICKS).unref();
+    this.timer = repeat(setting.everyMs / TICKS, () => void this.run());
   }
 
   close(): void {
-    clearInterval(this.timer);
+    this.timer.stop();
   }
 
   private async run(): Promise<void> {

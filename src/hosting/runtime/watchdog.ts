@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Instance } from '../engine.js';
 import type { HostedCall } from './hosted-call.js';
 import type { LiveProgram } from './live-program.js';
@@ -23,7 +24,7 @@ const PATIENCE_MAX = 3;
 export class Watchdog {
   private readonly logger = new Logger('hosting');
   private readonly watches = new Map<LiveProgram, Watch>();
-  private timer: NodeJS.Timeout | undefined;
+  private timer: Repeat | undefined;
 
   /** Number of programs followed. */
   get count(): number {
@@ -32,7 +33,7 @@ export class Watchdog {
 
   watch(program: LiveProgram): void {
     if (!this.watches.has(program)) this.watches.set(program, new Watch(program));
-    this.timer ??= setInterval(() => this.tick(), TICK_MS).unref();
+    this.timer ??= repeat(TICK_MS, () => this.tick());
   }
 
   /** Follows an idle program if it uses CPU without a request. */
@@ -41,7 +42,7 @@ export class Watchdog {
   }
 
   close(): void {
-    clearInterval(this.timer);
+    this.timer?.stop();
     this.timer = undefined;
     this.watches.clear();
   }

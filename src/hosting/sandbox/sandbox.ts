@@ -89,7 +89,7 @@ export class Sandbox {
   async onModuleInit(): Promise<void> {
     if (!this.env.roles.includes('host')) return;
     const { level, walls } = await this.describeWalls();
-    const said = { msg: `hosted code runs behind ${WORDS[level]}`, level, ...walls };
+    const said = { msg: `hosted code runs with ${WORDS[level]}`, isolation: level, ...walls };
     if ((await this.whyNot()) === null) this.logger.log(said);
     else this.logger.warn(said);
   }
@@ -181,7 +181,7 @@ export class Sandbox {
  */
 const MODULE_WALLS: readonly Wall[] = WALLS.filter((wall) => wall !== 'own-processes' && wall !== 'own-files');
 
-const WORDS: Record<Level, string> = { strong: 'every wall', limited: 'some walls', none: 'no wall' };
+const WORDS: Record<Level, string> = { strong: 'full isolation', limited: 'limited isolation', none: 'no isolation' };
 
 /** Account of an owner, the same for all versions of a program, because it owns the state on disk. */
 function userOf(ownerId: string, { hasManyUsers }: Isolation): number {

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { ListenFilter, Listening, UpstreamListener } from '../protocol/channel.js';
 import { listChanges } from '../protocol/list-pages.js';
 import type { AggregateSource } from './member-requests.js';
@@ -26,7 +27,7 @@ export class AggregateEvents {
   private readonly heard = new Map<string, Listening | null>();
   private readonly waiting = new Set<string>();
   private telling: NodeJS.Timeout | null = null;
-  private timer: NodeJS.Timeout | null = null;
+  private timer: Repeat | null = null;
   private stopWatching: (() => void) | null = null;
   private syncing: Promise<void> = Promise.resolve();
 
@@ -54,13 +55,13 @@ export class AggregateEvents {
       for (const change of listChanges.keys()) this.tell(change);
       this.sync();
     });
-    this.timer = setInterval(() => this.sync(), SYNC_EVERY_MS).unref();
+    this.timer = repeat(SYNC_EVERY_MS, () => this.sync());
     this.sync();
   }
 
   private stop(): void {
     this.stopWatching?.();
-    if (this.timer) clearInterval(this.timer);
+    this.timer?.stop();
     if (this.telling) clearTimeout(this.telling);
     this.telling = null;
     this.waiting.clear();

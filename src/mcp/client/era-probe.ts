@@ -3,7 +3,7 @@ import { fromHttpStatus, UpstreamAuthRequiredError, UpstreamError, UpstreamFailu
 import { resultOf, withEnvelope } from '../protocol/messages.js';
 import { LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 import { helloOfDiscover, versionsOfDiscover } from '../protocol/session.js';
-import { verdictOf, type EraVerdict } from '../eras/era-store.js';
+import { verdictOf, type EraVerdict } from '../eras/era.repository.js';
 import { HandshakeRefusedError, isOutOfPlace } from './protocol-adapter.js';
 import type { HttpWire, Look } from './http/http-wire.js';
 import type { OpenedSession, OpenSession, SessionEars } from './session-slots.js';

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
+import { repeat } from '../../platform/schedule/repeat.js';
 import type { UpstreamHandle } from './upstream-handle.js';
 
 /** Idle timeout of an upstream session. */
@@ -13,7 +14,7 @@ const SHARE = 4;
 export class HandlePool<L extends UpstreamHandle> {
   private readonly links: LRUCache<string, { link: L; account: string }>;
   private readonly counts = new Map<string, number>();
-  private readonly sweeper = setInterval(() => this.closeIdle(), SWEEP_EVERY_MS).unref();
+  private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.closeIdle());
   private readonly logger: Logger;
 
   /** @param max limit of open handles; above it the least recently used one is dropped */
@@ -68,7 +69,7 @@ export class HandlePool<L extends UpstreamHandle> {
 
   /** Closes all handles and the sweep timer. */
   async close(): Promise<void> {
-    clearInterval(this.sweeper);
+    this.sweeper.stop();
     await Promise.all([...this.links.keys()].map((key) => this.end(key)));
   }
 

@@ -1,3 +1,4 @@
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { SingleFlight } from './single-flight.js';
@@ -83,7 +84,7 @@ export class SessionSlot extends SingleFlight<LegacySession> {
 /** Caller-owned sessions, one per caller profile, ended after 10 idle minutes. */
 export class ProfileSlots {
   private readonly slots = new Map<string, SessionSlot>();
-  private sweeper: NodeJS.Timeout | undefined;
+  private sweeper: Repeat | undefined;
 
   /** @param max limit of concurrent sessions */
   constructor(
@@ -118,7 +119,7 @@ export class ProfileSlots {
   }
 
   async close(forGood?: boolean): Promise<void> {
-    clearInterval(this.sweeper);
+    this.sweeper?.stop();
     await Promise.all([...this.slots.keys()].map((key) => this.release(key, forGood)));
   }
 
@@ -129,7 +130,7 @@ export class ProfileSlots {
     this.slots.delete(key);
     if (this.slots.size >= this.max) this.makeRoom();
     this.slots.set(key, slot);
-    this.sweeper ??= setInterval(() => this.endIdle(), SWEEP_EVERY_MS).unref();
+    this.sweeper ??= repeat(SWEEP_EVERY_MS, () => this.endIdle());
     return slot;
   }
 

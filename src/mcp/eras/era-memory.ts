@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { EraStore } from './era-store.js';
-import type { EraVerdict } from './era-store.js';
+import { EraRepository } from './era.repository.js';
+import type { EraVerdict } from './era.repository.js';
 
 /** Limit of endpoints cached in this process. */
 const KNOWN_MAX = 50_000;
@@ -16,7 +16,7 @@ export class EraMemory {
   private readonly forgetting = new Map<string, Promise<unknown>>();
   private readonly logger = new Logger('mcp');
 
-  constructor(private readonly store: Pick<EraStore, 'read' | 'write' | 'forget'>) {}
+  constructor(private readonly store: Pick<EraRepository, 'read' | 'write' | 'forget'>) {}
 
   /**
    * Verdict of an endpoint, from `probe` if unknown. Concurrent callers share one probe; when it fails, possibly

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { McpResponseSink } from './mcp-request.js';
 
 /** Interval of SSE comment lines, which prevent proxies from closing the stream of a slow tool. */
@@ -12,7 +13,7 @@ const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 
 /** Writes an MCP answer: JSON, or an event stream if messages precede the answer. */
 export class ResponseSink implements McpResponseSink {
-  private keepAlive: NodeJS.Timeout | null = null;
+  private keepAlive: Repeat | null = null;
   /** True after the end: a further write would emit an unhandled error and end the process. */
   private isOver = false;
 
@@ -24,7 +25,7 @@ export class ResponseSink implements McpResponseSink {
     if (this.isOver) return;
     this.isOver = true;
     if (this.keepAlive) {
-      clearInterval(this.keepAlive);
+      this.keepAlive.stop();
       this.response.end(text === null ? undefined : frame(text));
     } else if (text === null) {
       this.response.writeHead(status, headers).end();
@@ -57,7 +58,7 @@ export class ResponseSink implements McpResponseSink {
 
   end(): void {
     this.isOver = true;
-    clearInterval(this.keepAlive ?? undefined);
+    this.keepAlive?.stop();
     this.response.end();
   }
 
@@ -68,8 +69,8 @@ export class ResponseSink implements McpResponseSink {
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
     });
-    this.keepAlive = setInterval(() => this.response.write(': keep-alive\n\n'), KEEP_ALIVE_MS).unref();
-    this.response.on('close', () => clearInterval(this.keepAlive ?? undefined));
+    this.keepAlive = repeat(KEEP_ALIVE_MS, () => void this.response.write(': keep-alive\n\n'));
+    this.response.on('close', () => this.keepAlive?.stop());
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import type { EraMemory } from '../../eras/era-memory.js';
-import { isDoubtful, type EraVerdict } from '../../eras/era-store.js';
+import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
 import { tooSlow, UpstreamError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError, type ProtocolAdapter } from '../protocol-adapter.js';

@@ -1,4 +1,5 @@
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
+import { repeat } from '../../../platform/schedule/repeat.js';
 import type { Channel } from '../../protocol/channel.js';
 import type { ClientSession } from './session-ids.js';
 
@@ -61,7 +62,7 @@ export interface SessionListener {
 export class LiveSessions {
   private readonly memories = new Map<string, Map<string, Memory>>();
   private readonly ended = new Map<string, number>();
-  private readonly sweeper = setInterval(() => this.forgetIdle(), SWEEP_EVERY_MS).unref();
+  private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
 
   /** @param own id of this process */
   constructor(
@@ -136,7 +137,7 @@ export class LiveSessions {
   }
 
   close(): void {
-    clearInterval(this.sweeper);
+    this.sweeper.stop();
   }
 
   private tell(event: SessionEvent): void {

@@ -35,7 +35,7 @@ const TTL_MS = { modern: 90 * 24 * HOUR_MS, legacy: 24 * HOUR_MS, unsure: HOUR_M
 
 /** Era verdicts in the database, shared by all processes. */
 @Injectable()
-export class EraStore {
+export class EraRepository {
   private sweptAt = Date.now();
 
   constructor(@InjectRepository(UpstreamEra) private readonly eras: Repository<UpstreamEra>) {}
