@@ -25,7 +25,7 @@ export class BundleEngine extends Engine {
   constructor(
     private readonly env: Env,
     private readonly sandbox: Sandbox,
-    private readonly openWayOut: OpenEgressProxy = openEgress,
+    private readonly openProxy: OpenEgressProxy = openEgress,
   ) {
     super();
   }
@@ -38,13 +38,13 @@ export class BundleEngine extends Engine {
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const why = await this.whyNot();
     if (why !== null) throw new HostingUnavailableError(why);
-    const { env, sandbox, openWayOut } = this;
-    const ground = await BundleWorkspace.lay({ env, sandbox, openWayOut }, program, context);
-    const told = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
+    const { env, sandbox, openProxy } = this;
+    const workspace = await BundleWorkspace.lay({ env, sandbox, openProxy }, program, context);
+    const onRefused = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
       context.onTrace({ ref: program.ref, ...trace });
     let own = 0;
     const server = new BundleServer({
-      command: (query) => ground.command(query),
+      command: (query) => workspace.command(query),
       limits: context.limits,
       idleMs: this.env.runtimeIdleMs,
       place: () => {
@@ -56,11 +56,11 @@ export class BundleEngine extends Engine {
           this.taken -= 1;
         };
       },
-      ears: {
-        onLine: (invocationId, line) => told({ invocationId, lines: [line], exceptions: [] }),
+      handlers: {
+        onLine: (invocationId, line) => onRefused({ invocationId, lines: [line], exceptions: [] }),
         onFailure: (invocationId, outcome, message) => {
           const exceptions = [{ at: Date.now(), name: 'ServerEnded', message }];
-          told({ invocationId, outcome, lines: [], exceptions });
+          onRefused({ invocationId, outcome, lines: [], exceptions });
         },
       },
     });
@@ -69,10 +69,10 @@ export class BundleEngine extends Engine {
       await server.listen(socket);
     } catch (error) {
       await server.close(true);
-      await ground.close();
+      await workspace.close();
       throw error;
     }
-    return new BundleInstance(server, socket, ground);
+    return new BundleInstance(server, socket, workspace);
   }
 
   override async whyNot(): Promise<string | null> {
@@ -97,7 +97,7 @@ export class BundleEngine extends Engine {
   private async whyNoNetwork(): Promise<string | null> {
     const { runtimeBundles, runtimeWithout } = this.env;
     if (runtimeBundles !== 'network' || runtimeWithout?.includes('own-network')) return null;
-    const why = await this.sandbox.whyNoWayOut();
+    const why = await this.sandbox.whyNoProxyNetwork();
     if (why === null) return null;
     return (
       `A bundle's network cannot be given a way out on this host (${why}): set RUNTIME_BUNDLES=isolated, or ` +
@@ -124,7 +124,7 @@ class BundleInstance implements Instance {
   constructor(
     private readonly server: BundleServer,
     private readonly socket: string,
-    private readonly ground: BundleWorkspace,
+    private readonly workspace: BundleWorkspace,
   ) {
     // No limit of connections, since streams stay open; the runtime limits requests.
     this.dispatcher = new Pool('http://bundle', { socketPath: socket, headersTimeout: 0, bodyTimeout: 0 });
@@ -156,7 +156,7 @@ class BundleInstance implements Instance {
   private async over(): Promise<void> {
     try {
       await this.dispatcher.destroy();
-      await this.ground.close();
+      await this.workspace.close();
       await rm(this.socket, { force: true });
     } finally {
       this.leave({ reason: 'stopped', detail: '' });

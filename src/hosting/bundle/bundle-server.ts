@@ -4,7 +4,7 @@ import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
 import type { Launch } from '../sandbox/sandbox.js';
-import { BundleSession, type SessionEars } from './bundle-session.js';
+import { BundleSession, type SessionHandlers } from './bundle-session.js';
 
 /** Size limit of a message, the same as for tool calls. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
@@ -21,7 +21,7 @@ export interface BundleServerOptions {
   idleMs: number;
   /** Reserves a place for one session; returns its release. @throws ProgramBusyError */
   place(): () => void;
-  ears: Omit<SessionEars, 'onEnd'>;
+  handlers: Omit<SessionHandlers, 'onEnd'>;
 }
 
 /**
@@ -108,7 +108,7 @@ export class BundleServer {
   /** @throws errors of `spawn` for impossible arguments, such as zero bytes */
   private begin(launch: Launch, leave: () => void): BundleSession {
     const session: BundleSession = new BundleSession(launch, this.options.limits, {
-      ...this.options.ears,
+      ...this.options.handlers,
       onEnd: () => {
         this.sessions.delete(session.id);
         leave();

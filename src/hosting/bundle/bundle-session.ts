@@ -33,7 +33,7 @@ const GRACE_MS = 1_000;
 const CPU_SAMPLE_MS = 250;
 
 /** Callbacks of a session. */
-export interface SessionEars {
+export interface SessionHandlers {
   /** Receives a line of standard error with the invocation that it belongs to; an empty id if unknown. */
   onLine(invocationId: string, line: TraceLine): void;
   /** Called when a call ended without an answer. */
@@ -69,7 +69,7 @@ export class BundleSession {
   constructor(
     { file, args, options, fds = [] }: Launch,
     private readonly limits: { cpuMs: number; logBytes: number },
-    private readonly ears: SessionEars,
+    private readonly handlers: SessionHandlers,
   ) {
     // A process group of its own, so that child processes end with it.
     this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe', ...fds] });
@@ -215,12 +215,15 @@ export class BundleSession {
     if (this.lastWords.length > WORDS_MAX) this.lastWords.shift();
     const line: TraceLine = { at: Date.now(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
     const [only, another] = this.asked.values();
-    if (!only || another) return this.ears.onLine('', line);
+    if (!only || another) return this.handlers.onLine('', line);
     const { logBytes } = this.limits;
     if (only.loggedBytes > logBytes) return;
     only.loggedBytes += Buffer.byteLength(line.message) + LINE_BYTES;
     const cut = `Lines were left out: one request may log ${Math.floor(logBytes / 1_024)} KB.`;
-    this.ears.onLine(only.invocationId, only.loggedBytes > logBytes ? { ...line, level: 'warn', message: cut } : line);
+    this.handlers.onLine(
+      only.invocationId,
+      only.loggedBytes > logBytes ? { ...line, level: 'warn', message: cut } : line,
+    );
   }
 
   private sampleCpu(): void {
@@ -251,13 +254,13 @@ export class BundleSession {
     };
     const waiting = [...this.asked];
     this.asked.clear();
-    const told = waiting.map(async ([id, { invocationId }]) => {
-      this.ears.onFailure(invocationId, outcome, message);
+    const onRefused = waiting.map(async ([id, { invocationId }]) => {
+      this.handlers.onFailure(invocationId, outcome, message);
       await this.transport.send({ jsonrpc: '2.0', id, error: { code: -32603, message } });
     });
-    void Promise.allSettled(told)
+    void Promise.allSettled(onRefused)
       .then(() => this.transport.close())
       .catch((error: unknown) => this.logger.debug({ msg: 'the session of a bundle was closed already', err: error }));
-    this.ears.onEnd();
+    this.handlers.onEnd();
   }
 }

@@ -26,11 +26,11 @@ export type OpenEgressProxy = (place: ProxyPlace, options: EgressOptions) => Pro
 export interface BundleWorkspaceOptions {
   env: Env;
   sandbox: Sandbox;
-  openWayOut: OpenEgressProxy;
+  openProxy: OpenEgressProxy;
 }
 
 /** A network to join with its environment. */
-interface WayOut {
+interface JoinedNetwork {
   network: BundleNetwork;
   egress: OpenEgress;
 }
@@ -44,7 +44,7 @@ export class BundleWorkspace {
     private readonly manifest: BundleManifest,
     private readonly folder: string,
     private readonly root: PivotRoot | null,
-    private readonly wayOut: WayOut | null,
+    private readonly joined: JoinedNetwork | null,
   ) {}
 
   /** Creates a workspace. @throws ProgramStartError when the bundle is unusable; system errors */
@@ -61,14 +61,14 @@ export class BundleWorkspace {
     await mkdir(dir);
     const scratchMb = env.runtimeBundleDiskMb;
     const root = await sandbox.ownRoot({ dir, folder, runtime: process.execPath, scratchMb });
-    const isJoined = env.runtimeBundles === 'network' && (await sandbox.whyNoWayOut()) === null;
-    const wayOut = isJoined ? await openWayOut(setting, program, context) : null;
-    return new BundleWorkspace(setting, program, context, manifest, folder, root, wayOut);
+    const isJoined = env.runtimeBundles === 'network' && (await sandbox.whyNoProxyNetwork()) === null;
+    const joined = isJoined ? await openProxy(setting, program, context) : null;
+    return new BundleWorkspace(setting, program, context, manifest, folder, root, joined);
   }
 
   /** Command for a session whose caller sent this query. @throws HostedFailure */
   command(query: URLSearchParams): Promise<Launch> {
-    const { manifest, program, root, wayOut } = this;
+    const { manifest, program, root, joined } = this;
     const { limits, runDir } = this.context;
     const folder = root ? FOLDER_INSIDE : this.folder;
     const home = root ? SCRATCH_INSIDE : this.folder;
@@ -79,7 +79,7 @@ export class BundleWorkspace {
       ownerId: program.ref.ownerId,
       runDir,
       workDir: folder,
-      env: { HOME: home, TMPDIR: home, ...(wayOut ? proxyEnv(wayOut.network.port) : {}), ...env },
+      env: { HOME: home, TMPDIR: home, ...(joined ? proxyEnv(joined.network.port) : {}), ...env },
       memoryMb: limits.memoryMb,
       reservedMb: NODE_RESERVED_MB,
       alone: { root },
@@ -88,26 +88,30 @@ export class BundleWorkspace {
 
   /** Closes the egress proxy with all its connections. Never rejects. */
   async close(): Promise<void> {
-    await this.wayOut?.egress.close();
-    await this.wayOut?.network.close();
+    await this.joined?.egress.close();
+    await this.joined?.network.close();
   }
 
   private async launch(file: string, args: string[], confinement: Confinement): Promise<Launch> {
     const { sandbox, env } = this.setting;
-    if (this.wayOut) {
+    if (this.joined) {
       const launch = await sandbox.command(file, args, { ...confinement, network: NETWORK_INSIDE });
-      return { ...launch, fds: [this.wayOut.network.fd] };
+      return { ...launch, fds: [this.joined.network.fd] };
     }
     return sandbox.command(file, args, { ...confinement, network: env.runtimeBundles === 'network' ? 'host' : 'own' });
   }
 }
 
-async function openWayOut(setting: BundleWorkspaceOptions, program: Program, context: EngineContext): Promise<WayOut> {
+async function openProxy(
+  setting: BundleWorkspaceOptions,
+  program: Program,
+  context: EngineContext,
+): Promise<JoinedNetwork> {
   const network = await openBundleNetwork();
   try {
-    const egress = await setting.openWayOut(network.socket, {
+    const egress = await setting.openProxy(network.socket, {
       allow: program.egressAllow,
-      told: (line) => context.onTrace({ ref: program.ref, invocationId: '', lines: [line], exceptions: [] }),
+      onRefused: (line) => context.onTrace({ ref: program.ref, invocationId: '', lines: [line], exceptions: [] }),
     });
     return { network, egress };
   } catch (error) {

@@ -21,7 +21,7 @@ interface RefusalLine {
  * next line counts the omitted ones.
  */
 class RefusalLines {
-  private told = 0;
+  private onRefused = 0;
   private leftOut = 0;
   private minuteEnds = 0;
 
@@ -34,13 +34,13 @@ class RefusalLines {
     const now = Date.now();
     if (now >= this.minuteEnds) {
       this.minuteEnds = now + 60_000;
-      this.told = 0;
+      this.onRefused = 0;
     }
-    if (this.told >= this.perMinute) {
+    if (this.onRefused >= this.perMinute) {
       this.leftOut++;
       return;
     }
-    this.told++;
+    this.onRefused++;
     const more = this.leftOut === 0 ? '' : ` (${this.leftOut} refusals before this one were not written down)`;
     this.leftOut = 0;
     this.tell({ at: now, level: 'warn', message: `Outbound request refused: ${message}${more}` });
@@ -52,7 +52,7 @@ export interface ProgramProxyOptions {
   /** Allowed hosts, such as `api.example.com`, `*.example.com` or `db.example.com:5432`; null for every one. */
   allow: string[] | null;
   /** Receives refusals, at most 20 lines a minute. Must not throw. */
-  told: (line: RefusalLine) => void;
+  onRefused: (line: RefusalLine) => void;
 }
 
 /** Maximum interval of checking for sockets with incomplete requests. */
@@ -95,13 +95,13 @@ export class ProgramProxy {
   private isClosed = false;
 
   constructor(
-    { allow, told }: ProgramProxyOptions,
+    { allow, onRefused }: ProgramProxyOptions,
     private readonly egress: Egress,
     private readonly limits: ProxyLimits,
   ) {
     this.rules = new OutboundRules(allow);
     this.places = new Semaphore(limits.atOnceMax, limits.waitingMax, limits.waitMs);
-    this.lines = new RefusalLines(limits.linesPerMinute, told);
+    this.lines = new RefusalLines(limits.linesPerMinute, onRefused);
     this.server = this.createServer();
   }
 

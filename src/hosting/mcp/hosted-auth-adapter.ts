@@ -28,7 +28,7 @@ export class HostedAuthAdapter implements AuthAdapter {
    * @param name name of the server, with its quotes
    */
   constructor(
-    private readonly door: HttpDispatcher,
+    private readonly dispatcher: HttpDispatcher,
     private readonly url: URL,
     private readonly name: string,
   ) {}
@@ -61,7 +61,7 @@ export class HostedAuthAdapter implements AuthAdapter {
     const body = JSON.stringify({ action, payload });
     try {
       const request = { url: this.url, method: 'POST', headers, body, timeoutMs: ANSWER_MS_MAX } as const;
-      const { status, text } = await exchange(this.door, request);
+      const { status, text } = await exchange(this.dispatcher, request);
       return this.read(action, status, text);
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;

@@ -66,7 +66,7 @@ export class HostedChannelsService {
       headers: withoutOurs(headers),
       bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
-      door: new HostedDispatcher(this.hosting, ref, this.host),
+      dispatcher: new HostedDispatcher(this.hosting, ref, this.host),
       invocationHeader: INVOCATION_HEADER,
       sessionsMax: SESSIONS_MAX,
       ...(ref.isStateful && { sessionPerCaller: { sharedKey: nameOf ? SHARED : undefined } }),

@@ -235,7 +235,7 @@ export class Fleet {
         program
           .stop()
           .catch((error: unknown) => this.logger.error({ msg: 'an idle program did not stop', err: error }));
-      } else this.watchdog.glance(program);
+      } else this.watchdog.followIfActive(program);
     }
     for (const [id, owner] of this.owners) if (owner.isForgettable(now)) this.owners.delete(id);
   }

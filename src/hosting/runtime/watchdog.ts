@@ -37,7 +37,7 @@ export class Watchdog {
   }
 
   /** Follows an idle program if it uses CPU without a request. */
-  glance(program: LiveProgram): void {
+  followIfActive(program: LiveProgram): void {
     if ((program.calls.meter?.settle() ?? 0) > AWAKE_SHARE) this.watch(program);
   }
 
@@ -50,7 +50,7 @@ export class Watchdog {
   private tick(): void {
     for (const [program, watch] of this.watches) {
       try {
-        if (!watch.look()) this.watches.delete(program);
+        if (!watch.check()) this.watches.delete(program);
       } catch (error) {
         this.logger.error({ msg: 'a program could not be looked after', err: error });
       }
@@ -75,7 +75,7 @@ class Watch {
   constructor(private readonly program: LiveProgram) {}
 
   /** Checks the limits. False when the program need not be followed any more. */
-  look(): boolean {
+  check(): boolean {
     const { program } = this;
     const { calls, figures, limits, instance } = program;
     if (!instance || !program.isAtWork || !calls.meter) return false;

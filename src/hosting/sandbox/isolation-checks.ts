@@ -23,7 +23,7 @@ export interface Isolation {
   /** True if `nice` is available, which lowers the priority of hosted code. */
   canYield: boolean;
   /** Reason why a network namespace cannot be connected to this service; null if it can. */
-  whyNoWayOut: string | null;
+  whyNoProxyNetwork: string | null;
 }
 
 /** Isolation requested for one program. */
@@ -102,14 +102,14 @@ export async function probeIsolation(run: Run = runTool, uid = process.getuid?.(
     'own-processes': processes,
     'own-files': processes ?? files,
   };
-  const whyNoWayOut = network ?? loopback;
+  const whyNoProxyNetwork = network ?? loopback;
   return {
     level: levelOf(missing),
     missing,
     isRoot,
     hasManyUsers: many === null,
     canYield: nice === null,
-    whyNoWayOut,
+    whyNoProxyNetwork,
   };
 }
 

@@ -24,13 +24,13 @@ const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', isLast: f
 describe('walls around hosted code', () => {
   it('are all there for root on a host that has the tools', async () => {
     const sandbox = sandboxOf(hostWithout(), ROOT);
-    expect((await sandbox.describeWalls()).level).toBe('strong');
+    expect((await sandbox.describeIsolation()).level).toBe('strong');
     expect(await sandbox.whyNot()).toBeNull();
   });
 
   it('are not there without the tools, and hosting is off until the operator does without them by name', async () => {
     const bare = hostWithout([/./, 'there is no such tool']);
-    const report = await sandboxOf(bare, SOMEBODY).describeWalls();
+    const report = await sandboxOf(bare, SOMEBODY).describeIsolation();
     expect(report).toEqual({
       level: 'none',
       walls: {
@@ -55,7 +55,7 @@ describe('walls around hosted code', () => {
 
   it('are limited in a container that refuses namespaces to accounts other than root', async () => {
     const container = sandboxOf(hostWithout([/^unshare/, 'unshare failed: Operation not permitted']), SOMEBODY);
-    expect((await container.describeWalls()).level).toBe('limited');
+    expect((await container.describeIsolation()).level).toBe('limited');
     expect(await container.whyNot()).toContain('own-network (unshare failed: Operation not permitted)');
   });
 

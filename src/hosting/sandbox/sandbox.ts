@@ -88,13 +88,13 @@ export class Sandbox {
   /** Logs the isolation once. */
   async onModuleInit(): Promise<void> {
     if (!this.env.roles.includes('host')) return;
-    const { level, walls } = await this.describeWalls();
+    const { level, walls } = await this.describeIsolation();
     const said = { msg: `hosted code runs with ${WORDS[level]}`, isolation: level, ...walls };
     if ((await this.whyNot()) === null) this.logger.log(said);
     else this.logger.warn(said);
   }
 
-  async describeWalls(): Promise<IsolationReport> {
+  async describeIsolation(): Promise<IsolationReport> {
     const { level, missing } = await this.walls();
     const walls = Object.fromEntries(WALLS.map((wall) => [wall, missing[wall] ?? 'stands']));
     return { level, walls: walls as Record<Wall, string> };
@@ -105,7 +105,7 @@ export class Sandbox {
    *
    * @param needed required measures; a module in workerd needs neither processes nor files of its own, as it has none
    */
-  async whyNot(needed: readonly Wall[] = MODULE_WALLS): Promise<string | null> {
+  async whyNot(needed: readonly Wall[] = MODULE_MEASURES): Promise<string | null> {
     const { missing } = await this.walls();
     const without = this.env.runtimeWithout ?? [];
     const lacking = needed.filter((wall) => missing[wall] !== null && !without.includes(wall));
@@ -122,8 +122,8 @@ export class Sandbox {
    * Reason why a network namespace cannot be connected to the egress proxy; null where {@link Confinement.network} may
    * be a path.
    */
-  async whyNoWayOut(): Promise<string | null> {
-    return (await this.walls()).whyNoWayOut;
+  async whyNoProxyNetwork(): Promise<string | null> {
+    return (await this.walls()).whyNoProxyNetwork;
   }
 
   async hasOwnFiles(): Promise<boolean> {
@@ -179,7 +179,7 @@ export class Sandbox {
  * idle machine and 60 on a busy one (measured; 80 without), and be a child of the spawned process, whose id is used for
  * CPU time and signals.
  */
-const MODULE_WALLS: readonly Wall[] = WALLS.filter((wall) => wall !== 'own-processes' && wall !== 'own-files');
+const MODULE_MEASURES: readonly Wall[] = WALLS.filter((wall) => wall !== 'own-processes' && wall !== 'own-files');
 
 const WORDS: Record<Level, string> = { strong: 'full isolation', limited: 'limited isolation', none: 'no isolation' };
 

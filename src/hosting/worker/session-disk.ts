@@ -25,7 +25,7 @@ interface Stored {
 }
 
 /** Files of sessions; stops counting above the limits. */
-async function look(folder: string, limits: DiskLimits): Promise<{ stored: Stored[]; isTooMuch: boolean }> {
+async function scan(folder: string, limits: DiskLimits): Promise<{ stored: Stored[]; isTooMuch: boolean }> {
   const stored: Stored[] = [];
   let bytes = 0;
   for await (const entry of await opendir(folder, { recursive: true })) {
@@ -46,8 +46,8 @@ async function look(folder: string, limits: DiskLimits): Promise<{ stored: Store
  * receive 404 and open new ones. Requires that no process uses the folder.
  */
 export async function trimSessions(folder: string, limits = DISK_LIMITS): Promise<void> {
-  if (!(await look(folder, limits)).isTooMuch) return;
-  const { stored } = await look(folder, { bytes: Infinity, files: Infinity });
+  if (!(await scan(folder, limits)).isTooMuch) return;
+  const { stored } = await scan(folder, { bytes: Infinity, files: Infinity });
   const sessions = new Map<string, { files: string[]; bytes: number; usedAt: number }>();
   for (const { file, bytes, usedAt } of stored) {
     const name = /^(.*[0-9a-f]{64})\.sqlite/.exec(file)?.[1];
@@ -80,7 +80,7 @@ export function watchSessions(
   const check = async () => {
     const began = performance.now();
     // An unreadable folder is checked again later.
-    const isTooMuch = await look(folder, limits).then(
+    const isTooMuch = await scan(folder, limits).then(
       (found) => found.isTooMuch,
       () => false,
     );

@@ -23,10 +23,10 @@ export interface TraceSink {
  *
  * @throws the error of `listen`
  */
-export async function openTraceSink(path: string, told: (items: TailItem[]) => void): Promise<TraceSink> {
+export async function openTraceSink(path: string, onItems: (items: TailItem[]) => void): Promise<TraceSink> {
   const sockets = new Set<Socket>();
   const server = createServer({ requestTimeout: REPORT_MS_MAX, headersTimeout: REPORT_MS_MAX }, (request, response) =>
-    receive(request, response, told),
+    receive(request, response, onItems),
   );
   server.maxConnections = CONNECTIONS_MAX;
   server.on('connection', (socket) => {
@@ -52,7 +52,7 @@ export async function openTraceSink(path: string, told: (items: TailItem[]) => v
   };
 }
 
-function receive(request: IncomingMessage, response: ServerResponse, told: (items: TailItem[]) => void): void {
+function receive(request: IncomingMessage, response: ServerResponse, onItems: (items: TailItem[]) => void): void {
   const chunks: Buffer[] = [];
   let bytes = 0;
   request.on('error', () => response.destroy());
@@ -65,7 +65,7 @@ function receive(request: IncomingMessage, response: ServerResponse, told: (item
   request.on('end', () => {
     const items = itemsIn(Buffer.concat(chunks).toString());
     response.writeHead(items ? 204 : 400).end();
-    if (items) told(items);
+    if (items) onItems(items);
   });
 }
 

@@ -100,7 +100,7 @@ export class WorkerdEngine extends Engine {
 
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const inFlight = new InFlight();
-    const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => this.tell(context, trace));
+    const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => this.emit(context, trace));
     const opened: (() => Promise<void>)[] = [async () => log.close()];
     const cleanUp = async () => {
       for (const close of opened.splice(0).reverse()) await close();
@@ -112,7 +112,7 @@ export class WorkerdEngine extends Engine {
       opened.push(() => sink.close());
       const egress = await openEgress(path.join(sockets.path, SOCKETS.egress), {
         allow: program.egressAllow,
-        told: (line) => log.add(line),
+        onRefused: (line) => log.add(line),
       });
       opened.push(() => egress.close());
       const stateDir = program.ref.isStateful ? await makeSessionsDir(context.stateDir) : null;
@@ -130,7 +130,7 @@ export class WorkerdEngine extends Engine {
   }
 
   /** Catches errors of the receiver, which would end this process with all programs. */
-  private tell(context: EngineContext, trace: Trace): void {
+  private emit(context: EngineContext, trace: Trace): void {
     try {
       context.onTrace(trace);
     } catch (error) {

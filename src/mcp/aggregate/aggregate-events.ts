@@ -91,12 +91,12 @@ export class AggregateEvents {
     }
     const queue = [...wanted].filter((connectionId) => !this.heard.has(connectionId)).values();
     const worker = async () => {
-      for (const connectionId of queue) await this.hear(connectionId);
+      for (const connectionId of queue) await this.listenTo(connectionId);
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
   }
 
-  private async hear(connectionId: string): Promise<void> {
+  private async listenTo(connectionId: string): Promise<void> {
     try {
       const link = await this.source.link(connectionId);
       let isEnded = false;

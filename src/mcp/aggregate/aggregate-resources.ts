@@ -25,7 +25,9 @@ export async function listenToResources(
   uris: string[],
   listener: UpstreamListener,
 ): Promise<{ uris: string[]; close: () => Promise<void> }> {
-  const own = await Promise.all(groups(uris).map(([connectionId, rest]) => hear(source, connectionId, rest, listener)));
+  const own = await Promise.all(
+    groups(uris).map(([connectionId, rest]) => listenTo(source, connectionId, rest, listener)),
+  );
   return {
     uris: own.flatMap((one) => one.uris),
     close: async () => {
@@ -34,7 +36,7 @@ export async function listenToResources(
   };
 }
 
-async function hear(
+async function listenTo(
   source: AggregateSource,
   connectionId: string,
   uris: string[],

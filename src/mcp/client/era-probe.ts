@@ -2,11 +2,11 @@ import type { McpReply } from '../protocol/channel.js';
 import { fromHttpStatus, UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 import { resultOf, withEnvelope } from '../protocol/messages.js';
 import { LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
-import { helloOfDiscover, versionsOfDiscover } from '../protocol/session.js';
+import { identityOfDiscover, versionsOfDiscover } from '../protocol/session.js';
 import { verdictOf, type EraVerdict } from '../eras/era.repository.js';
 import { HandshakeRefusedError, isOutOfPlace } from './protocol-adapter.js';
-import type { HttpWire, Look } from './http/http-wire.js';
-import type { OpenedSession, OpenSession, SessionEars } from './session-slots.js';
+import type { HttpWire, ProbeResult } from './http/http-wire.js';
+import type { OpenedSession, OpenSession, SessionHandlers } from './session-slots.js';
 import { discovered, modernHeaders, type Discovered } from './modern-adapter.js';
 import { refusal } from './refusal.js';
 import { openSse } from './http/sse-session.js';
@@ -33,22 +33,24 @@ export interface Found {
  * endpoint
  */
 export async function findEra(wire: HttpWire): Promise<Found> {
-  let look = await lookAt(wire);
-  const code = look.reply?.error?.code;
+  let probe = await lookAt(wire);
+  const code = probe.reply?.error?.code;
   // Retried once: the reply names a version we support, or a proxy dropped a header.
-  const isRetried = code === rpcCode.unsupportedVersion ? namesVersion(look.reply, [MODERN_VERSION]) : isMisheard(code);
-  if (isRetried) look = await lookAt(wire);
-  const { reply, status } = look;
+  const isRetried =
+    code === rpcCode.unsupportedVersion ? namesVersion(probe.reply, [MODERN_VERSION]) : isMisheard(code);
+  if (isRetried) probe = await lookAt(wire);
+  const { reply, status } = probe;
   if (reply?.result) return ofResult(wire, reply);
   if (reply?.error && status !== 403 && status !== 429 && status < 500) return ofError(wire, reply);
   if (status === 500 || status === 501) return { ...(await ofInitialize(wire, 'fails at server/discover')) };
-  if (status >= 300 && (status < 400 || status === 403 || status === 429 || status >= 500)) throw undecided(wire, look);
+  if (status >= 300 && (status < 400 || status === 403 || status === 429 || status >= 500))
+    throw undecided(wire, probe);
   return ofInitializeOrSse(wire);
 }
 
-function lookAt(wire: HttpWire): Promise<Look> {
+function lookAt(wire: HttpWire): Promise<ProbeResult> {
   const method = 'server/discover';
-  return wire.look(
+  return wire.probe(
     { method, params: withEnvelope(undefined) },
     {
       era: 'modern',
@@ -70,7 +72,7 @@ async function ofResult(wire: HttpWire, reply: McpReply): Promise<Found> {
     return { verdict: verdictOf('streamable', 'names legacy versions only') };
   }
   // Throws when the server supports none of our versions.
-  if (versions) helloOfDiscover(resultOf(reply), url);
+  if (versions) identityOfDiscover(resultOf(reply), url);
   try {
     return await ofInitialize(wire, 'names no versions');
   } catch (error) {
@@ -99,7 +101,7 @@ async function ofError(wire: HttpWire, reply: McpReply): Promise<Found> {
 }
 
 async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): Promise<Found> {
-  const opened = await plain((profile, ears) => openStreamable(wire, profile, ears));
+  const opened = await plain((profile, handlers) => openStreamable(wire, profile, handlers));
   return { verdict: verdictOf('streamable', reason, isUnsure), opened };
 }
 
@@ -114,7 +116,7 @@ async function ofInitializeOrSse(wire: HttpWire): Promise<Found> {
     if (!isOutOfPlace(error)) throw error;
     const endpointMs = Math.min(wire.target.connectTimeoutMs, ENDPOINT_MS_MAX);
     try {
-      const opened = await plain((profile, ears) => openSse(wire, profile, ears, endpointMs));
+      const opened = await plain((profile, handlers) => openSse(wire, profile, handlers, endpointMs));
       return { verdict: verdictOf('sse', 'names an endpoint by its stream'), opened };
     } catch (refused) {
       if (refused instanceof UpstreamAuthRequiredError || refused instanceof HandshakeRefusedError) throw refused;
@@ -125,11 +127,11 @@ async function ofInitializeOrSse(wire: HttpWire): Promise<Found> {
 }
 
 async function plain(open: OpenSession): Promise<OpenedSession> {
-  const ears: SessionEars = { onNotification: () => undefined, onLost: () => undefined };
-  return { session: await open(undefined, ears), ears };
+  const handlers: SessionHandlers = { onNotification: () => undefined, onLost: () => undefined };
+  return { session: await open(undefined, handlers), handlers };
 }
 
-function undecided({ target }: HttpWire, { status, location, reply }: Look): UpstreamError {
+function undecided({ target }: HttpWire, { status, location, reply }: ProbeResult): UpstreamError {
   if (reply?.error && status < 500 && status !== 429) return refusal(target, reply.error.message);
   return fromHttpStatus(status, target.url, location);
 }

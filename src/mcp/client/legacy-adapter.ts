@@ -10,7 +10,7 @@ import {
 } from './protocol-adapter.js';
 import { SessionLostError } from './http/http-wire.js';
 import { LegacyListening } from './legacy-listening.js';
-import type { LegacySession, OpenedSession, OpenSession, SessionEars } from './session-slots.js';
+import type { LegacySession, OpenedSession, OpenSession, SessionHandlers } from './session-slots.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import { Listeners } from './listeners.js';
 import { ProfileSlots, SessionSlot } from './session-slots.js';
@@ -43,12 +43,13 @@ export class LegacyAdapter implements ProtocolAdapter {
     const { url, opened } = options;
     const listening = new LegacyListening((timeoutMs) => this.plain.get(timeoutMs));
     this.listeners = new Listeners((...args) => listening.start(...args));
-    const onNotification: SessionEars['onNotification'] = (...heard) => this.listeners.overheard(...heard);
+    const onNotification: SessionHandlers['onNotification'] = (...heard) =>
+      this.listeners.onOtherNotification(...heard);
     const onLost = () => undefined;
     this.plain = new SessionSlot(
       open,
       undefined,
-      { onNotification: (...heard) => listening.hear(...heard), onLost },
+      { onNotification: (...heard) => listening.onNotification(...heard), onLost },
       url,
     );
     if (opened) this.plain.adopt(opened);
@@ -59,7 +60,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return (this.plain.value ?? (await this.session(this.plain, timeoutMs))).hello;
+    return (this.plain.value ?? (await this.session(this.plain, timeoutMs))).identity;
   }
 
   request(call: McpCall, timeoutMs: number): Promise<McpReply> {
@@ -89,7 +90,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     const open = slot.value;
     const session = open ?? (await this.session(slot, timeoutMs, call));
     const ms = open ? timeoutMs : left();
-    if (!offersTasks(session.hello)) return this.send(slot, session, call, ms);
+    if (!offersTasks(session.identity)) return this.send(slot, session, call, ms);
     return this.tasks.send(call, ms, (one, leftMs) => this.send(slot, slot.value ?? session, one, leftMs));
   }
 

@@ -2,7 +2,7 @@ import type { ListenFilter } from '../protocol/channel.js';
 import { isObject } from '../../platform/text/json.js';
 import { SessionLostError } from './http/http-wire.js';
 import type { LegacySession } from './session-slots.js';
-import type { Ears, ListenStream } from './listeners.js';
+import type { ListenStreamHandlers, ListenStream } from './listeners.js';
 import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 
 /**
@@ -10,35 +10,39 @@ import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
  * are subscribed to once per resource, however many listeners want them.
  */
 export class LegacyListening {
-  private ears: Ears | null = null;
+  private handlers: ListenStreamHandlers | null = null;
 
   constructor(private readonly session: (timeoutMs: number) => Promise<LegacySession>) {}
 
   /** Handles a notification of the shared session. */
-  hear(text: string, method: string): void {
-    this.ears?.hear(text, method);
+  onNotification(text: string, method: string): void {
+    this.handlers?.onNotification(text, method);
   }
 
-  async start(filter: ListenFilter, ears: Ears, timeoutMs: number): Promise<ListenStream> {
+  async start(filter: ListenFilter, handlers: ListenStreamHandlers, timeoutMs: number): Promise<ListenStream> {
     const session = await this.session(timeoutMs);
-    this.ears = ears;
-    const isTold = await session.startListening(timeoutMs, () => ears.lost());
+    this.handlers = handlers;
+    const isTold = await session.startListening(timeoutMs, () => handlers.lost());
     if (!isTold) return { honoured: {}, close: async () => undefined };
     const subscribed = new Set<string>();
     const change = async (wanted: ListenFilter, ms: number): Promise<ListenFilter> => {
       await subscribe(session, subscribed, wanted.resourceSubscriptions ?? [], ms);
-      return told(session.hello.capabilities, wanted, subscribed);
+      return told(session.identity.capabilities, wanted, subscribed);
     };
     try {
-      return { honoured: await change(filter, timeoutMs), change, close: () => this.stop(session, subscribed, ears) };
+      return {
+        honoured: await change(filter, timeoutMs),
+        change,
+        close: () => this.stop(session, subscribed, handlers),
+      };
     } catch (error) {
-      await this.stop(session, subscribed, ears);
+      await this.stop(session, subscribed, handlers);
       throw error;
     }
   }
 
-  private async stop(session: LegacySession, subscribed: Set<string>, ears: Ears): Promise<void> {
-    if (this.ears === ears) this.ears = null;
+  private async stop(session: LegacySession, subscribed: Set<string>, handlers: ListenStreamHandlers): Promise<void> {
+    if (this.handlers === handlers) this.handlers = null;
     session.stopListening();
     // Unsubscribed because the session stays open for its callers while nobody listens.
     await subscribe(session, subscribed, [], UNSUBSCRIBE_MS).catch(() => undefined);
@@ -60,7 +64,7 @@ async function subscribe(
   wanted: string[],
   timeoutMs: number,
 ): Promise<void> {
-  if (subscribed.size === 0 && !declares(session.hello.capabilities, 'resources', 'subscribe')) return;
+  if (subscribed.size === 0 && !declares(session.identity.capabilities, 'resources', 'subscribe')) return;
   const ask = (verb: string, uri: string) =>
     session
       .request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs }, timeoutMs, false)

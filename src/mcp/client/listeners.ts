@@ -34,13 +34,17 @@ export interface ListenStream {
 }
 
 /** Callbacks of a stream's owner. */
-export interface Ears {
-  hear(text: string, method: string): void;
+export interface ListenStreamHandlers {
+  onNotification(text: string, method: string): void;
   lost(): void;
 }
 
 /** Opens a stream for a filter. If the upstream honours nothing, there may be no stream behind it. */
-export type OpenListening = (filter: ListenFilter, ears: Ears, timeoutMs: number) => Promise<ListenStream>;
+export type OpenListening = (
+  filter: ListenFilter,
+  handlers: ListenStreamHandlers,
+  timeoutMs: number,
+) => Promise<ListenStream>;
 
 interface Member {
   filter: ListenFilter;
@@ -52,7 +56,7 @@ export class Listeners {
   private readonly members = new Set<Member>();
   private stream: { current: ListenStream; filter: ListenFilter } | null = null;
   /** Identifies the current stream: a replaced stream still delivers for a moment and is ignored. */
-  private mouth: object | null = null;
+  private currentId: object | null = null;
   private work: Promise<unknown> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
   private failures = 0;
@@ -88,14 +92,14 @@ export class Listeners {
    * Handles a notification that arrived outside the stream; forwarded only without a stream, which would deliver it
    * too.
    */
-  overheard(text: string, method: string): void {
-    if (this.mouth === null) this.tell(text, method);
+  onOtherNotification(text: string, method: string): void {
+    if (this.currentId === null) this.notify(text, method);
     else if (listChanges.has(method)) this.onChange(method);
   }
 
   /** Replaces the stream of a session that is gone, if there are listeners. */
   restart(): void {
-    if (this.stream) this.lost(this.mouth);
+    if (this.stream) this.lost(this.currentId);
   }
 
   /** Ends all listeners and the stream. Never rejects. */
@@ -127,45 +131,45 @@ export class Listeners {
 
   /** Opens the new stream before the old one closes, so that no notification is lost. */
   private async replace(filter: ListenFilter, timeoutMs: number): Promise<void> {
-    const mouth = {};
+    const currentId = {};
     let isLost = false;
     let early: [string, string][] | null = [];
     let earlyChars = 0;
-    const ears: Ears = {
-      hear: (text, method) => {
+    const handlers: ListenStreamHandlers = {
+      onNotification: (text, method) => {
         if (early) {
           earlyChars += text.length;
           if (earlyChars <= EARLY_CHARS_MAX) early.push([text, method]);
-        } else if (this.mouth === mouth) this.tell(text, method);
+        } else if (this.currentId === currentId) this.notify(text, method);
       },
       lost: () => {
         isLost = true;
-        this.lost(mouth);
+        this.lost(currentId);
       },
     };
-    const current = await this.openStream(filter, ears, timeoutMs);
+    const current = await this.openStream(filter, handlers, timeoutMs);
     const before = this.stream;
     this.stream = { current, filter };
     this.openedAt = Date.now();
-    this.mouth = hasAny(current.honoured) ? mouth : null;
+    this.currentId = hasAny(current.honoured) ? currentId : null;
     this.failures = 0;
-    for (const [text, method] of early) this.tell(text, method);
+    for (const [text, method] of early) this.notify(text, method);
     early = null;
     await before?.current.close();
-    if (isLost) this.lost(mouth);
+    if (isLost) this.lost(currentId);
   }
 
   private async shut(): Promise<void> {
     clearTimeout(this.retry);
     const { stream } = this;
     this.stream = null;
-    this.mouth = null;
+    this.currentId = null;
     await stream?.current.close();
   }
 
-  private lost(mouth: object | null): void {
-    if (mouth === null || this.mouth !== mouth) return;
-    this.mouth = null;
+  private lost(currentId: object | null): void {
+    if (currentId === null || this.currentId !== currentId) return;
+    this.currentId = null;
     const { stream } = this;
     this.stream = null;
     void stream?.current.close();
@@ -197,7 +201,7 @@ export class Listeners {
     }
   }
 
-  private tell(text: string, method: string): void {
+  private notify(text: string, method: string): void {
     this.failures = 0;
     this.onChange(method);
     const uri = method === RESOURCE_UPDATED ? uriIn(text) : undefined;

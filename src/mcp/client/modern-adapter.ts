@@ -14,7 +14,7 @@ import {
 } from '../protocol/messages.js';
 import { MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { resultTypeOf } from '../protocol/messages.js';
-import { helloOfDiscover } from '../protocol/session.js';
+import { identityOfDiscover } from '../protocol/session.js';
 import { EraContradictedError, isOutOfPlace, mayRepeat, type ProtocolAdapter } from './protocol-adapter.js';
 import type { HttpWire } from './http/http-wire.js';
 import { Listeners, type OpenListening } from './listeners.js';
@@ -26,7 +26,7 @@ import { isObject } from '../../platform/text/json.js';
 import { common } from './listen-filter.js';
 
 /** Minimum cache lifetime of a `server/discover` result, whatever its `ttlMs`. */
-const HELLO_MS_MIN = 30_000;
+const IDENTITY_MS_MIN = 30_000;
 const HELLO_MS_MAX = 60 * 60_000;
 
 /** Timeout of listing all tools to learn the headers of their calls. */
@@ -37,7 +37,7 @@ const METHOD = 'subscriptions/listen';
 
 /** Result of `server/discover` and the end of its validity. */
 export interface Discovered {
-  hello: UpstreamIdentity;
+  identity: UpstreamIdentity;
   until: number;
 }
 
@@ -72,7 +72,7 @@ export class ModernAdapter implements ProtocolAdapter {
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
     const known = this.discovery.value;
     if (known && known.until < Date.now()) this.discovery.lose(known);
-    return (await this.discovery.get(timeoutMs)).hello;
+    return (await this.discovery.get(timeoutMs)).identity;
   }
 
   async request(call: McpCall, timeoutMs: number): Promise<McpReply> {
@@ -209,8 +209,8 @@ export function modernHeaders({ headers }: HttpWire): Record<string, string> {
 export function discovered(reply: McpReply, url: URL): Discovered {
   const result = resultOf(reply);
   const { ttlMs } = result as { ttlMs?: unknown };
-  const ms = typeof ttlMs === 'number' && ttlMs > HELLO_MS_MIN ? Math.min(ttlMs, HELLO_MS_MAX) : HELLO_MS_MIN;
-  return { hello: helloOfDiscover(result, url), until: Date.now() + ms };
+  const ms = typeof ttlMs === 'number' && ttlMs > IDENTITY_MS_MIN ? Math.min(ttlMs, HELLO_MS_MAX) : IDENTITY_MS_MIN;
+  return { identity: identityOfDiscover(result, url), until: Date.now() + ms };
 }
 
 /**
@@ -218,7 +218,7 @@ export function discovered(reply: McpReply, url: URL): Discovered {
  * that refuses or does not know the method honours nothing.
  */
 function modernListening(wire: HttpWire, headers: Record<string, string>): OpenListening {
-  return async (filter, ears, timeoutMs) => {
+  return async (filter, handlers, timeoutMs) => {
     let acknowledge: (honoured: ListenFilter) => void = () => undefined;
     let fail: (error: Error) => void = () => undefined;
     const acknowledged = new Promise<ListenFilter>((resolve, reject) => {
@@ -230,7 +230,7 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
     const end = () => {
       isEnded = true;
       fail(new UpstreamError(`${wire.target.url.host} ended the stream on which it should tell of changes.`));
-      ears.lost();
+      handlers.lost();
     };
     const stream = await wire.stream({
       method: 'POST',
@@ -245,7 +245,7 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
           if (head?.error) acknowledge({});
         } else if (head.method === 'notifications/subscriptions/acknowledged') {
           acknowledge(common(filter, honouredIn(head.params)));
-        } else ears.hear(withoutSubscriptionId(data), head.method);
+        } else handlers.onNotification(withoutSubscriptionId(data), head.method);
       },
       onEnd: end,
     });

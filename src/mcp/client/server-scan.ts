@@ -61,15 +61,15 @@ class Scan {
   }
 
   async run(): Promise<ServerScan> {
-    const hello = await this.channel.open(this.left());
-    const { capabilities, serverInfo, protocolVersion, era } = hello;
+    const identity = await this.channel.open(this.left());
+    const { capabilities, serverInfo, protocolVersion, era } = identity;
     this.tell(
       `Connected to ${quoted(serverInfo.name)} ${quoted(serverInfo.version)} with MCP ${protocolVersion} (${era}).`,
     );
     const list = (kind: ListKind, capability: string) =>
       isDeclared(capabilities[capability]) ? this.list(kind) : Promise.resolve(null);
     return {
-      ...hello,
+      ...identity,
       tools: await list(mcpLists.tools, 'tools'),
       resources: await list(mcpLists.resources, 'resources'),
       resourceTemplates: await list(mcpLists.resourceTemplates, 'resources'),

@@ -12,7 +12,7 @@ const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
 /** Callbacks of a session for events outside of its calls. */
-export interface SessionEars {
+export interface SessionHandlers {
   /** Receives a notification that belongs to no call. */
   onNotification(text: string, method: string): void;
   /** Called when the session is lost, with everything that ran in it. */
@@ -21,7 +21,7 @@ export interface SessionEars {
 
 /** A session with a server of 2025-11-25 or older. */
 export interface LegacySession {
-  readonly hello: UpstreamIdentity;
+  readonly identity: UpstreamIdentity;
   /**
    * @param isRepeat the request was already sent once in a lost session; it is not resent again
    *
@@ -45,25 +45,25 @@ export interface LegacySession {
 /** A session opened before its owner was known. The owner replaces the handlers. */
 export interface OpenedSession {
   session: LegacySession;
-  ears: SessionEars;
+  handlers: SessionHandlers;
 }
 
 /** Opens a session of one transport, for one caller that can answer server requests, or for all that cannot. */
-export type OpenSession = (profile: CallerProfile | undefined, ears: SessionEars) => Promise<LegacySession>;
+export type OpenSession = (profile: CallerProfile | undefined, handlers: SessionHandlers) => Promise<LegacySession>;
 
 /** Holds one session, opened on demand. */
 export class SessionSlot extends SingleFlight<LegacySession> {
   lastUsedAt = Date.now();
   running = 0;
 
-  private readonly heard: SessionEars;
+  private readonly heard: SessionHandlers;
 
-  constructor(open: OpenSession, profile: CallerProfile | undefined, ears: SessionEars, url: URL) {
-    const heard: SessionEars = {
-      onNotification: (text, method) => ears.onNotification(text, method),
+  constructor(open: OpenSession, profile: CallerProfile | undefined, handlers: SessionHandlers, url: URL) {
+    const heard: SessionHandlers = {
+      onNotification: (text, method) => handlers.onNotification(text, method),
       onLost: (session) => {
         this.lose(session);
-        ears.onLost(session);
+        handlers.onLost(session);
       },
     };
     super(() => open(profile, heard), url);
@@ -71,8 +71,8 @@ export class SessionSlot extends SingleFlight<LegacySession> {
   }
 
   /** Takes over a session that was opened elsewhere. */
-  adopt({ session, ears }: OpenedSession): void {
-    Object.assign(ears, this.heard);
+  adopt({ session, handlers }: OpenedSession): void {
+    Object.assign(handlers, this.heard);
     this.value = session;
   }
 

@@ -32,7 +32,7 @@ function serverInfo(value: unknown): ServerInfo {
  * @param host name of the server for error texts: a URL will do
  * @throws UpstreamError when it is malformed, or names an unsupported protocol version
  */
-export function helloOfInitialize(result: unknown, { host }: { host: string }): UpstreamIdentity {
+export function identityOfInitialize(result: unknown, { host }: { host: string }): UpstreamIdentity {
   const { protocolVersion, capabilities, instructions, serverInfo: info } = record(result);
   if (typeof protocolVersion !== 'string') {
     const message = `${host} answered "initialize" without a protocol version: it is no MCP server.`;
@@ -67,7 +67,7 @@ export function versionsOfDiscover(result: unknown): unknown[] | null {
  *
  * @throws UpstreamError when the server supports none of our versions
  */
-export function helloOfDiscover(result: unknown, url: URL): UpstreamIdentity {
+export function identityOfDiscover(result: unknown, url: URL): UpstreamIdentity {
   if (!isObject(result)) throw new UpstreamError(`${url.host} answered "server/discover" with what is no MCP.`);
   const { capabilities, instructions, _meta } = result;
   const versions = versionsOfDiscover(result);

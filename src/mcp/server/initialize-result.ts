@@ -10,8 +10,8 @@ export function agreedVersion(params: unknown): string {
 }
 
 /** Result of `initialize` as JSON text: the upstream's, without capabilities that are not forwarded. */
-export function initializeResult(hello: UpstreamIdentity, protocolVersion: string): string {
-  const { capabilities, serverInfo, instructions } = hello;
+export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
+  const { capabilities, serverInfo, instructions } = identity;
   return JSON.stringify({ protocolVersion, capabilities: legacyCapabilities(capabilities), serverInfo, instructions });
 }
 

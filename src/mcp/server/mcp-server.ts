@@ -96,8 +96,8 @@ export class McpServer {
     const own = params && slice(request.text, params);
     try {
       if (channel instanceof McpRefusal) throw channel;
-      const asked = { channel, method, params: message.params, own, id, request, sink };
-      await this.answer(classified, asked);
+      const incoming = { channel, method, params: message.params, own, id, request, sink };
+      await this.answer(classified, incoming);
     } catch (error) {
       request.watch?.failed(error as Error);
       sink.reply(
@@ -107,11 +107,11 @@ export class McpServer {
     }
   }
 
-  private answer(classified: Classified, asked: Parameters<LegacyServer['answer']>[0]): Promise<void> {
+  private answer(classified: Classified, incoming: Parameters<LegacyServer['answer']>[0]): Promise<void> {
     const { legacy, modern } = this.parts;
     return classified.era === 'modern' && classified.envelope
-      ? modern.answer(asked, classified.envelope)
-      : legacy.answer(asked);
+      ? modern.answer(incoming, classified.envelope)
+      : legacy.answer(incoming);
   }
 
   private cancel(request: McpRequestContext, { params }: RpcHead): void {

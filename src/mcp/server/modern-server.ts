@@ -62,40 +62,40 @@ export class ModernServer {
   constructor(private readonly parts: ModernParts) {}
 
   /** @throws McpRefusal, UpstreamFailure */
-  async answer(asked: McpRequest, envelope: Envelope): Promise<void> {
-    const { method, id, sink, channel } = asked;
+  async answer(incoming: McpRequest, envelope: Envelope): Promise<void> {
+    const { method, id, sink, channel } = incoming;
     if (removed.has(method)) {
       return sink.reply(404, errorText(id, rpcCode.methodNotFound, `MCP 2026-07-28 has no ${method}`));
     }
     if (method === 'server/discover') {
-      const hello = await channel.open(this.parts.timeoutMs);
-      return sink.reply(200, resultText(id, discoverResult(hello)));
+      const identity = await channel.open(this.parts.timeoutMs);
+      return sink.reply(200, resultText(id, discoverResult(identity)));
     }
-    if (method === 'subscriptions/listen') return this.parts.subscriptions.serve(asked);
-    return this.call(asked, envelope);
+    if (method === 'subscriptions/listen') return this.parts.subscriptions.serve(incoming);
+    return this.call(incoming, envelope);
   }
 
-  private async call(asked: McpRequest, envelope: Envelope): Promise<void> {
-    const { method, id, sink, request, channel } = asked;
+  private async call(incoming: McpRequest, envelope: Envelope): Promise<void> {
+    const { method, id, sink, request, channel } = incoming;
     if (tasks.has(method) && (await channel.open(this.parts.timeoutMs)).era === 'legacy') {
       return sink.reply(404, errorText(id, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28'));
     }
-    const fault = this.headerFault(asked);
+    const fault = this.headerFault(incoming);
     if (fault) return sink.reply(fault.status, errorText(id, fault.code, fault.message));
     let reply: McpReply | null;
     try {
-      const ticket = mayAsk.has(method) ? this.parts.parked.ticketIn(asked) : null;
-      reply = ticket ? await this.parts.parked.resume(asked, ticket) : await this.begin(asked, envelope);
-      if (reply === null) return this.declined(asked);
+      const ticket = mayAsk.has(method) ? this.parts.parked.ticketIn(incoming) : null;
+      reply = ticket ? await this.parts.parked.resume(incoming, ticket) : await this.begin(incoming, envelope);
+      if (reply === null) return this.declined(incoming);
     } catch (error) {
-      if (error instanceof StateRefusedError) return this.refused(asked, error);
-      const led = this.leadToSetup(asked, envelope, error);
+      if (error instanceof StateRefusedError) return this.refused(incoming, error);
+      const led = this.leadToSetup(incoming, envelope, error);
       if (led === null) throw error;
       request.watch?.failed(error as Error);
       return sink.reply(200, resultText(id, led));
     }
     if (method === 'tools/list') this.parts.notes.learn(channel, reply);
-    if (reply.error) return this.failed(asked, envelope, reply, reply.error);
+    if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
     if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(
       200,
@@ -104,14 +104,14 @@ export class ModernServer {
   }
 
   /** Sends a call. @returns null when the user declined a page that the call requires */
-  private async begin(asked: McpRequest, envelope: Envelope): Promise<McpReply | null> {
+  private async begin(incoming: McpRequest, envelope: Envelope): Promise<McpReply | null> {
     const { calls, parked } = this.parts;
-    const { era, ...onward } = await this.onward(asked, envelope);
-    const { method, params } = asked;
+    const { era, ...onward } = await this.onward(incoming, envelope);
+    const { method, params } = incoming;
     if (isDeclined(params, era === 'legacy' ? () => true : undefined)) return null;
     const { capabilities } = envelope;
-    const place = mayAsk.has(method) ? parked.place(asked, capabilities) : null;
-    return place ? parked.begin(asked, { ...onward, ...place, capabilities }, calls) : calls.ask(asked, onward);
+    const place = mayAsk.has(method) ? parked.place(incoming, capabilities) : null;
+    return place ? parked.begin(incoming, { ...onward, ...place, capabilities }, calls) : calls.ask(incoming, onward);
   }
 
   private headerFault({ channel, method, params, request }: McpRequest) {
@@ -168,8 +168,8 @@ export class ModernServer {
     return mayAsk.has(method) && takesUrls(capabilities) ? inputOfSetup(setupSentence(error), error.setupUrl) : null;
   }
 
-  private failed(asked: McpRequest, { capabilities }: Envelope, reply: McpReply, error: RpcError): void {
-    const { method, params, id, sink } = asked;
+  private failed(incoming: McpRequest, { capabilities }: Envelope, reply: McpReply, error: RpcError): void {
+    const { method, params, id, sink } = incoming;
     if (error.code === rpcCode.missingCapability && reply.era === 'modern') {
       const lacking = lackingOf(error, capabilities);
       if (lacking) return sink.reply(400, rpcErrorText(id, lacking));

@@ -17,7 +17,7 @@ export interface UpstreamRequestOptions {
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
   hears: (method: string, text: string) => boolean;
   /** Destination of messages before the answer, if not the stream of this request. */
-  ears?: ResponseTarget;
+  target?: ResponseTarget;
 }
 
 /** Sends requests to channels, each with our progress token in place of the client's. */
@@ -30,15 +30,15 @@ export class UpstreamCalls {
   /** @throws UpstreamFailure */
   async ask(
     { channel, method, id, request, sink }: McpRequest,
-    { params, hears, ears: other, ...rest }: UpstreamRequestOptions,
+    { params, hears, target: other, ...rest }: UpstreamRequestOptions,
   ): Promise<McpReply> {
     const { acceptsStream, cancellation } = request;
     const token = params && acceptsStream ? progressTokenIn(params) : null;
     const ours = `"slipway-${(this.lastToken += 1)}"`;
-    const ears = other ?? { sink, token: token && slice(params ?? '', token) };
+    const target = other ?? { sink, token: token && slice(params ?? '', token) };
     const onNotification = (text: string, name: string) => {
-      if (name === 'notifications/progress') relayProgress(text, ours, ears);
-      else if (hears(name, text)) ears.sink.event(text);
+      if (name === 'notifications/progress') relayProgress(text, ours, target);
+      else if (hears(name, text)) target.sink.event(text);
     };
     const end = this.inFlight.begin(inFlightKey(request), id, cancellation);
     try {

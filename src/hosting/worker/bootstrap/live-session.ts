@@ -12,7 +12,7 @@ export class LiveSession {
   /** Handler of the messages that the code receives. */
   onMessage: MessageHandler | undefined;
   /** Result of `initialize`; null before, or when it was refused. */
-  hello: unknown = null;
+  initializeResult: unknown = null;
   private server: SdkServer | undefined;
   private readonly running = new Set<RequestId>();
   /** Requests that arrived and were not delivered yet. */
@@ -105,7 +105,7 @@ export class LiveSession {
   private addressed(message: JSONRPCMessage, options: TransportSendOptions | undefined) {
     if (!('method' in message)) {
       if (message.id !== undefined) this.running.delete(message.id);
-      if ('result' in message) this.hello ??= message.result;
+      if ('result' in message) this.initializeResult ??= message.result;
       return options;
     }
     const last = [...this.running].at(-1);

@@ -92,9 +92,9 @@ export class McpSessionObject {
     const stored = await this.state.storage.get<Opening>(OPENING);
     if (!stored || !isSameOpening(stored, opening)) return undefined;
     const live = await this.resumed(stored, accessToken);
-    if (!live || live.hello === null || live.accessToken !== accessToken) return undefined;
+    if (!live || live.initializeResult === null || live.accessToken !== accessToken) return undefined;
     await this.touch();
-    const answer = { jsonrpc: '2.0', id: messageOf(opening).id, result: live.hello };
+    const answer = { jsonrpc: '2.0', id: messageOf(opening).id, result: live.initializeResult };
     return Response.json(answer, { headers: { 'mcp-session-id': this.id } });
   }
 

@@ -40,9 +40,9 @@ export interface StreamAnswer {
  *
  * @throws UpstreamFailure for every failure until then; an HTTP status is not a failure
  */
-export function openStream(door: HttpDispatcher, request: StreamRequest): Promise<StreamAnswer> {
+export function openStream(dispatcher: HttpDispatcher, request: StreamRequest): Promise<StreamAnswer> {
   return new Promise((resolve, reject) => {
-    new Stream(door, request, resolve, reject).start();
+    new Stream(dispatcher, request, resolve, reject).start();
   });
 }
 
@@ -58,7 +58,7 @@ class Stream implements Dispatcher.DispatchHandler {
   private isOver = false;
 
   constructor(
-    private readonly door: HttpDispatcher,
+    private readonly dispatcher: HttpDispatcher,
     private readonly request: StreamRequest,
     private readonly resolve: (answer: StreamAnswer) => void,
     private readonly reject: (error: Error) => void,
@@ -68,7 +68,7 @@ class Stream implements Dispatcher.DispatchHandler {
     const { url, method, headers, body, timeoutMs } = this.request;
     this.timer = setTimeout(this.onDeadline, timeoutMs);
     try {
-      this.door.dispatch(url, { method, headers, body, dispatcherKind: 'stream' }, this);
+      this.dispatcher.dispatch(url, { method, headers, body, dispatcherKind: 'stream' }, this);
     } catch (error) {
       this.end(error as Error);
     }

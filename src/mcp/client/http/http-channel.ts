@@ -38,12 +38,12 @@ export class HttpChannel implements Channel {
   private isConfirmed = false;
 
   constructor(
-    door: HttpDispatcher,
+    dispatcher: HttpDispatcher,
     private readonly target: HttpTarget,
     private readonly eras: EraMemory,
     private readonly cache: ResultCache,
   ) {
-    this.wire = new HttpWire(door, target);
+    this.wire = new HttpWire(dispatcher, target);
     this.choice = new SingleFlight(() => this.choose(), target.url);
   }
 
@@ -166,7 +166,7 @@ export class HttpChannel implements Channel {
       return new ModernAdapter(wire, this.cache, { discovered: found?.discovered, isFresh, onDoubt });
     }
     const open = verdict.kind === 'sse' ? openSse : openStreamable;
-    return new LegacyAdapter((profile, ears) => open(wire, profile, ears), {
+    return new LegacyAdapter((profile, handlers) => open(wire, profile, handlers), {
       url: this.target.url,
       opened: found?.opened,
       isFresh,

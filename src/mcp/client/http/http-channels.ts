@@ -25,7 +25,7 @@ export class HttpChannels {
   /** Creates a separate channel to this target with its credentials. Dials on the first call. */
   channelTo(target: HttpTarget): Channel {
     // Hosted programs do not receive the `Via` mark.
-    const marked = target.door ? target : { ...target, via: this.via };
-    return new HttpChannel(target.door ?? this.egress, marked, this.eras, this.results.forChannel());
+    const marked = target.dispatcher ? target : { ...target, via: this.via };
+    return new HttpChannel(target.dispatcher ?? this.egress, marked, this.eras, this.results.forChannel());
   }
 }

@@ -75,9 +75,9 @@ export interface ResumePoint {
  *
  * @throws UpstreamFailure for every transport failure; an HTTP status is not a failure
  */
-export function exchange(door: HttpDispatcher, request: ExchangeRequest): Promise<ExchangeAnswer> {
+export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
-    new Exchange(door, request, resolve, reject).start();
+    new Exchange(dispatcher, request, resolve, reject).start();
   });
 }
 
@@ -99,7 +99,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private sentAt = 0;
 
   constructor(
-    private readonly door: HttpDispatcher,
+    private readonly dispatcher: HttpDispatcher,
     private readonly request: ExchangeRequest,
     private readonly resolve: (answer: ExchangeAnswer) => void,
     private readonly reject: (error: Error) => void,
@@ -112,7 +112,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     cancellation?.notify(this.onCancel);
     if (timing) this.handedAt = performance.now();
     try {
-      this.door.dispatch(url, { method, headers, body, dispatcherKind: isAside ? 'stream' : 'call' }, this);
+      this.dispatcher.dispatch(url, { method, headers, body, dispatcherKind: isAside ? 'stream' : 'call' }, this);
     } catch (error) {
       this.fail(error as Error);
     }
@@ -228,7 +228,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private timeSending(timing: CallTiming): void {
     this.sentAt = performance.now();
     const waitedMs = this.sentAt - this.handedAt;
-    const opened = this.door.lastConnect(this.request.url.origin);
+    const opened = this.dispatcher.lastConnect(this.request.url.origin);
     const isNew = opened !== undefined && opened.at >= this.handedAt;
     timing.guardMs = isNew ? Math.min(opened.guardMs, waitedMs) : 0;
     timing.connectMs = isNew ? Math.min(opened.connectMs, waitedMs - timing.guardMs) : 0;

@@ -81,7 +81,7 @@ export interface HttpTarget {
   /** `Via` value of this service, which detects requests that lead back to it. */
   via?: string;
   /** Replaces the egress policy as dispatcher for programs hosted by this service. */
-  door?: HttpDispatcher;
+  dispatcher?: HttpDispatcher;
   /** Limit of concurrent upstream sessions owned by callers; default 100. */
   sessionsMax?: number;
   /** Header with the invocation id of a call. Never set for external targets. */
@@ -103,14 +103,14 @@ export interface WireManner {
   /** Resumes a stream that breaks, by `Last-Event-ID`. */
   isResumable?: boolean;
   /** Answers requests that the upstream sends during the call; without it they are refused. */
-  questions?: UpstreamRequestResponder;
+  responder?: UpstreamRequestResponder;
 }
 
 /** The request of a {@link McpCall} without its timeout. */
 export type WireCall = Omit<McpCall, 'timeoutMs'>;
 
 /** Answer of an endpoint to a probe, MCP or not. */
-export interface Look {
+export interface ProbeResult {
   status: number;
   /** Redirect target, if the answer is a redirect. */
   location: string | undefined;
@@ -130,7 +130,7 @@ export class HttpWire {
   private asides = 0;
 
   constructor(
-    private readonly door: HttpDispatcher,
+    private readonly dispatcher: HttpDispatcher,
     readonly target: HttpTarget,
   ) {
     this.headers = { ...target.headers, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
@@ -168,7 +168,7 @@ export class HttpWire {
    *
    * @throws UpstreamFailure when there is no answer or authorization is required
    */
-  async look(call: WireCall, manner: WireManner): Promise<Look> {
+  async probe(call: WireCall, manner: WireManner): Promise<ProbeResult> {
     const id = this.takeId();
     let found: McpReply | null = null;
     const { status, headers, text } = await this.send(this.toExchange(id, call, manner, (reply) => (found = reply)));
@@ -180,7 +180,7 @@ export class HttpWire {
   }
 
   /** Sends a notification and waits for the HTTP answer. @throws UpstreamFailure */
-  async tell(headers: Headers, method: string, timeoutMs: number): Promise<void> {
+  async notify(headers: Headers, method: string, timeoutMs: number): Promise<void> {
     await this.post(this.target.url, headers, requestText(null, method, undefined), { timeoutMs });
   }
 
@@ -234,7 +234,7 @@ export class HttpWire {
   /** Opens a separate event stream. @throws UpstreamFailure; statuses other than 401 are not failures */
   async stream(request: Omit<StreamRequest, 'url'>): Promise<StreamAnswer> {
     const { url } = this.target;
-    const answer = await this.withToken({ ...request, url }, (authorized) => openStream(this.door, authorized));
+    const answer = await this.withToken({ ...request, url }, (authorized) => openStream(this.dispatcher, authorized));
     this.requireAuthorized(answer.status, answer.headers);
     return answer;
   }
@@ -248,7 +248,7 @@ export class HttpWire {
     const { timeoutMs, era, isResumable } = manner;
     const { invocationHeader, via: own } = this.target;
     const headers = via && own ? { ...manner.headers, [VIA_HEADER]: `${own}, ${via}` } : manner.headers;
-    let { questions } = manner;
+    let { responder } = manner;
     return {
       url: this.target.url,
       method: 'POST',
@@ -256,7 +256,7 @@ export class HttpWire {
       body: requestText(id, method, manner.params ?? params),
       timeoutMs,
       extendWithEvents: onNotification !== undefined,
-      isHeld: questions && (() => questions?.isHolding(timeoutMs) ?? false),
+      isHeld: responder && (() => responder?.isHolding(timeoutMs) ?? false),
       isResumable,
       cancellation,
       timing,
@@ -270,8 +270,8 @@ export class HttpWire {
         }
         if (head.id === undefined) onNotification?.(data, head.method);
         else {
-          questions ??= new UpstreamRequestResponder(this.answers(headers), this.target.url.host);
-          questions.take(data, head.method);
+          responder ??= new UpstreamRequestResponder(this.answers(headers), this.target.url.host);
+          responder.take(data, head.method);
         }
         return false;
       },
@@ -279,8 +279,8 @@ export class HttpWire {
   }
 
   private send(request: ExchangeRequest): Promise<ExchangeAnswer> {
-    if (!this.target.bearer) return exchange(this.door, request);
-    return this.withToken(request, (authorized) => exchange(this.door, authorized));
+    if (!this.target.bearer) return exchange(this.dispatcher, request);
+    return this.withToken(request, (authorized) => exchange(this.dispatcher, authorized));
   }
 
   /** Sends with the current token, and once more with a refreshed one after 401, which proves that nothing ran. */

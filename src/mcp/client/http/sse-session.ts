@@ -14,12 +14,12 @@ import {
 import { slice } from '../../protocol/json-text.js';
 import { parseMessage, progressTokenIn, replyTo, requestText, resultOf } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
-import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
+import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError } from '../protocol-adapter.js';
 import type { StreamAnswer } from './event-stream.js';
 import { STREAM_MS_MAX } from './http-exchange.js';
 import { SessionLostError, type HttpWire } from './http-wire.js';
-import type { LegacySession, SessionEars } from '../session-slots.js';
+import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { refusalText } from '../refusal.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 
@@ -34,7 +34,7 @@ interface Pending {
   /** Restarts the timeout. */
   refresh(): void;
   /** Answers requests that the server sends during this call, for a caller that supports them. */
-  questions?: UpstreamRequestResponder;
+  responder?: UpstreamRequestResponder;
   /** Progress token of the call as JSON text. Routes progress, since all calls share the downlink. */
   progressToken?: string;
 }
@@ -49,10 +49,10 @@ interface Pending {
 export async function openSse(
   wire: HttpWire,
   profile: CallerProfile | undefined,
-  ears: SessionEars,
+  handlers: SessionHandlers,
   endpointMs = wire.target.connectTimeoutMs,
 ): Promise<LegacySession> {
-  const session = new SseSession(wire, ears, profile !== undefined);
+  const session = new SseSession(wire, handlers, profile !== undefined);
   try {
     await session.begin(profile?.capabilities, endpointMs);
   } catch (error) {
@@ -63,7 +63,7 @@ export async function openSse(
 }
 
 class SseSession implements LegacySession {
-  hello: UpstreamIdentity;
+  identity: UpstreamIdentity;
   private readonly headers: Record<string, string>;
   private readonly pending = new Map<number, Pending>();
   private stream: StreamAnswer | null = null;
@@ -75,7 +75,7 @@ class SseSession implements LegacySession {
 
   constructor(
     private readonly wire: HttpWire,
-    private readonly ears: SessionEars,
+    private readonly handlers: SessionHandlers,
     private readonly isInteractive: boolean,
   ) {
     this.headers = { ...wire.headers, 'content-type': 'application/json' };
@@ -88,7 +88,7 @@ class SseSession implements LegacySession {
     const call = { method: 'initialize', params: initializeParams(capabilities), timeoutMs: connectTimeoutMs };
     const reply = await this.ask(call, connectTimeoutMs, true);
     if (reply.error) throw new HandshakeRefusedError(refusalText(wire.target, reply.error.message), false);
-    this.hello = helloOfInitialize(resultOf(reply), url);
+    this.identity = identityOfInitialize(resultOf(reply), url);
     const body = requestText(null, 'notifications/initialized', undefined);
     await wire.post(this.endpoint, this.headers, body, { timeoutMs: connectTimeoutMs });
   }
@@ -132,7 +132,7 @@ class SseSession implements LegacySession {
       method: 'GET',
       headers: { ...headers, accept: 'text/event-stream' },
       timeoutMs: endpointMs,
-      onMessage: (data) => this.hear(data),
+      onMessage: (data) => this.receive(data),
       onOther: (event, data) => event === 'endpoint' && this.onEndpoint?.(data),
       onEnd: (error) => this.lose(error ?? this.cut()),
     });
@@ -172,7 +172,7 @@ class SseSession implements LegacySession {
         });
       const leave = () => giveUp(new CallerLeftError());
       const expire = () => {
-        const isHeld = pending.questions?.isHolding(timeoutMs) && Date.now() - startedAt < STREAM_MS_MAX;
+        const isHeld = pending.responder?.isHolding(timeoutMs) && Date.now() - startedAt < STREAM_MS_MAX;
         if (isHeld) timer = setTimeout(expire, timeoutMs);
         else giveUp(new UpstreamTimeoutError(tooSlow(this.wire.target.url, timeoutMs), true));
       };
@@ -182,7 +182,7 @@ class SseSession implements LegacySession {
         resolve: (reply) => over(() => resolve(reply)),
         reject: (error) => over(() => reject(error)),
         refresh: () => Date.now() - startedAt < STREAM_MS_MAX && timer.refresh(),
-        questions: this.isInteractive ? this.questions(call) : undefined,
+        responder: this.isInteractive ? this.responder(call) : undefined,
         progressToken: call.onNotification && progressTokenOf(call.params),
       };
       call.cancellation?.notify(leave);
@@ -212,7 +212,7 @@ class SseSession implements LegacySession {
       });
   }
 
-  private hear(data: string): void {
+  private receive(data: string): void {
     const head = parseMessage(data);
     if (!head) return;
     if (typeof head.method !== 'string') {
@@ -235,16 +235,16 @@ class SseSession implements LegacySession {
       pending?.call.onNotification?.(data, method);
       return;
     }
-    if (GENERAL.test(method)) this.ears.onNotification(data, method);
+    if (GENERAL.test(method)) this.handlers.onNotification(data, method);
     else if (this.isInteractive) [...this.pending.values()].at(-1)?.call.onNotification?.(data, method);
   }
 
   private asked(data: string, method: string): void {
     const last = [...this.pending.values()].at(-1);
-    (last?.questions ?? this.questions()).take(data, method);
+    (last?.responder ?? this.responder()).take(data, method);
   }
 
-  private questions(call?: McpCall): UpstreamRequestResponder {
+  private responder(call?: McpCall): UpstreamRequestResponder {
     return new UpstreamRequestResponder(
       this.wire.answers(this.headers, this.endpoint as URL),
       this.wire.target.url.host,
@@ -267,7 +267,7 @@ class SseSession implements LegacySession {
     stream?.close();
     this.rejectEndpoint?.(error);
     for (const pending of [...this.pending.values()]) pending.reject(this.cut());
-    this.ears.onLost(this);
+    this.handlers.onLost(this);
     this.onListeningEnd?.();
   }
 

@@ -3,11 +3,11 @@ import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js
 import { CallerLeftError, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
-import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
+import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError } from '../protocol-adapter.js';
 import type { StreamAnswer } from './event-stream.js';
 import type { HttpWire } from './http-wire.js';
-import type { LegacySession, SessionEars } from '../session-slots.js';
+import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText } from '../refusal.js';
 
@@ -36,7 +36,7 @@ const STREAM_RETRIES_MAX = 5;
 export async function openStreamable(
   wire: HttpWire,
   profile: CallerProfile | undefined,
-  ears: SessionEars,
+  handlers: SessionHandlers,
 ): Promise<LegacySession> {
   const { url, connectTimeoutMs: timeoutMs } = wire.target;
   const base = { ...wire.headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
@@ -47,10 +47,10 @@ export async function openStreamable(
     const { code, message } = reply.error;
     throw new HandshakeRefusedError(refusalText(wire.target, message), modernHints.has(code));
   }
-  const hello = helloOfInitialize(resultOf(reply), url);
+  const identity = identityOfInitialize(resultOf(reply), url);
   const id = typeof headers['mcp-session-id'] === 'string' ? headers['mcp-session-id'] : null;
   const isKept = Object.keys(name).some((header) => headers[header] !== undefined);
-  const session = new StreamableSession(wire, hello, { id, isKept }, base, ears, canBeAsked(profile));
+  const session = new StreamableSession(wire, identity, { id, isKept }, base, handlers, canBeAsked(profile));
   await session.begin(timeoutMs);
   return session;
 }
@@ -80,16 +80,16 @@ class StreamableSession implements LegacySession {
 
   constructor(
     private readonly wire: HttpWire,
-    readonly hello: UpstreamIdentity,
+    readonly identity: UpstreamIdentity,
     private readonly ref: SessionRef,
     base: Record<string, string>,
-    private readonly ears: SessionEars,
+    private readonly handlers: SessionHandlers,
     private readonly isInteractive: boolean,
   ) {
     const { id } = ref;
     this.headers = {
       ...base,
-      'mcp-protocol-version': hello.protocolVersion,
+      'mcp-protocol-version': identity.protocolVersion,
       ...(id === null ? {} : { 'mcp-session-id': id }),
     };
     const { 'content-type': _, ...streamHeaders } = this.headers;
@@ -98,7 +98,7 @@ class StreamableSession implements LegacySession {
 
   async begin(timeoutMs: number): Promise<void> {
     try {
-      await this.wire.tell(this.headers, 'notifications/initialized', timeoutMs);
+      await this.wire.notify(this.headers, 'notifications/initialized', timeoutMs);
     } catch (error) {
       void this.end();
       throw error;
@@ -109,7 +109,7 @@ class StreamableSession implements LegacySession {
   async request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
     const { wire, headers } = this;
     const id = wire.nextId;
-    const questions = this.isInteractive ? this.begun(call) : undefined;
+    const responder = this.isInteractive ? this.begun(call) : undefined;
     try {
       const { reply } = await wire.ask(call, {
         era: 'legacy',
@@ -117,14 +117,14 @@ class StreamableSession implements LegacySession {
         timeoutMs,
         mayLoseSession: this.ref.id !== null && !isRepeat,
         isResumable: true,
-        questions,
+        responder,
       });
       return reply;
     } catch (error) {
       if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) this.cancel(id);
       throw error instanceof UpstreamFailure && call.method === 'tools/call' ? error.ofCall() : error;
     } finally {
-      if (questions) this.inFlight.splice(this.inFlight.indexOf(questions), 1);
+      if (responder) this.inFlight.splice(this.inFlight.indexOf(responder), 1);
     }
   }
 
@@ -136,7 +136,7 @@ class StreamableSession implements LegacySession {
       method: 'GET',
       headers: this.streamHeaders,
       timeoutMs,
-      onMessage: (data) => this.hear(data),
+      onMessage: (data) => this.receive(data),
       onEnd: () => {
         this.stream = null;
         if (!this.isEnded) onEnd();
@@ -161,13 +161,13 @@ class StreamableSession implements LegacySession {
   }
 
   private begun({ onRequest }: McpCall): UpstreamRequestResponder {
-    const questions = new UpstreamRequestResponder(
+    const responder = new UpstreamRequestResponder(
       this.wire.answers(this.headers),
       this.wire.target.url.host,
       onRequest,
     );
-    this.inFlight.push(questions);
-    return questions;
+    this.inFlight.push(responder);
+    return responder;
   }
 
   /** Sends `notifications/cancelled`; closing the socket does not cancel a request in these versions. */
@@ -176,13 +176,13 @@ class StreamableSession implements LegacySession {
     this.wire.aside(this.headers, requestText(null, 'notifications/cancelled', params));
   }
 
-  private hear(data: string): void {
+  private receive(data: string): void {
     const head = parseMessage(data);
     if (typeof head?.method !== 'string') return;
-    if (head.id === undefined) return this.ears.onNotification(data, head.method);
-    const questions =
+    if (head.id === undefined) return this.handlers.onNotification(data, head.method);
+    const responder =
       this.inFlight.at(-1) ?? new UpstreamRequestResponder(this.wire.answers(this.headers), this.wire.target.url.host);
-    questions.take(data, head.method);
+    responder.take(data, head.method);
   }
 
   /** Reopens the GET stream while the session lives, unless the server does not offer one. */

@@ -13,7 +13,7 @@ import { members, slice } from '../../protocol/json-text.js';
 import { UplinkDisconnectedError, UpstreamError, UpstreamFailure } from '../../protocol/mcp-errors.js';
 import { answerText, parseMessage, requestText, resultOf, type RpcHead } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
-import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
+import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { LegacyTasks, offersTasks } from '../legacy-tasks.js';
 import { UNREAD_BYTES_MAX, UplinkCalls, type FramePort } from './uplink-calls.js';
 import { UplinkListeners } from './uplink-listeners.js';
@@ -33,7 +33,7 @@ export class UplinkChannel implements Channel {
   private readonly calls: UplinkCalls;
   private readonly listeners: UplinkListeners;
   private readonly tasks = new LegacyTasks();
-  private hello: UpstreamIdentity | null = null;
+  private identity: UpstreamIdentity | null = null;
   private opening: Promise<UpstreamIdentity> | null = null;
   private isEnded = false;
   private questions = 0;
@@ -48,20 +48,20 @@ export class UplinkChannel implements Channel {
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return this.hello ?? (await this.waitForHello(timeoutMs));
+    return this.identity ?? (await this.waitForHello(timeoutMs));
   }
 
   async request(call: McpCall): Promise<McpReply> {
     const left = deadlineIn(call.timeoutMs);
-    const hello = this.hello ?? (await this.waitForHello(call.timeoutMs, call));
+    const identity = this.identity ?? (await this.waitForHello(call.timeoutMs, call));
     const send = (one: McpCall, timeoutMs: number) => this.ask({ ...one, timeoutMs });
-    return offersTasks(hello) ? this.tasks.send(call, left(), send) : send(call, left());
+    return offersTasks(identity) ? this.tasks.send(call, left(), send) : send(call, left());
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    const hello = await this.open(timeoutMs);
+    const identity = await this.open(timeoutMs);
     if (this.isEnded) throw new UplinkDisconnectedError();
-    return this.listeners.add(filter, listener, hello);
+    return this.listeners.add(filter, listener, identity);
   }
 
   /** Nothing to release: all callers share the one session of the local server. */
@@ -154,9 +154,9 @@ export class UplinkChannel implements Channel {
     if (reply.error) {
       throw new UpstreamError(`The local server refused to open a session: ${reply.error.message.slice(0, 300)}`);
     }
-    const hello = helloOfInitialize(resultOf(reply), LOCAL_SERVER);
+    const identity = identityOfInitialize(resultOf(reply), LOCAL_SERVER);
     this.port.send(requestText(null, 'notifications/initialized', undefined));
-    return (this.hello = hello);
+    return (this.identity = identity);
   }
 
   private async ask(call: McpCall): Promise<McpReply> {

@@ -28,10 +28,10 @@ export function inputRequired(result: string): InputRequired | null {
   const parts = members(result);
   const type = parts.get('resultType');
   if (!type || slice(result, type) !== '"input_required"') return null;
-  const asked = parts.get('inputRequests');
+  const incoming = parts.get('inputRequests');
   const state = parts.get('requestState');
   return {
-    requests: asked && result[asked[0]] === '{' ? toRequests(slice(result, asked)) : [],
+    requests: incoming && result[incoming[0]] === '{' ? toRequests(slice(result, incoming)) : [],
     requestState: state && slice(result, state),
   };
 }
@@ -72,9 +72,9 @@ export function askedFor({ method, params }: InputRequest): string {
   return method === 'roots/list' ? 'the roots of its client' : 'a message of its client’s model';
 }
 
-function toRequests(asked: string): InputRequest[] {
-  return [...members(asked)].flatMap(([key, span]) => {
-    const request = slice(asked, span);
+function toRequests(incoming: string): InputRequest[] {
+  return [...members(incoming)].flatMap(([key, span]) => {
+    const request = slice(incoming, span);
     if (!request.startsWith('{')) return [];
     const method = memberText(request, 'method');
     const params = memberText(request, 'params');

@@ -25,14 +25,14 @@ export class InternalPendingCallsController {
   @Public()
   async round(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
     const accepted = await this.internal.accept<PendingCallHead>(request);
-    const { token, ...asked } = accepted.head;
+    const { token, ...incoming } = accepted.head;
     const answers = await accepted.text();
     const answer = new InternalAnswer(response);
     const send = (message: PendingCallMessage) => answer.message(message);
     const target = { sink: { event: (text: string) => send({ type: 'event', text }) }, token };
     await answer.endAfter(
       whileConnected(response, async (left) => {
-        const round = await this.calls.turn({ ...asked, answers }, target, left);
+        const round = await this.calls.turn({ ...incoming, answers }, target, left);
         if ('asks' in round) send({ type: 'asks', asks: round.asks });
         else send({ type: 'reply', text: round.reply.text, era: round.reply.era });
       }),

@@ -22,7 +22,7 @@ export type Round = { reply: McpReply } | { asks: InputRequest[] };
 export type Begin = (
   onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>,
   cancellation: Cancellation,
-  ears: ResponseTarget,
+  target: ResponseTarget,
 ) => Promise<McpReply>;
 
 /**
@@ -51,7 +51,7 @@ const nobody: ResponseTarget = { sink: { event: () => undefined }, token: null }
  */
 export class PendingInputCall {
   /** Destination of the upstream's notifications; changes with each request of the client. */
-  private readonly ears: ResponseTarget;
+  private readonly target: ResponseTarget;
   private readonly cancellation = new Cancellation();
   private readonly open = new Map<string, Question>();
   private openChars = 0;
@@ -60,19 +60,19 @@ export class PendingInputCall {
   private outcome: { reply: McpReply } | { error: Error } | null = null;
 
   /**
-   * @param ears destination of the first request's messages
+   * @param target destination of the first request's messages
    *
    * @param mayAsk reason to refuse an upstream request, as text for the upstream; null to forward it
    * @param onOver called once when the call has ended
    */
   constructor(
     begin: Begin,
-    ears: ResponseTarget,
+    target: ResponseTarget,
     private readonly mayAsk: (method: string, params: string | undefined) => string | null,
     private readonly onOver: () => void,
   ) {
-    this.ears = { ...ears };
-    begin((method, params) => this.ask(method, params), this.cancellation, this.ears).then(
+    this.target = { ...target };
+    begin((method, params) => this.ask(method, params), this.cancellation, this.target).then(
       (reply) => this.end({ reply }),
       (error: Error) => this.end({ error }),
     );
@@ -84,15 +84,15 @@ export class PendingInputCall {
    * @returns null when another request waits already
    * @throws UpstreamFailure
    */
-  turn(ears: ResponseTarget, left: Cancellation): Promise<Round> | null {
+  turn(target: ResponseTarget, left: Cancellation): Promise<Round> | null {
     if (this.waiter) return null;
-    Object.assign(this.ears, ears);
+    Object.assign(this.target, target);
     return new Promise<Round>((resolve, reject) => {
       const leave = () => this.cancel();
       const over = (settle: () => void) => {
         left.forget(leave);
         this.waiter = null;
-        Object.assign(this.ears, nobody);
+        Object.assign(this.target, nobody);
         settle();
       };
       this.waiter = {
@@ -100,7 +100,7 @@ export class PendingInputCall {
         reject: (error) => over(() => reject(error)),
       };
       left.notify(leave);
-      this.tell();
+      this.flush();
     });
   }
 
@@ -142,11 +142,11 @@ export class PendingInputCall {
       this.openChars += chars;
       this.open.set(key, { key, method, params: forModern(params), settle });
       // Collects requests that arrive together into one `input_required` result.
-      setImmediate(() => this.tell());
+      setImmediate(() => this.flush());
     });
   }
 
-  private tell(): void {
+  private flush(): void {
     if (!this.waiter) return;
     if (this.outcome) {
       if ('reply' in this.outcome) this.waiter.resolve(this.outcome);
@@ -163,7 +163,7 @@ export class PendingInputCall {
     const isKept = this.waiter || 'error' in outcome || outcome.reply.text.length <= WAITING_CHARS_MAX;
     this.outcome = isKept ? outcome : { error: new UpstreamError(TOO_LONG, undefined, true) };
     this.settleAll('The call is over');
-    this.tell();
+    this.flush();
     this.onOver();
   }
 

@@ -75,12 +75,12 @@ export class PendingInputCalls {
 
   /** Starts a call and returns its first round. @throws UpstreamFailure */
   async begin(
-    asked: McpRequest,
+    incoming: McpRequest,
     onward: UpstreamRequestOptions & { capabilities: Record<string, unknown>; leave: () => void },
     calls: UpstreamCalls,
   ): Promise<McpReply> {
     const { capabilities, leave, ...rest } = onward;
-    const { request, method, own } = asked;
+    const { request, method, own } = incoming;
     const { watch } = request;
     const { timing, invocationId } = watch ?? {};
     // Silent: the record of the request that receives the outcome is notified instead.
@@ -97,16 +97,16 @@ export class PendingInputCalls {
       entry.leave ??= (this.isClosed ? null : this.places.enter(request.account)) ?? undefined;
       return entry.leave ? null : 'Too many calls of this account wait for their clients';
     };
-    const heard = earsOf(asked);
+    const heard = earsOf(incoming);
     entry.call = new PendingInputCall(
-      (onRequest, cancellation, ears) =>
-        calls.ask({ ...asked, request: { ...request, cancellation, watch: quiet } }, { ...rest, onRequest, ears }),
+      (onRequest, cancellation, target) =>
+        calls.ask({ ...incoming, request: { ...request, cancellation, watch: quiet } }, { ...rest, onRequest, target }),
       heard,
       mayAsk,
       leave,
     );
     const turn = await this.next(entry, heard, request.cancellation);
-    return this.replyOf(asked, turn, { name: entry.name, url: this.env.internalUrl, until: entry.until });
+    return this.replyOf(incoming, turn, { name: entry.name, url: this.env.internalUrl, until: entry.until });
   }
 
   /**
@@ -131,9 +131,9 @@ export class PendingInputCalls {
   }
 
   /** Continues a call. @throws StateRefusedError, UpstreamFailure */
-  async resume(asked: McpRequest, ticket: RequestState): Promise<McpReply> {
+  async resume(incoming: McpRequest, ticket: RequestState): Promise<McpReply> {
     const { name, url } = ticket;
-    const { request, method, own } = asked;
+    const { request, method, own } = incoming;
     const given = memberText(own ?? '{}', 'inputResponses');
     const wanted = {
       name,
@@ -142,13 +142,17 @@ export class PendingInputCalls {
       answers: given?.startsWith('{') ? given : '{}',
     };
     const turn = name.startsWith(`${this.own}.`)
-      ? await this.turn(wanted, earsOf(asked), request.cancellation)
-      : await remoteRound(this.client, url, wanted, earsOf(asked), request.cancellation);
-    return this.replyOf(asked, turn, ticket);
+      ? await this.turn(wanted, earsOf(incoming), request.cancellation)
+      : await remoteRound(this.client, url, wanted, earsOf(incoming), request.cancellation);
+    return this.replyOf(incoming, turn, ticket);
   }
 
   /** Next round of a call of this process. @throws StateRefusedError, UpstreamFailure */
-  async turn({ name, caller, about, answers }: RoundRequest, ears: ResponseTarget, left: Cancellation): Promise<Round> {
+  async turn(
+    { name, caller, about, answers }: RoundRequest,
+    target: ResponseTarget,
+    left: Cancellation,
+  ): Promise<Round> {
     const entry = this.entries.get(name);
     if (entry?.caller !== caller) throw lost();
     if (entry.about !== about) {
@@ -158,7 +162,7 @@ export class PendingInputCalls {
       );
     }
     entry.call.answer(answers);
-    return this.next(entry, ears, left);
+    return this.next(entry, target, left);
   }
 
   /** Cancels all pending calls and refuses new ones. */
@@ -167,8 +171,8 @@ export class PendingInputCalls {
     for (const entry of [...this.entries.values()]) this.forget(entry, true);
   }
 
-  private async next(entry: Entry, ears: ResponseTarget, left: Cancellation): Promise<Round> {
-    const turn = entry.call.turn(ears, left);
+  private async next(entry: Entry, target: ResponseTarget, left: Cancellation): Promise<Round> {
+    const turn = entry.call.turn(target, left);
     if (!turn) throw new StateRefusedError('Another request waits for this call already', false);
     clearTimeout(entry.timer);
     try {

@@ -35,7 +35,7 @@ const GRACE_MS = 2_000;
 export async function remoteRound(
   client: InternalClient,
   url: string | null,
-  { answers, ...asked }: RoundRequest,
+  { answers, ...incoming }: RoundRequest,
   target: ResponseTarget,
   left: Cancellation,
 ): Promise<Round> {
@@ -44,7 +44,7 @@ export async function remoteRound(
       'Another process of this service holds the call and does not say where it is reached: set ADVERTISE_URL for it.';
     throw new StateRefusedError(why, true);
   }
-  const head: PendingCallHead = { ...asked, token: target.token };
+  const head: PendingCallHead = { ...incoming, token: target.token };
   let last: Exclude<PendingCallMessage, { type: 'event' }> | null = null;
   const stream = client.follow<PendingCallMessage>(
     { url, path: PENDING_CALLS_PATH, head, body: answers },

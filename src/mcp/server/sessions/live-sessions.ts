@@ -85,7 +85,7 @@ export class LiveSessions {
 
   /** Ends this session in every process, with its upstream sessions. */
   end({ key, expiresAt }: ClientSession, principal: string): void {
-    this.tell({ session: key, principal, kind: 'ended', expiresAt });
+    this.broadcast({ session: key, principal, kind: 'ended', expiresAt });
   }
 
   /** Minimum log level the client set; null without one. */
@@ -94,19 +94,19 @@ export class LiveSessions {
   }
 
   setLevel({ key }: ClientSession, principal: string, level: string): void {
-    this.tell({ session: key, principal, kind: 'level', level });
+    this.broadcast({ session: key, principal, kind: 'level', level });
   }
 
   /** @returns false when the limits {@link SUBSCRIPTIONS_MAX} or of URI lengths are reached */
   subscribe({ key }: ClientSession, principal: string, uri: string): boolean {
     const uris = this.find(principal, key)?.uris;
     if (uris && !uris.has(uri) && isFull(uris, uri)) return false;
-    this.tell({ session: key, principal, kind: 'subscribed', uri });
+    this.broadcast({ session: key, principal, kind: 'subscribed', uri });
     return true;
   }
 
   unsubscribe({ key }: ClientSession, principal: string, uri: string): void {
-    this.tell({ session: key, principal, kind: 'unsubscribed', uri });
+    this.broadcast({ session: key, principal, kind: 'unsubscribed', uri });
   }
 
   uris({ key }: ClientSession, principal: string): string[] {
@@ -140,7 +140,7 @@ export class LiveSessions {
     this.sweeper.stop();
   }
 
-  private tell(event: SessionEvent): void {
+  private broadcast(event: SessionEvent): void {
     this.apply(event);
     this.pubSub.publish('mcp.sessions', event);
   }
