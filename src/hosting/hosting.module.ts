@@ -23,7 +23,7 @@ const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new
 const engines = {
   provide: ENGINES,
   inject: [Env, Sandbox],
-  useFactory: (env: Env, walls: Sandbox) => [new WorkerdEngine(walls), new BundleEngine(env, walls)],
+  useFactory: (env: Env, sandbox: Sandbox) => [new WorkerdEngine(sandbox), new BundleEngine(env, sandbox)],
 };
 
 /** Access to hosted programs from every process, and the runtime in processes with the role `host`. */

@@ -116,7 +116,7 @@ export async function probeIsolation(run: Run = runTool, uid = process.getuid?.(
 /** Tests the root tree with the mounts that programs use. */
 async function tryOwnFiles(tried: (args: string[]) => Promise<string | null>): Promise<string | null> {
   try {
-    const dir = await mkdtemp(path.join(tmpdir(), 'slipway-walls-'));
+    const dir = await mkdtemp(path.join(tmpdir(), 'slipway-probe-'));
     try {
       const plan = { dir: path.join(dir, 'root'), folder: dir, runtime: process.execPath, scratchMb: 1, hidden: [] };
       const tree = await makePivotRoot(plan);

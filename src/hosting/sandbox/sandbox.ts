@@ -65,7 +65,7 @@ export interface Launch {
 export interface IsolationReport {
   level: Level;
   /** By measure: `stands`, or why it does not. */
-  walls: Record<Wall, string>;
+  measures: Record<Wall, string>;
 }
 
 /**
@@ -88,16 +88,16 @@ export class Sandbox {
   /** Logs the isolation once. */
   async onModuleInit(): Promise<void> {
     if (!this.env.roles.includes('host')) return;
-    const { level, walls } = await this.describeIsolation();
-    const said = { msg: `hosted code runs with ${WORDS[level]}`, isolation: level, ...walls };
+    const { level, measures } = await this.describeIsolation();
+    const said = { msg: `hosted code runs with ${WORDS[level]}`, isolation: level, ...measures };
     if ((await this.whyNot()) === null) this.logger.log(said);
     else this.logger.warn(said);
   }
 
   async describeIsolation(): Promise<IsolationReport> {
-    const { level, missing } = await this.walls();
-    const walls = Object.fromEntries(WALLS.map((wall) => [wall, missing[wall] ?? 'stands']));
-    return { level, walls: walls as Record<Wall, string> };
+    const { level, missing } = await this.isolation();
+    const measures = Object.fromEntries(WALLS.map((wall) => [wall, missing[wall] ?? 'stands']));
+    return { level, measures: measures as Record<Wall, string> };
   }
 
   /**
@@ -106,7 +106,7 @@ export class Sandbox {
    * @param needed required measures; a module in workerd needs neither processes nor files of its own, as it has none
    */
   async whyNot(needed: readonly Wall[] = MODULE_MEASURES): Promise<string | null> {
-    const { missing } = await this.walls();
+    const { missing } = await this.isolation();
     const without = this.env.runtimeWithout ?? [];
     const lacking = needed.filter((wall) => missing[wall] !== null && !without.includes(wall));
     if (lacking.length === 0) return null;
@@ -123,11 +123,11 @@ export class Sandbox {
    * be a path.
    */
   async whyNoProxyNetwork(): Promise<string | null> {
-    return (await this.walls()).whyNoProxyNetwork;
+    return (await this.isolation()).whyNoProxyNetwork;
   }
 
   async hasOwnFiles(): Promise<boolean> {
-    return (await this.walls()).missing['own-files'] === null;
+    return (await this.isolation()).missing['own-files'] === null;
   }
 
   /** Root tree of a program, whose folder must exist; null without `own-files`. @throws file system errors */
@@ -145,7 +145,7 @@ export class Sandbox {
    * @throws file system errors when a folder cannot be transferred
    */
   async command(program: string, args: string[], confinement: Confinement): Promise<Launch> {
-    const walls = await this.walls();
+    const isolation = await this.isolation();
     const {
       runDir,
       folders = [],
@@ -156,20 +156,20 @@ export class Sandbox {
       isLast = false,
     } = confinement;
     const workDir = confinement.workDir ?? runDir;
-    const user = userOf(confinement.ownerId, walls);
+    const user = userOf(confinement.ownerId, isolation);
     const tree = alone?.root ?? null;
-    if (walls.isRoot && walls.missing['own-user'] === null && !tree) {
+    if (isolation.isRoot && isolation.missing['own-user'] === null && !tree) {
       for (const folder of [runDir, ...folders]) await giveTo(user, folder);
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
     const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
     const given = programEnv(confinement.env ?? {});
-    const [file, ...more] = [...wrappers(walls, wrapping), ...given.wrapper, program, ...args];
+    const [file, ...more] = [...wrappers(isolation, wrapping), ...given.wrapper, program, ...args];
     const env = { PATH: TOOLS_PATH, ...given.env };
     return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
 
-  private walls(): Promise<Isolation> {
+  private isolation(): Promise<Isolation> {
     return (this.found ??= this.probe());
   }
 }
