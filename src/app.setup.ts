@@ -5,9 +5,8 @@ import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
 import express, { type Request, type Response } from 'express';
 import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
-import { AccessService } from './modules/auth/access.service.js';
-import { checkRoutes } from './modules/auth/access.service.js';
-import { FastPathRouter } from './modules/auth/fast-path-router.js';
+import { AccessService, checkRoutes } from './modules/auth/access.service.js';
+import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
 import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
@@ -53,8 +52,8 @@ export async function createApp(
     adapter.useMeter((request, response) => meter.begin(request, response));
   }
   if (env.roles.includes('api')) {
-    const door = new FastPathRouter(routes, app.get(AccessService, { strict: false }));
-    adapter.useDoor((request, response) => door.take(request, response));
+    const fastPath = new FastPathRouter(routes, app.get(AccessService, { strict: false }), globalEnhancers(app));
+    adapter.useDoor((request, response) => fastPath.take(request, response));
     const uplinks = app.get(UplinkGateway, { strict: false });
     adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
   }

@@ -1,14 +1,11 @@
 import type { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { ensureOperator } from './modules/auth/bootstrap.js';
-import { migrate, pendingMigrations } from './platform/database/migrations.js';
+import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
 import { holdsDatabase, startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { keysFromFile } from './platform/vault/key-file.js';
-
-/** The database is of another version than this code. */
-export class SchemaVersionError extends Error {}
 
 /** The running parts that the application needs. */
 export interface Infrastructure {

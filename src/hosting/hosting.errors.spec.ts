@@ -12,7 +12,7 @@ function sent(error: Error): Error {
   });
   reader.push(textFrame('failure', JSON.stringify(serializeError(error))));
   expect(arrived).toHaveLength(1);
-  return arrived[0] as Error;
+  return arrived[0];
 }
 
 describe('a failure between processes', () => {

@@ -7,7 +7,7 @@ import { OutboundRules, type OutboundKind } from './outbound-rules.js';
 import { OutboundDeniedError, OutboundError, outboundErrorOf } from './outbound.errors.js';
 import { Semaphore } from './semaphore.js';
 import { requireWebSocket, upgradeOut } from './upgrade.js';
-import { PROXY_LIMITS, type ProxyLimits } from './proxy-limits.js';
+import type { ProxyLimits } from './proxy-limits.js';
 
 /** A line for the program's log. */
 interface RefusalLine {

@@ -1,5 +1,8 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
+import { until } from '../../../test/support/until.js';
 import { ResultStore } from './result-cache.js';
+
+const HOUR_MS = 60 * 60_000;
 
 describe('ResultCache', () => {
   it('knows what was asked for by a short key alone', () => {
@@ -22,5 +25,24 @@ describe('ResultCache', () => {
       expect.not.stringMatching(`^${templates}$`),
       read,
     ]);
+  });
+
+  it('forgets a result when its server says, and after an hour at the latest', async () => {
+    const cache = new ResultStore().forChannel();
+    const startedAt = performance.now();
+    const now = jest.spyOn(performance, 'now').mockReturnValue(startedAt);
+    try {
+      for (const [key, ttlMs] of Object.entries({ minute: 60_000, week: 7 * 24 * HOUR_MS })) {
+        const text = JSON.stringify({ ttlMs });
+        cache.keep(key, { text, id: null, result: [0, text.length], error: null, era: 'modern' });
+      }
+      now.mockReturnValue(startedAt + 60_001);
+      await until(() => cache.get('minute') === undefined, 'the shorter one is forgotten');
+      expect(cache.get('week')).toBeDefined();
+      now.mockReturnValue(startedAt + HOUR_MS + 1);
+      await until(() => cache.get('week') === undefined, 'the longer one is forgotten', 2_000);
+    } finally {
+      now.mockRestore();
+    }
   });
 });

@@ -15,10 +15,10 @@ import { ACCESS } from '../../platform/http/public.decorator.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/** Stops the start: a route is open by accident, or catches the paths of others. */
+/** A route is declared wrongly, such as without access rule; stops the start. */
 export class RouteDeclarationError extends Error {}
 
-/** Where access is decided, for every door: the HTTP guard, the MCP endpoints, command lines. */
+/** Decides access, for the HTTP guard, the fast path and the MCP endpoints. */
 @Injectable()
 export class AccessService {
   private owners: NamespaceOwners | null = null;
@@ -28,15 +28,15 @@ export class AccessService {
     private readonly env: Env,
   ) {}
 
-  /** Called once at start by the module that knows who owns a namespace. */
+  /** Sets the source of namespace owners; the namespaces module calls it at start. */
   useNamespaceOwners(owners: NamespaceOwners): void {
     this.owners = owners;
   }
 
   /**
-   * The caller behind an Authorization header. An empty bearer counts as none (published clients send it).
+   * The caller of an Authorization header. An empty bearer counts as no header (published clients send it).
    *
-   * @param rule what is asked for: some reads may be anonymous
+   * @param rule the route's rule, which may allow anonymous reads
    * @throws UnauthenticatedError
    */
   async authenticate(header: string | undefined, rule?: AccessRule): Promise<Caller> {
@@ -50,7 +50,7 @@ export class AccessService {
   }
 
   /**
-   * Whether `caller` may do what `rule` says to `target`.
+   * Checks whether `caller` may use a route with this rule on this target.
    *
    * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route
    */
@@ -65,7 +65,7 @@ export class AccessService {
   }
 
   private async ownNamespace(caller: Caller, rule: AccessRule, target: string): Promise<Grant['namespace']> {
-    // Only a qualified name has two parts: `/namespaces/acme%2Fweather` does not mean the namespace acme.
+    // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
     const [name = ''] = rule.owner === 'qualifiedName' ? target.split('/') : [target];
     const found = await this.owners?.find(name);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
@@ -88,8 +88,7 @@ export function declarationOf({ handler, controller }: { handler: object; contro
 }
 
 /**
- * Checked once at start, against the real route table: every route says who may use it, names only parameters it has,
- * and begins with a word of its own.
+ * Checks at start that every route declares its access, names only parameters it has, and begins with a literal segment.
  *
  * @throws RouteDeclarationError naming every route that fails
  */

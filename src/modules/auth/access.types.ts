@@ -1,13 +1,13 @@
 import type { DomainError } from '../../platform/errors/domain-error.js';
 
-/** Who is asking: the account behind a key. */
+/** The account and the key of a request. */
 export interface Caller {
   accountId: string;
   keyId: string;
   isOperator: boolean;
 }
 
-/** Whoever comes without a key where none is needed: owns nothing and may do nothing. */
+/** The caller without a key on routes that need none: owns nothing. */
 export const ANONYMOUS: Caller = {
   accountId: '00000000-0000-0000-0000-000000000000',
   keyId: '00000000-0000-0000-0000-000000000000',
@@ -29,7 +29,7 @@ export type Scope = {
   [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}`;
 }[keyof SlipwayScopes];
 
-/** A namespace the caller was found to own. */
+/** A namespace that the caller owns. */
 export interface OwnedNamespace {
   id: string;
   name: string;
@@ -58,13 +58,13 @@ export interface AccessRule {
   foreign?: () => DomainError;
 }
 
-/** What a rule is applied to: the values of the route parameters the rule names. */
+/** The values of the route parameters that a rule names. */
 export interface AccessTarget {
   owner?: string;
   account?: string;
 }
 
-/** What {@link AccessRule} allowed. */
+/** The result of an {@link AccessRule} that allowed a request. */
 export interface Grant {
   caller: Caller;
   /** Set for `owner` rules. */
@@ -73,7 +73,7 @@ export interface Grant {
   accountId?: string;
 }
 
-/** Tells who owns a namespace; the namespaces module hands its implementation to {@link AccessService}. */
+/** Finds the owners of namespaces. The namespaces module passes its implementation to {@link AccessService}. */
 export interface NamespaceOwners {
   /** @returns null when there is no such namespace. At most 5 s old. */
   find(name: string): Promise<{ id: string; accountId: string } | null>;

@@ -10,21 +10,23 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Caller } from './access.types.js';
 import { ApiKey } from './api-key.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
+import { ApiKeysRepository } from './api-keys.repository.js';
 import { toApiKeyDto, toCreatedApiKeyDto } from './account.dto.js';
 import type { ApiKeyDto, ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from './account.dto.js';
 import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
+    /** Published when an API key was revoked. */
     'auth.key-revoked': { keyId: string };
   }
 }
 
-/** A revoked key must stop working everywhere within 5 s, also where the relay's message is lost. */
+/** A revoked key must stop working everywhere within 5 s, also if the message about it is lost. */
 const CACHE_MS = 5_000;
 const CACHED_KEYS_MAX = 10_000;
 
-/** Expired keys stay listed this long, so that people see why something stopped. */
+/** Expired keys stay listed for this long, so that their owners see why requests fail. */
 const EXPIRED_KEPT_DAYS = 30;
 
 interface KnownKey {
@@ -39,10 +41,11 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     max: CACHED_KEYS_MAX,
     ttlMs: CACHE_MS,
   });
-  private readonly used = new WriteBehind<string, Date>('api-keys', (batch) => this.writeUsed(batch));
+  private readonly used = new WriteBehind<string, Date>('api-keys', (batch) => this.rows.saveLastUsed(batch));
 
   constructor(
     @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
+    private readonly rows: ApiKeysRepository,
     private readonly pubSub: PubSub,
   ) {}
 
@@ -55,7 +58,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * The caller behind a key. No query while the key was seen in the last 5 s.
+   * The caller who owns a key. Cached for 5 s.
    *
    * @throws UnauthenticatedError
    */
@@ -69,9 +72,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Makes a key and returns it in clear text, this once.
+   * Creates a key. Only this answer holds it in clear text.
    *
-   * @throws AccountNotFoundError, InvalidInputError for an expiry that is no moment in the future
+   * @throws AccountNotFoundError, InvalidInputError for an expiry that is not in the future
    */
   async create(accountId: string, { name, expiresAt }: CreateApiKeyDto): Promise<CreatedApiKeyDto> {
     const key = generateApiKey();
@@ -91,14 +94,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     return toCreatedApiKeyDto(row, key);
   }
 
-  /** The account's keys, newest first, without their secrets. */
+  /** The account's keys, newest first, without their clear text. */
   async list(accountId: string): Promise<ApiKeyListDto> {
     const rows = await this.keys.find({ where: { accountId }, order: { createdAt: 'DESC', id: 'DESC' } });
     return { apiKeys: rows.map((row): ApiKeyDto => toApiKeyDto(row)) };
   }
 
   /**
-   * Ends a key: at once in this process, within 5 s in every other.
+   * Revokes a key: at once in this process, within 5 s in every other.
    *
    * @throws ApiKeyNotFoundError
    */
@@ -127,18 +130,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     this.known.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }
-
-  private async writeUsed(batch: Map<string, Date>): Promise<void> {
-    await this.keys.query(
-      `UPDATE api_keys SET last_used_at = used.at
-         FROM unnest($1::uuid[], $2::timestamptz[]) AS used(id, at)
-        WHERE api_keys.id = used.id`,
-      [[...batch.keys()], [...batch.values()]],
-    );
-  }
 }
 
-/** ISO 8601 has spellings that Date does not read (weeks, days of the year): they are refused here. */
+/** @throws InvalidInputError also for ISO 8601 forms that `Date` does not parse (weeks, days of the year) */
 function futureMoment(text: string | null): Date | null {
   if (text === null) return null;
   const moment = new Date(text);

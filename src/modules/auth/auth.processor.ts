@@ -8,21 +8,21 @@ import { ApiKeysService } from './api-keys.service.js';
 /** Upkeep of API keys: one job a day. */
 export const AUTH_QUEUE = 'auth';
 
-/** Removes keys that expired long ago. No payload: the job looks for itself, and may run any number of times. */
+/** Removes keys that expired long ago. The job has no payload and is idempotent. */
 const PURGE_EXPIRED_KEYS = 'purge-expired-keys';
 
 const PURGE_INTERVAL_MS = 24 * 60 * 60 * 1000;
 
-/** Runs the daily clean-up of API keys; however many workers there are, it runs once a day. */
+/** Runs the daily clean-up of API keys, once a day for all workers together. */
 @Processor(AUTH_QUEUE)
 export class AuthProcessor extends WorkerHost implements OnApplicationBootstrap {
   constructor(
     private readonly keys: ApiKeysService,
     @InjectQueue(AUTH_QUEUE) private readonly queue: Queue,
-    figures: QueueMetrics,
+    metrics: QueueMetrics,
   ) {
     super();
-    figures.watch(queue);
+    metrics.watch(queue);
   }
 
   async onApplicationBootstrap(): Promise<void> {

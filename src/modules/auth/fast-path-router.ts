@@ -1,57 +1,104 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Logger } from '@nestjs/common';
+import { Logger, type INestApplicationContext } from '@nestjs/common';
+import {
+  EXCEPTION_FILTERS_METADATA,
+  GUARDS_METADATA,
+  INTERCEPTORS_METADATA,
+  PIPES_METADATA,
+  ROUTE_ARGS_METADATA,
+} from '@nestjs/common/constants.js';
+import { ApplicationConfig } from '@nestjs/core';
 import { errorAnswer, familyOf } from '../../platform/errors/error-body.js';
-import { logFailure } from '../../platform/errors/error.filter.js';
+import { ErrorFilter, logFailure } from '../../platform/errors/error.filter.js';
+import { InputPipe } from '../../platform/http/input.pipe.js';
 import type { Route } from '../../platform/http/route-table.js';
-import { declarationOf } from './access.service.js';
-import type { AccessService } from './access.service.js';
+import { AccessGuard } from './access.guard.js';
+import { declarationOf, RouteDeclarationError, type AccessService } from './access.service.js';
 import type { AccessRule } from './access.types.js';
-import { DIRECT, type DirectRequest } from './fast-path.decorator.js';
+import { FAST_PATH, type FastPathRequest } from './fast-path.decorator.js';
 
-type DirectHandler = (request: DirectRequest, response: ServerResponse) => Promise<void>;
+type FastPathHandler = (request: FastPathRequest, response: ServerResponse) => Promise<void>;
 
-interface DirectRoute {
+interface FastPathRoute {
   method: string;
   segments: string[];
   rule: AccessRule;
-  handle: DirectHandler;
+  handle: FastPathHandler;
 }
 
-/** The door for `@Direct()` routes: matches, authenticates, authorizes, calls. */
+/**
+ * Global enhancers that the router replaces: it authorizes as the guard does, its handlers validate their input, and it
+ * answers errors as the filter does.
+ */
+const REPLACED: unknown[] = [AccessGuard, InputPipe, ErrorFilter];
+
+const ENHANCERS = [GUARDS_METADATA, PIPES_METADATA, INTERCEPTORS_METADATA, EXCEPTION_FILTERS_METADATA];
+
+/** Members of an access rule that the router does not apply. */
+const UNSUPPORTED_RULES = ['account', 'anonymous', 'signed'] as const;
+
+/** Arguments of a handler as Nest stores them: `type:index`, for `@Req()` first and `@Res()` second. */
+const HANDLER_ARGUMENTS = ['0:0', '1:1'];
+
+/** The guards, pipes, interceptors and exception filters that Nest applies to every route. */
+export function globalEnhancers(app: INestApplicationContext): object[] {
+  const config = app.get(ApplicationConfig, { strict: false });
+  const perRequest = [
+    ...config.getGlobalRequestGuards(),
+    ...config.getGlobalRequestPipes(),
+    ...config.getGlobalRequestInterceptors(),
+    ...config.getGlobalRequestFilters(),
+  ];
+  return [
+    ...config.getGlobalGuards(),
+    ...config.getGlobalPipes(),
+    ...config.getGlobalInterceptors(),
+    ...config.getGlobalFilters(),
+    ...perRequest.map(({ metatype, instance }) => metatype ?? (instance as object)),
+  ];
+}
+
+/** Serves the routes with `@FastPath()`: matches, authenticates, authorizes, and calls the handler. */
 export class FastPathRouter {
-  private readonly routes: DirectRoute[];
+  private readonly routes: FastPathRoute[];
   private readonly logger = new Logger('http');
 
+  /**
+   * @param globals see {@link globalEnhancers}
+   * @throws RouteDeclarationError for every route that declares something the fast path does not run
+   */
   constructor(
     routes: Route[],
     private readonly access: AccessService,
+    globals: object[] = [],
   ) {
-    this.routes = routes
-      .filter(({ handler }) => Reflect.getMetadata(DIRECT, handler) === true)
-      .map((route) => ({
-        method: route.method,
-        segments: route.path.split('/'),
-        rule: declarationOf(route) as AccessRule,
-        handle: route.handler.bind(route.instance) as unknown as DirectHandler,
-      }));
+    const own = routes.filter(({ handler }) => Reflect.getMetadata(FAST_PATH, handler) === true);
+    const faults = own.flatMap((route) => faultsOf(route, globals));
+    if (faults.length > 0) throw new RouteDeclarationError(faults.join('\n'));
+    this.routes = own.map((route) => ({
+      method: route.method,
+      segments: route.path.split('/'),
+      rule: declarationOf(route) as AccessRule,
+      handle: route.handler.bind(route.instance) as unknown as FastPathHandler,
+    }));
   }
 
-  /** True when the request was one of ours; its answer is under way. `request.url` is canonical. */
+  /** Serves a request, in the background. @param request with its canonical URL @returns false when no route matches */
   take(request: IncomingMessage, response: ServerResponse): boolean {
     const url = request.url ?? '';
     const mark = url.indexOf('?');
     const path = mark < 0 ? url : url.slice(0, mark);
-    const given = path.split('/');
+    const segments = path.split('/');
     for (const route of this.routes) {
-      const params = route.method === request.method ? match(route.segments, given) : null;
+      const params = route.method === request.method ? match(route.segments, segments) : null;
       if (!params) continue;
-      void this.serve(route, Object.assign(request, { params }) as DirectRequest, response, path);
+      void this.serve(route, Object.assign(request, { params }) as FastPathRequest, response, path);
       return true;
     }
     return false;
   }
 
-  private async serve(route: DirectRoute, request: DirectRequest, response: ServerResponse, path: string) {
+  private async serve(route: FastPathRoute, request: FastPathRequest, response: ServerResponse, path: string) {
     try {
       const caller = await this.access.authenticate(request.headers.authorization);
       const { rule } = route;
@@ -65,8 +112,8 @@ export class FastPathRouter {
   }
 }
 
-/** Calls are served directly, and a call may have acted: published clients would repeat it unless told not to. */
-const neverRepeat = { 'x-should-retry': 'false' };
+/** A failed call may have had effects; published clients retry without this header. */
+const noRetry = { 'x-should-retry': 'false' };
 
 function answerError(response: ServerResponse, error: unknown, path: string): void {
   if (response.headersSent) {
@@ -78,7 +125,7 @@ function answerError(response: ServerResponse, error: unknown, path: string): vo
   // The rest of an unread body must not be taken for the next request.
   const close = response.req.complete ? {} : { connection: 'close' };
   response
-    .writeHead(status, { ...neverRepeat, ...headers, ...close, 'content-type': 'application/json; charset=utf-8' })
+    .writeHead(status, { ...noRetry, ...headers, ...close, 'content-type': 'application/json; charset=utf-8' })
     .end(text);
 }
 
@@ -104,4 +151,30 @@ function match(pattern: string[], given: string[]): Record<string, string | stri
     return null;
   }
   return params;
+}
+
+/** What a route declares that the fast path does not run, in sentences for the start's error. */
+function faultsOf(route: Route, globals: object[]): string[] {
+  const { method, path, controller, handler, name } = route;
+  const declared = declarationOf(route);
+  const rule: Partial<AccessRule> = declared === 'public' || declared === undefined ? {} : declared;
+  const rules = UNSUPPORTED_RULES.filter((member) => rule[member] !== undefined).map(
+    (member) => `the rule "${member}"`,
+  );
+  const enhancers = [handler, controller].flatMap((target) =>
+    ENHANCERS.flatMap((key) => (Reflect.getMetadata(key, target) as object[] | undefined) ?? []),
+  );
+  const foreign = [...enhancers, ...globals.filter((one) => !REPLACED.includes(classOf(one)))];
+  const parameters = Object.keys(
+    (Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined) ?? {},
+  );
+  return [
+    ...(declared === 'public' ? ['@Public()'] : rules),
+    ...foreign.map((one) => classOf(one).name),
+    ...(parameters.some((one) => !HANDLER_ARGUMENTS.includes(one)) ? ['parameters besides @Req() and @Res()'] : []),
+  ].map((what) => `${method} ${path} has @FastPath(), which does not run ${what}`);
+}
+
+function classOf(enhancer: object): { name: string } {
+  return typeof enhancer === 'function' ? enhancer : enhancer.constructor;
 }

@@ -7,7 +7,7 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { FastPath } from '../auth/fast-path.decorator.js';
-import type { DirectRequest } from '../auth/fast-path.decorator.js';
+import type { FastPathRequest } from '../auth/fast-path.decorator.js';
 import { ConnectionHandles } from './core/connection-handles.js';
 import type { CallRecord } from './log/call-record.js';
 import { LogRecorder } from './log/log-recorder.js';
@@ -35,7 +35,7 @@ export class ConnectionMcpController {
   @HttpCode(200)
   @ApiMcp()
   @ApiErrors(400, 404, pageRefused)
-  async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     await this.recorder.watching(request, response, (record) => this.handle(request, response, record));
   }
 
@@ -44,7 +44,7 @@ export class ConnectionMcpController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.handle(request, response);
   }
 
@@ -53,11 +53,11 @@ export class ConnectionMcpController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.handle(request, response);
   }
 
-  private handle(request: DirectRequest, response: ServerResponse, record?: CallRecord): Promise<void> {
+  private handle(request: FastPathRequest, response: ServerResponse, record?: CallRecord): Promise<void> {
     const { grant, params } = request;
     const find = async () => {
       const channel = await this.handles.find(grant.namespace as OwnedNamespace, params.connectionId as string);

@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../auth/auth.module.js';
 import { Namespace } from './namespace.entity.js';
 import { NamespacesController } from './namespaces.controller.js';
+import { NamespacesRepository } from './namespaces.repository.js';
 import { NamespacesService } from './namespaces.service.js';
 
 declare global {
@@ -11,11 +12,11 @@ declare global {
   }
 }
 
-/** Namespaces and who owns them. */
+/** Namespaces and their owners. */
 @Module({
   imports: [TypeOrmModule.forFeature([Namespace]), AuthModule],
   controllers: [NamespacesController],
-  providers: [NamespacesService],
+  providers: [NamespacesRepository, NamespacesService],
   exports: [NamespacesService],
 })
 export class NamespacesModule {}

@@ -14,11 +14,12 @@ import type { DeletedNamespaceDto, NamespaceDto, NamespaceListDto, NamespaceQuer
 import { Namespace } from './namespace.entity.js';
 import { toNamespaceDto } from './namespace.dto.js';
 import { NamespaceHoldsServersError, NamespaceTakenError } from './namespaces.errors.js';
+import { NamespacesRepository } from './namespaces.repository.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Told to every process when a namespace is gone, with its id. */
+    /** Published when a namespace was deleted. */
     'namespaces.deleted': { id: string; name: string };
   }
 }
@@ -29,7 +30,7 @@ const OWNERS_CACHED_MAX = 10_000;
 /** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
 export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
 
-/** Namespaces: claimed, listed, deleted, and asked for by the access guard. */
+/** Claims, lists and deletes namespaces, and finds their owners for the access guard. */
 @Injectable()
 export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('namespaces');
@@ -42,6 +43,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
 
   constructor(
     @InjectRepository(Namespace) private readonly namespaces: Repository<Namespace>,
+    private readonly rows: NamespacesRepository,
     private readonly access: AccessService,
     private readonly pubSub: PubSub,
   ) {}
@@ -51,7 +53,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     await this.pubSub.subscribe('namespaces.deleted', ({ name }) => this.owners.drop(name));
   }
 
-  /** Reports namespaces whose short form `/{namespace}` a route has taken since they were claimed. */
+  /** Warns of namespaces whose short form `/{namespace}` is the path of a route that was added later. */
   async onApplicationBootstrap(): Promise<void> {
     const hidden = await this.namespaces.findBy({ name: In([...RESERVED_NAMESPACES]) });
     for (const { name } of hidden) {
@@ -59,6 +61,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
     }
   }
 
+  /** The id and owner of a namespace, at most 5 s old; null when there is none. */
   async find(name: string): Promise<{ id: string; accountId: string } | null> {
     if (!NAMESPACE_NAME.test(name)) return null;
     return this.owners.get(name);
@@ -68,24 +71,15 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
     const { q, ownerId, hasServers, hasSkills } = query;
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
-    const rows = this.namespaces.createQueryBuilder('namespace');
-    if (!isSearch) rows.where('namespace.accountId = :account', { account: caller.accountId });
-    if (q !== undefined) rows.andWhere('starts_with(namespace.name, :q)', { q: q.toLowerCase() });
-    if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
-    // Modules further up own these tables; by name, since the arrows between modules point one way.
-    for (const [table, wanted] of Object.entries({ servers: hasServers, skills: hasSkills })) {
-      const exists = `EXISTS (SELECT 1 FROM ${table} held WHERE held.namespace_id = namespace.id)`;
-      if (wanted !== undefined) rows.andWhere(wanted ? exists : `NOT ${exists}`);
-    }
-    const { offset, pagination } = pageOf(query, await rows.getCount());
+    const filter = { prefix: q, ownerId, hasServers, hasSkills, ...(!isSearch && { accountId: caller.accountId }) };
+    const { offset, pagination } = pageOf(query, await this.rows.count(filter));
     if (offset === null) return { namespaces: [], pagination };
-    rows.orderBy(isSearch ? 'namespace.name' : 'namespace.createdAt', isSearch ? 'ASC' : 'DESC');
-    rows.addOrderBy('namespace.id').offset(offset).limit(pagination.pageSize);
-    const found = await rows.getMany();
+    const order = isSearch ? 'name' : 'newest';
+    const found = await this.rows.find(filter, { order, offset, limit: pagination.pageSize });
     return { namespaces: found.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
   }
 
-  /** A new namespace under a generated name. */
+  /** Creates a namespace with a generated name. */
   async create(caller: Caller): Promise<NamespaceDto> {
     for (;;) {
       const created = await this.insert(generateName(4), caller);
@@ -94,7 +88,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   }
 
   /**
-   * Claims a name. Claiming one's own again changes nothing.
+   * Creates a namespace with this name. Nothing changes if the caller owns it already.
    *
    * @throws InvalidInputError, NamespaceTakenError
    */
@@ -104,7 +98,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
       if (created) return created;
       const row = await this.namespaces.findOneBy({ name });
       if (row?.accountId === caller.accountId) return toNamespaceDto(row);
-      // Without a row it was deleted in between and is free again.
+      // Without a row it was deleted in between: try again.
       if (row) throw new NamespaceTakenError(name);
     }
   }
@@ -115,8 +109,8 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   }
 
   /**
-   * Deletes a namespace with its skills and connections. The foreign key from servers refuses it while one exists, also
-   * one that is created in the same instant.
+   * Deletes a namespace with its skills and connections. The foreign key of servers refuses it while one exists, also one
+   * created at the same moment.
    *
    * @throws NamespaceHoldsServersError
    */
@@ -142,21 +136,14 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit, OnAppli
   }
 
   private async insert(name: string, { accountId }: Caller): Promise<NamespaceDto | null> {
-    const { raw } = (await this.namespaces
-      .createQueryBuilder()
-      .insert()
-      .values({ name, accountId })
-      .orIgnore()
-      .returning(['name', 'createdAt'])
-      .execute()) as { raw: { name: string; created_at: Date }[] };
-    const [row] = raw;
-    // This process may remember a previous owner.
+    const row = await this.rows.insertIfFree(name, accountId);
+    // The cache may still hold a previous owner.
     this.owners.drop(name);
-    return row ? toNamespaceDto({ name: row.name, createdAt: row.created_at }) : null;
+    return row && toNamespaceDto(row);
   }
 }
 
-/** @throws InvalidInputError when nobody may own this name */
+/** @throws InvalidInputError for a malformed or reserved name */
 function requireNamespaceName(name: string): string {
   if (!NAMESPACE_NAME.test(name)) {
     throw new InvalidInputError(

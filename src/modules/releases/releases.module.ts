@@ -11,7 +11,6 @@ import { PublishController } from './publish/publish.controller.js';
 import { PublishService } from './publish/publish.service.js';
 import { ReleaseStreams } from './stream/release-streams.js';
 import { ReleaseStreamsController } from './stream/release-streams.controller.js';
-import { ReleasesMetrics } from './releases.metrics.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
 import { ReleasesController } from './releases.controller.js';
 import { ReleasesService } from './releases.service.js';
@@ -26,7 +25,7 @@ import { ReleasesService } from './releases.service.js';
     BundleController,
     ContractChangesController,
   ],
-  providers: [PublishService, ReleasesService, ReleaseStreams, BundlesService, ReleasesMetrics],
+  providers: [PublishService, ReleasesService, ReleaseStreams, BundlesService],
   exports: [ReleasesCoreModule],
 })
 export class ReleasesModule implements OnModuleInit {
@@ -36,7 +35,7 @@ export class ReleasesModule implements OnModuleInit {
     private readonly servers: ServersService,
   ) {}
 
-  /** Whoever authorizes need not resume by hand; and what was granted to a server ends with it. */
+  /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
   onModuleInit(): void {
     this.servers.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
     this.credentials.onAuthorized('server', (serverId) => this.releases.resumeNewest(serverId));

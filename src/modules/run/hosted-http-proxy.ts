@@ -12,43 +12,43 @@ import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';
 import { withoutOurs } from '../../hosting/mcp/hosted-channels.service.js';
 import type { InvocationRecord } from './invocation-record.js';
 
-/** Such requests one account may have under way in this process, and all together. */
+/** Concurrent requests of one account, and of all accounts, in this process. */
 const EACH_MAX = 256;
 const ALL_MAX = 5_000;
 
-/** Everything of a request's URL up to the slug. */
+/** The part of a request's URL up to the slug. */
 const ADDRESS = /^\/run\/[^/?]+/;
 
-/** What is about this hop, what says who the caller is to us, and what a proxy before us says of it. */
+/** Request headers that are not passed on: hop-by-hop, credentials for this service, and those of proxies before it. */
 const NOT_PASSED =
   /^(?:authorization|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|forwarded|x-forwarded-.*|x-real-ip)$/;
 
-/** What hosted code may say in headers of an answer; `x-…` of its own too, but for those that browsers or we heed. */
+/** Response headers that hosted code may set: these, and `x-…` except those that browsers or this service interpret. */
 const PASSED =
   /^(?:content-(?:type|length|encoding|language|disposition|range)|cache-control|etag|expires|last-modified|location|retry-after|vary|link|accept-ranges|allow|date|x-(?!slipway-|request-id$|accel-|frame-options$|content-type-options$|xss-|permitted-|dns-|should-retry$).*)$/;
 
 /**
- * Hosted code answers on the origin of this service, where people's setup pages and the API's own page are. So it sets no
- * cookies and no policies there, and a page of its own is a stranger to them: `sandbox` gives it an origin that is
- * nobody's, without scripts and forms, and nothing is taken for a script that is not said to be one.
+ * Hosted code answers on the origin of this service, which also has setup pages and the API's documentation. Its responses
+ * therefore set no cookies and no policies: `sandbox` gives its pages an opaque origin without scripts and forms, and
+ * `nosniff` keeps other content from being run as a script.
  */
-const WALLS = {
+const ISOLATION_HEADERS = {
   'content-security-policy': 'sandbox',
   'x-content-type-options': 'nosniff',
   'cross-origin-resource-policy': 'same-site',
   'referrer-policy': 'no-referrer',
 };
 
-/** Whose server is called, and by whom. */
+/** The server that is called, and the account that calls it. */
 export interface HttpProxyCaller {
   slug: string;
   accountId: string;
 }
 
-/** Requests that are no MCP, to hosted code that answers HTTP: bodies stream both ways. */
+/** Passes HTTP requests other than MCP to hosted code. Bodies stream in both directions. */
 @Injectable()
 export class HostedHttpProxy {
-  private readonly underWay = new KeyedLimiter(EACH_MAX, ALL_MAX);
+  private readonly limiter = new KeyedLimiter(EACH_MAX, ALL_MAX);
 
   constructor(
     private readonly hosting: Hosting,
@@ -56,7 +56,7 @@ export class HostedHttpProxy {
   ) {}
 
   /**
-   * Passes one request on and its answer back. Resolves when the answer is over, also when it broke off.
+   * Passes a request on and its response back. Resolves at the end of the response, also if it broke off.
    *
    * @param request with its canonical URL
    * @throws McpTooManyError, UpstreamFailure when there is no answer
@@ -68,11 +68,11 @@ export class HostedHttpProxy {
     response: ServerResponse,
     record: InvocationRecord,
   ): Promise<void> {
-    const leave = this.underWay.enter(accountId);
+    const leave = this.limiter.enter(accountId);
     if (!leave) throw new McpTooManyError('requests');
     try {
       await new Promise<void>((resolve, reject) => {
-        const answer = new RawAnswer(request, response, `/run/${slug}`, record, resolve, reject);
+        const answer = new ProxiedResponse(request, response, `/run/${slug}`, record, resolve, reject);
         this.hosting.dispatch(ref, this.describe(slug, request, record), answer);
       });
     } finally {
@@ -84,7 +84,7 @@ export class HostedHttpProxy {
     const { method = 'GET', url = '', headers } = request;
     const { host, protocol } = new URL(this.env.baseUrl);
     const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-    // What breaks the upload is heard where the request is passed on; here it must not end the process.
+    // A broken upload is handled where the body is read; without a listener here it would end the process.
     request.on('error', () => undefined);
     return {
       method,
@@ -102,8 +102,8 @@ export class HostedHttpProxy {
   }
 }
 
-/** Writes an answer as it comes, no faster than its reader takes it. */
-class RawAnswer implements Dispatcher.DispatchHandler {
+/** Streams a response to the client, with backpressure. */
+class ProxiedResponse implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | null = null;
   private isOver = false;
   private hasLeft = false;
@@ -177,16 +177,16 @@ class RawAnswer implements Dispatcher.DispatchHandler {
 
 const BROKEN = 'The hosted code broke off before it answered: its author finds why in the logs of the server.';
 
-/** The headers of a request as hosted code may see them: never our key, never our cookies. */
+/** The request headers to pass on, without API keys and cookies. */
 function requestHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
   const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && !NOT_PASSED.test(name));
   return Object.fromEntries(passed) as Record<string, string | string[]>;
 }
 
 /**
- * The headers of an answer of hosted code as they leave the service.
+ * The response headers of hosted code to pass on.
  *
- * @param prefix where its root is: an absolute path it redirects to is below that
+ * @param prefix path of the code's root, which is put before the paths of its redirects
  */
 function responseHeaders(headers: IncomingHttpHeaders, prefix: string): Record<string, string | string[]> {
   const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && PASSED.test(name));
@@ -194,6 +194,6 @@ function responseHeaders(headers: IncomingHttpHeaders, prefix: string): Record<s
   return {
     ...(Object.fromEntries(passed) as Record<string, string | string[]>),
     ...(location?.startsWith('/') && !location.startsWith('//') ? { location: `${prefix}${location}` } : {}),
-    ...WALLS,
+    ...ISOLATION_HEADERS,
   };
 }

@@ -29,7 +29,7 @@ export interface InvocationRecordOptions {
   /** True if the owner of the server enabled it. Otherwise neither arguments nor results are recorded. */
   keepsPayload?: boolean;
   /** A request of another protocol than MCP. */
-  isRaw?: boolean;
+  isPassedThrough?: boolean;
   /** The id of the client's request, if a connection recorded it already. */
   invocationId?: string;
 }
@@ -103,7 +103,7 @@ export class InvocationRecord extends RequestRecord {
     if (this.isBroken) return 'responseStreamDisconnected';
     if (this.failure instanceof UpstreamFailure) return 'exception';
     if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
-    return this.rpcMethod === null && !this.options.isRaw && !this.isResponse ? 'denied' : 'ok';
+    return this.rpcMethod === null && !this.options.isPassedThrough && !this.isResponse ? 'denied' : 'ok';
   }
 }
 

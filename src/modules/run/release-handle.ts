@@ -3,17 +3,17 @@ import { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import { UpstreamAuthRequiredError } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterAuthRequiredError, AdapterConnectionNeededError, ServerAuthRequiredError } from './run.errors.js';
 
-/** The release behind a handle, and what error messages may say of it. */
+/** The release of a handle, and its data for error messages. */
 export interface ReleaseHandleTarget {
   serverId: string;
   releaseId: string;
   /** The server's qualified name. */
   serverName: string;
-  /** The values callers may configure, in words such as `header "x-token"`; empty without any. */
+  /** Names of the configuration values, such as `header "x-token"`; empty without any. */
   inputs: string;
   /**
-   * Address of the run endpoint, if the server's code authorizes its users itself and these callers sent no token: they
-   * may list, and not call. Null for all others.
+   * The run endpoint, if the server's code has an auth adapter and these callers sent no token: they may list, but not
+   * call. Null for all others.
    */
   closedAt: string | null;
 }

@@ -8,7 +8,7 @@ import { inputNames, type RunValues } from './run-config-values.js';
 import { ReleaseHandle } from './release-handle.js';
 import type { ResolvedServer, ResolvedRelease } from './resolved-server.js';
 
-/** Makes the live ends of releases. */
+/** Opens handles to releases. */
 @Injectable()
 export class ReleaseHandles {
   constructor(
@@ -19,8 +19,8 @@ export class ReleaseHandles {
   ) {}
 
   /**
-   * A link for callers who send these values, with the token if they have one, and whose sessions with hosted code are
-   * `sessionsOf`'s. Header names are lower-case.
+   * A handle for callers who send these values and this token. `sessionsOf` names the owner of their sessions with hosted
+   * code. Header names are lower-case.
    */
   to(
     { serverId, name, slug }: ResolvedServer,

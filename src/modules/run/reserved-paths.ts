@@ -1,15 +1,15 @@
-/** The first name of paths at which the runtime asks code on behalf of this service only. */
+/** First segment of the paths that only this service may request from hosted code. */
 const RESERVED = '__smithery';
 
-/** Whoever reads a path may decode it once more than we do; more often nobody does. */
+/** Rounds of percent-decoding: hosted code may decode a path again. */
 const DECODINGS = 3;
 
 /**
- * Whether a path is one that is not reachable from outside, however it is spelled: encoded (in several rounds), in other
- * letters of the same names, behind empty segments and dots, with dots or spaces at the end. The name is taken from code
- * anywhere in a path, since dots may lead back to the front.
+ * True for a path that only this service may request, in any spelling: percent-encoded several times, in compatibility
+ * letters, after empty segments and dots, with dots or spaces at the end. The name is reserved in every segment, since
+ * dots may lead back to the first one.
  *
- * @param path as it is passed on; its query is not looked at
+ * @param path the path to be passed on; its query is ignored
  */
 export function isReserved(path: string): boolean {
   let plain = path.split(/[?#]/, 1)[0].replace(/%(?:25)+/g, '%');
@@ -22,7 +22,7 @@ export function isReserved(path: string): boolean {
   return segments.some((segment) => named(segment) === RESERVED);
 }
 
-/** A segment without its parameters, and without what servers take for nothing: dots and spaces at its ends, controls. */
+/** A segment without its parameters, control characters, and dots and spaces at its ends, which servers ignore. */
 function named(segment: string): string {
   const [visible] = segment.replace(/\p{C}/gu, '').split(/[;?#]/, 1);
   return visible.replace(/^[. ]+/, '').replace(/(?<![. ])[. ]+$/, '');

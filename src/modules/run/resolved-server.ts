@@ -9,19 +9,19 @@ import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
 /** A release that can be called. */
 export interface ResolvedRelease {
   id: string;
-  /** For code that runs here an address that is nobody's. */
+  /** For hosted code an address under `.invalid`. */
   upstream: URL;
   config: CompiledConfig;
-  /** The code that runs here; null for a server that runs elsewhere. */
+  /** The hosted code; null for a server that runs elsewhere. */
   program: ProgramRef | null;
   /**
-   * What the tokens of users are kept for whom the code authorizes itself (`createAuthAdapter`): an address that is
-   * nobody's, the same for all releases. Null when it authorizes nobody.
+   * The resource that tokens from the code's auth adapter (`createAuthAdapter`) are stored for: an address under
+   * `.invalid`, the same for all releases. Null without an auth adapter.
    */
   authAddress: URL | null;
 }
 
-/** A server, made ready to be called. */
+/** A server that is ready to be called. */
 export interface ResolvedServer {
   serverId: string;
   /** Its qualified name. */
@@ -29,11 +29,11 @@ export interface ResolvedServer {
   slug: string;
   /** Arguments and results are recorded too. */
   logPayloads: boolean;
-  /** The current release, or a sentence that says why it cannot be called. */
+  /** The current release, or a sentence with the reason why it cannot be called. */
   release: ResolvedRelease | { id: string | null; reason: string };
 }
 
-/** What calls need of a server, worked out once for many of them. `runsBundles`: this service runs them, too. */
+/** Prepares a server for calls. @param runsBundles true if this service runs bundles */
 export function toResolvedServer(server: RunnableServer, runsBundles: boolean): ResolvedServer {
   const { id, namespace, name, slug, logPayloads, current } = server;
   const qualifiedName = name === '' ? namespace : `${namespace}/${name}`;

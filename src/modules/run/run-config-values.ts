@@ -4,25 +4,24 @@ import type { ConfigPlace } from '../releases/config/config-fields.js';
 import type { GivenValues, RunFormField } from '../releases/releases.types.js';
 import { InputInvalidError, InputRequiredError } from './run.errors.js';
 
-/** What a caller may send, as clients show it. */
+/** A configuration value of a server, as clients show it. */
 export interface RunInput {
   label: string;
   description?: string;
   required: boolean;
 }
 
-/** What a server takes from its callers, by where it is sent. */
+/** The configuration values of a server, by where callers send them. */
 export interface RunInputs {
   headers?: Record<string, RunInput>;
   query?: Record<string, RunInput>;
 }
 
-/** What goes on to the upstream of what a caller sent. */
+/** The configuration values to send to the upstream. */
 export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
 
 /**
- * The values of a request that its server's configuration asks for, and nothing else of it. Whatever a schema says, the
- * key for this service is none of them.
+ * The configuration values in a request. Whatever a schema says, the API key and cookies are not among them.
  *
  * @throws InputRequiredError, InputInvalidError
  */
@@ -48,19 +47,21 @@ function requireComplete(config: CompiledConfig, { headers, query, missing, faul
 }
 
 /**
- * What goes on of stored values: those that the configuration asks for, by its map, and the headers it does not know as
- * they are, since their owner wants them sent.
+ * The values to send for stored ones: configuration values as the schema maps them, and other headers unchanged, since
+ * their owner stored them to be sent.
  *
  * @throws InputRequiredError, InputInvalidError
  */
 export function valuesFor(config: CompiledConfig, { headers, query }: GivenValues): RunValues {
   const mapped = requireComplete(config, mapConfig(config, { headers, query: new URLSearchParams(query) }));
-  const asked = new Set(config.fields.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])));
-  const others = Object.entries(headers).filter(([name]) => !asked.has(name));
+  const configured = new Set(
+    config.fields.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])),
+  );
+  const others = Object.entries(headers).filter(([name]) => !configured.has(name));
   return { headers: { ...Object.fromEntries(others), ...mapped.headers }, query: mapped.query };
 }
 
-/** The inputs of a configuration, in the form that published clients read. */
+/** The configuration values in the form that published clients read. */
 function toRunInputs({ fields }: CompiledConfig): RunInputs {
   const inputs: RunInputs = {};
   for (const { from, path, schema, isRequired, fallback } of fields) {
@@ -80,10 +81,10 @@ function namesOf(places: readonly ConfigPlace[]): { headers: string[]; query: st
   return { headers: of('header'), query: of('query') };
 }
 
-/** What schemas call values that nobody should look at over a shoulder. */
+/** Names of values that forms should not display. */
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
-/** The inputs of a configuration for a person's form, and what stored values make of them. */
+/** The form fields of a configuration, with the state of the stored values. */
 export function toRunForm(config: CompiledConfig, { headers, query }: GivenValues): RunFormField[] {
   const given = new URLSearchParams(query);
   const { missing, faults } = mapConfig(config, { headers, query: given });

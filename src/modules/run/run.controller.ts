@@ -6,7 +6,7 @@ import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';
 import { FastPath } from '../auth/fast-path.decorator.js';
-import type { DirectRequest } from '../auth/fast-path.decorator.js';
+import type { FastPathRequest } from '../auth/fast-path.decorator.js';
 import { RunService } from './run.service.js';
 
 @ApiTags('MCP')
@@ -41,7 +41,7 @@ export class RunController {
       message: 'The server acme/weather has no successful release yet: its owner publishes one.',
     },
   )
-  async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { grant, params } = request;
     const find = () => this.runs.find(params.slug as string);
     const path = (params.path as string[] | undefined) ?? [];
@@ -59,7 +59,7 @@ export class RunController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
-  serveBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  serveBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
@@ -68,7 +68,7 @@ export class RunController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
-  stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
@@ -77,7 +77,7 @@ export class RunController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
-  end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
@@ -86,7 +86,7 @@ export class RunController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
-  putBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  putBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
@@ -95,7 +95,7 @@ export class RunController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
-  patchBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  patchBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
@@ -104,7 +104,7 @@ export class RunController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
-  headBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  headBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
@@ -113,7 +113,7 @@ export class RunController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('servers:execute')
-  optionsBelow(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  optionsBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 }

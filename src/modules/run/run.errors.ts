@@ -3,32 +3,32 @@ import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/m
 import { rpcCode } from '../../mcp/protocol/protocol.js';
 import { DomainError } from '../../platform/errors/domain-error.js';
 
-/** The server's current release cannot be called over HTTP, or there is none; the message says which and what to do. */
+/** The server has no release, or one that cannot be called over HTTP; the message names the reason and what to do. */
 export class NotRunnableError extends McpRefusal {
   readonly kind = 'conflict';
   readonly code = 'not_runnable';
   readonly rpcCode = rpcCode.notRunnable;
 }
 
-/** Values the server wants from each caller were not sent. The text is the one published clients know. */
+/** Required configuration values were not sent. Published clients match on the text. */
 export class InputRequiredError extends McpRefusal {
   readonly kind = 'conflict';
   readonly code = 'input_required';
   readonly rpcCode = rpcCode.inputRequired;
 
-  /** @param data `http`: every value the server takes, by where it is sent; `missing`: the names of those that lack */
+  /** @param data `http`: every configuration value, by where it is sent; `missing`: the names of the missing ones */
   constructor(override readonly data: { http: object; missing: { headers: string[]; query: string[] } }) {
     super('Input required');
   }
 }
 
-/** Values were sent that are not of the kind the server wants. */
+/** Configuration values of the wrong type were sent. */
 export class InputInvalidError extends McpRefusal {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
   readonly rpcCode = rpcCode.invalidParams;
 
-  /** @param inputs as in {@link InputRequiredError}; `missing` names those that must be given anew */
+  /** @param inputs as in {@link InputRequiredError}; `missing` names the wrong ones */
   constructor(
     message: string,
     readonly inputs: { http: object; missing: { headers: string[]; query: string[] } },
@@ -37,7 +37,7 @@ export class InputInvalidError extends McpRefusal {
   }
 }
 
-/** The server a connection is bound to was deleted; one registered anew under its name is another one. */
+/** The server of a connection was deleted. A new server with the same name is another one. */
 export class ServerGoneError extends UpstreamFailure {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
@@ -59,7 +59,7 @@ export class RunPathNotFoundError extends DomainError {
   }
 }
 
-/** What is asked for is between this service and the code that runs here. */
+/** The path is reserved for requests of this service to hosted code. */
 export class RunPathReservedError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
@@ -71,18 +71,18 @@ export class RunPathReservedError extends DomainError {
   }
 }
 
-/** The upstream wants authorization, and there is no connection whose headers could be put right. */
+/** The upstream requires authorization, and the caller uses no connection that could store it. */
 export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
-  /** @param given what the caller may configure, in words; empty when there is nothing */
-  constructor(server: string, given: string, challenges: string[]) {
+  /** @param inputs names of the configuration values; empty without any */
+  constructor(server: string, inputs: string, challenges: string[]) {
     super(false, challenges);
     this.message =
       `The server ${server} wants authorization of its own: it refused what it was sent, and your key for this ` +
-      `service is never passed on to it. ${given === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${given}.`}`;
+      `service is never passed on to it. ${inputs === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${inputs}.`}`;
   }
 }
 
-/** The code of a hosted server authorizes its users itself, and has not authorized this connection. */
+/** Hosted code with an auth adapter has not authorized this connection. */
 export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(server: string) {
     super(false);
@@ -92,7 +92,7 @@ export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
   }
 }
 
-/** The code of a hosted server authorizes its users itself, and at the run endpoint it is told of nobody. */
+/** Hosted code with an auth adapter was called at the run endpoint, where no user is authorized. */
 export class AdapterConnectionNeededError extends UpstreamAuthRequiredError {
   /** @param address of the run endpoint */
   constructor(server: string, address: string) {

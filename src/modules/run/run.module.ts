@@ -7,7 +7,6 @@ import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.
 import { HostedHttpProxy } from './hosted-http-proxy.js';
 import { RunController } from './run.controller.js';
 import { ReleaseHandles } from './release-handles.js';
-import { RunMetrics } from './run.metrics.js';
 import { RunService } from './run.service.js';
 import { ServerResolver } from './server-resolver.js';
 import { ServerChannelsService } from './server-channels.service.js';
@@ -16,7 +15,7 @@ import { ServerChannelsService } from './server-channels.service.js';
 @Module({
   imports: [ReleasesCoreModule, LogsCoreModule, ToolSchemasCoreModule, ServersModule, AuthModule],
   controllers: [RunController],
-  providers: [RunService, HostedHttpProxy, ServerChannelsService, ServerResolver, ReleaseHandles, RunMetrics],
+  providers: [RunService, HostedHttpProxy, ServerChannelsService, ServerResolver, ReleaseHandles],
   exports: [ServerChannelsService, ReleasesCoreModule],
 })
 export class RunModule {}

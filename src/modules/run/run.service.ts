@@ -5,6 +5,7 @@ import type { Channel } from '../../mcp/protocol/channel.js';
 import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { HandlePool } from '../../mcp/client/handle-pool.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { CallMetricsService } from '../logs/call-metrics.service.js';
@@ -20,58 +21,64 @@ import { NotRunnableError, RunPathNotFoundError, RunPathReservedError } from './
 import type { ResolvedServer } from './resolved-server.js';
 import { ServerResolver } from './server-resolver.js';
 
-/** Open upstream sessions at most: one for each release, account, and set of values its callers send. */
-const LINKS_MAX = 5_000;
+/** Open upstream handles: one for each release, account, and set of configuration values. */
+const HANDLES_MAX = 5_000;
 
-/** Who calls, and what they call below the server's address. */
+/** The caller, and the path below the server's run endpoint. */
 export interface RunCaller {
   keyId: string;
   accountId: string;
-  /** The decoded segments behind the slug. */
+  /** The decoded segments after the slug. */
   path: string[];
 }
 
-/** Runs the current releases of servers: one live channel for each account and set of values, shared by its callers. */
+/** Serves the run endpoints of servers. An account's callers who send the same configuration values share one channel. */
 @Injectable()
 export class RunService implements OnModuleInit, OnApplicationShutdown {
-  private readonly held = new HandlePool<ReleaseHandle>('run', LINKS_MAX);
+  private readonly handles = new HandlePool<ReleaseHandle>('run', HANDLES_MAX);
 
   constructor(
     private readonly registry: ServersService,
     private readonly addresses: ServerUrlsService,
     private readonly invocations: InvocationsService,
-    private readonly figures: CallMetricsService,
-    private readonly runnables: ServerResolver,
-    private readonly links: ReleaseHandles,
-    private readonly front: McpHttpServer,
-    private readonly raw: HostedHttpProxy,
+    private readonly metrics: CallMetricsService,
+    private readonly resolver: ServerResolver,
+    private readonly factory: ReleaseHandles,
+    private readonly mcpServer: McpHttpServer,
+    private readonly httpProxy: HostedHttpProxy,
     private readonly outputs: ToolOutputsService,
-  ) {}
+    gauges: Metrics,
+  ) {
+    gauges.gauge('slipway_run_links', 'Open ways to servers, of run addresses.', () => this.size);
+  }
 
   onModuleInit(): void {
-    // Calls that run on another release's channels end as they began.
-    this.runnables.whenCurrent((id, current) =>
-      this.held.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current),
+    // Calls under way finish on the previous release.
+    this.resolver.whenCurrent((id, current) =>
+      this.handles.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current),
     );
-    this.runnables.whenOffersChange((id) => this.held.forgetListsWhere(({ target: { serverId } }) => serverId === id));
+    this.resolver.whenOffersChange((id) =>
+      this.handles.forgetListsWhere(({ target: { serverId } }) => serverId === id),
+    );
   }
 
-  /** Open upstream sessions. */
+  /** Open upstream handles. */
   get size(): number {
-    return this.held.size;
+    return this.handles.size;
   }
 
-  /** The server behind a slug. No query while it was read in the last 5 s. @throws ServerNotFoundError */
+  /** The server with this slug, at most 5 s old. @throws ServerNotFoundError */
   find(slug: string): Promise<ResolvedServer> {
-    return this.runnables.bySlug(slug);
+    return this.resolver.bySlug(slug);
   }
 
   /**
-   * Answers one request to a server's address or below it; of MCP only POSTs are recorded. Failures of the server, and
-   * values that lack, become JSON-RPC answers to MCP.
+   * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
+   * missing values become JSON-RPC errors.
    *
-   * @param find which server; asked again when the body is there, so that a slow upload meets the release of its end
-   * @throws RunPathNotFoundError, RunPathReservedError, NotRunnableError, what `find` and the front throw, and for other paths UpstreamFailure
+   * @param find reads the server; called again after the body was received, so that a slow upload uses the latest release
+   * @throws RunPathNotFoundError, RunPathReservedError, NotRunnableError, errors of `find` and of the MCP server, and for other
+   * paths UpstreamFailure
    */
   async forward(
     find: () => Promise<ResolvedServer>,
@@ -79,63 +86,66 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    let runnable = await find();
+    let server = await find();
     const isPost = request.method === 'POST';
-    const isRaw = !isMcp(path);
-    const record = isPost || isRaw ? new InvocationRecord({ keepsPayload: runnable.logPayloads, isRaw }) : undefined;
+    const isPassedThrough = !isMcp(path);
+    const record =
+      isPost || isPassedThrough
+        ? new InvocationRecord({ keepsPayload: server.logPayloads, isPassedThrough })
+        : undefined;
     const open = async () => {
-      runnable = await find();
-      const channel = this.channelOrRefusal(runnable, accountId, request);
-      if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(runnable.serverId);
-      return { channel, account: accountId, principal: keyId, target: runnable.serverId };
+      server = await find();
+      const channel = this.channelOrRefusal(server, accountId, request);
+      if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(server.serverId);
+      return { channel, account: accountId, principal: keyId, target: server.serverId };
     };
     try {
-      if (record && isRaw) return await this.below(runnable, accountId, request, response, record);
-      await this.front.serve(request, response, open, record);
+      if (record && isPassedThrough) return await this.below(server, accountId, request, response, record);
+      await this.mcpServer.serve(request, response, open, record);
     } catch (error) {
       record?.threw(error);
       throw error;
     } finally {
       if (record) {
-        const { serverId, release } = runnable;
+        const { serverId, release } = server;
         const { output } = record;
         if (output) this.outputs.observe(serverId, output.tool, output.result);
-        const url = [this.addresses.run(runnable.slug), ...path.map(encodeURIComponent)].join('/');
+        const url = [this.addresses.run(server.slug), ...path.map(encodeURIComponent)].join('/');
         const invocation = record.finish({ serverId, releaseId: release.id }, url, {
           method: request.method ?? 'POST',
           status: response.statusCode,
         });
-        this.figures.ended('run', invocation.outcome, invocation.wallMs);
+        this.metrics.ended('run', invocation.outcome, invocation.wallMs);
         this.invocations.record(invocation);
       }
     }
   }
 
   /**
-   * The live channel to a server's current release, for one account's callers who send what this request carries. Never
-   * for two accounts: a server may remember things in its session.
+   * The channel to a server's current release for an account and the configuration values in this request. Accounts never
+   * share one: a server may keep data in its session.
    *
    * @throws NotRunnableError, InputRequiredError, InputInvalidError
    */
-  channelTo(runnable: ResolvedServer, accountId: string, request: Pick<IncomingMessage, 'headers' | 'url'>): Channel {
-    const { release } = runnable;
+  channelTo(server: ResolvedServer, accountId: string, request: Pick<IncomingMessage, 'headers' | 'url'>): Channel {
+    const { release } = server;
     if ('reason' in release) throw new NotRunnableError(release.reason);
     const { id, config } = release;
     const values = config.fields.length === 0 ? null : valuesOf(config, request);
     const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
-    const held = this.held.get(key);
-    if (held) return held;
-    const link = this.links.to(runnable, release, values, { sessionsOf: `account ${accountId}` });
-    this.held.put(key, link, accountId);
-    return link;
+    const existing = this.handles.get(key);
+    if (existing) return existing;
+    const handle = this.factory.to(server, release, values, { sessionsOf: `account ${accountId}` });
+    this.handles.put(key, handle, accountId);
+    return handle;
   }
 
   onApplicationShutdown(): Promise<void> {
-    return this.held.close();
+    return this.handles.close();
   }
 
   /**
-   * What is below the address belongs to the code that runs here.
+   * Passes a request below the run endpoint to the hosted code.
    *
    * @throws RunPathNotFoundError, RunPathReservedError, McpMethodNotAllowedError, NotRunnableError
    */
@@ -154,16 +164,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     }
     if (isReserved(request.url ?? '')) throw new RunPathReservedError(name, this.addresses.run(slug));
     this.registry.countUse(serverId);
-    await this.raw.forward(release.program, { slug, accountId }, request, response, record);
+    await this.httpProxy.forward(release.program, { slug, accountId }, request, response, record);
   }
 
-  private channelOrRefusal(
-    runnable: ResolvedServer,
-    accountId: string,
-    request: IncomingMessage,
-  ): Channel | McpRefusal {
+  private channelOrRefusal(server: ResolvedServer, accountId: string, request: IncomingMessage): Channel | McpRefusal {
     try {
-      return this.channelTo(runnable, accountId, request);
+      return this.channelTo(server, accountId, request);
     } catch (error) {
       if (error instanceof McpRefusal) return error;
       throw error;
@@ -171,12 +177,12 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
-/** The server's address itself and the `/mcp` below it, which many clients add. */
+/** True for the run endpoint itself, and for `/mcp` below it, which many clients add. */
 function isMcp(path: string[]): boolean {
   return path.length === 0 || (path.length === 1 && path[0] === 'mcp');
 }
 
-/** Values may be credentials, so nothing is kept under them. */
+/** A hash, since the values may be credentials. */
 function hashOf({ headers, query }: RunValues): string {
   return createHash('sha256')
     .update(JSON.stringify([headers, query]))

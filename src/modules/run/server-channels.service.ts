@@ -27,83 +27,83 @@ import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 /** A call through a connection is recorded like one at the run address. */
 const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
 
-/** What a {@link ServerChannel} needs of those who know releases. */
+/** Dependencies of a {@link ServerChannel}. */
 interface ServerChannelSource<R extends { releaseId: string }> {
-  /** The release to use now; rejects when there is none. */
+  /** The current release; rejects when there is none. */
   current(): Promise<R>;
-  /** The live end of a release. */
+  /** Opens a handle to a release. */
   connect(release: R): UpstreamHandle;
-  /** Stands around every call, for its record, whose id `work` is given. */
+  /** Records a call around `work`, which receives the id of the record. */
   watch(call: McpCall, work: (invocationId: string) => Promise<McpReply>): Promise<McpReply>;
 }
 
 /**
- * A channel to whatever release of a server is current: when another one becomes current, the next use leads there, and
- * calls that run on the old one end as they began.
+ * A channel to a server's current release. When another release becomes current, the next call uses it; calls under way
+ * finish on the previous one.
  */
 class ServerChannel<R extends { releaseId: string }> implements Channel {
-  private held: { releaseId: string; link: UpstreamHandle } | null = null;
+  private current: { releaseId: string; handle: UpstreamHandle } | null = null;
   private isClosed = false;
 
   constructor(private readonly source: ServerChannelSource<R>) {}
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return (await this.link()).open(timeoutMs);
+    return (await this.handle()).open(timeoutMs);
   }
 
   request(call: McpCall): Promise<McpReply> {
     return this.source.watch(call, async (invocationId) => {
-      const link = await this.link();
-      return link.request({ ...call, invocationId });
+      const handle = await this.handle();
+      return handle.request({ ...call, invocationId });
     });
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    return (await this.link()).listen(filter, listener, timeoutMs);
+    return (await this.handle()).listen(filter, listener, timeoutMs);
   }
 
   forgetLists(): void {
-    this.held?.link.forgetLists();
+    this.current?.handle.forgetLists();
   }
 
   async release(profileKey: string, forGood = false): Promise<void> {
-    await (await this.heldOr(forGood))?.release(profileKey, forGood);
+    await (await this.handleOr(forGood))?.release(profileKey, forGood);
   }
 
   async close(forGood = false): Promise<void> {
     this.isClosed = true;
-    await (await this.heldOr(forGood))?.close(forGood);
+    await (await this.handleOr(forGood))?.close(forGood);
   }
 
-  /** The link, if there is one; one is made where sessions may be kept that this process knows nothing of. */
-  private async heldOr(isMade: boolean): Promise<UpstreamHandle | undefined> {
-    if (this.held || !isMade) return this.held?.link;
-    // What cannot be called has nothing to end.
-    return this.link().catch(() => undefined);
+  /** The open handle. @param isMade opens one if there is none: another process may have stored sessions */
+  private async handleOr(isMade: boolean): Promise<UpstreamHandle | undefined> {
+    if (this.current || !isMade) return this.current?.handle;
+    // A release that cannot be called has no sessions to end.
+    return this.handle().catch(() => undefined);
   }
 
-  private async link(): Promise<UpstreamHandle> {
+  private async handle(): Promise<UpstreamHandle> {
     const release = await this.source.current();
-    if (this.held?.releaseId === release.releaseId) return this.held.link;
-    void this.held?.link.retire();
-    const link = this.source.connect(release);
-    this.held = { releaseId: release.releaseId, link };
-    if (this.isClosed) await link.close();
-    return link;
+    if (this.current?.releaseId === release.releaseId) return this.current.handle;
+    void this.current?.handle.retire();
+    const handle = this.source.connect(release);
+    this.current = { releaseId: release.releaseId, handle };
+    if (this.isClosed) await handle.close();
+    return handle;
   }
 }
 
-/** A connection to a server, which keeps its own values and its own upstream session. */
+/** A connection to a server, with configuration values and upstream sessions of its own. */
 export interface ServerUser extends GivenValues {
-  /** The connection's own id, whose sessions these are. */
+  /** The connection's id, which owns the sessions. */
   id: string;
-  /** What the server is called, also when it is gone. */
+  /** The server's qualified name, for error messages after its deletion. */
   serverName: string;
-  /** The token for the release's upstream, if the connection holds one: `HttpTarget.bearer`, told which upstream. */
+  /** `HttpTarget.bearer` for an upstream: the access token of the connection, null without one. */
   bearer?: (upstreamUrl: string, rejected?: string) => Promise<string | null>;
 }
 
-/** The current releases of servers, for those who are bound to a server and keep their own values and sessions. */
+/** Channels of connections to the current releases of servers. */
 @Injectable()
 export class ServerChannelsService {
   constructor(
@@ -111,36 +111,35 @@ export class ServerChannelsService {
     private readonly addresses: ServerUrlsService,
     private readonly invocations: InvocationsService,
     private readonly outputs: ToolOutputsService,
-    private readonly runnables: ServerResolver,
-    private readonly links: ReleaseHandles,
+    private readonly resolver: ServerResolver,
+    private readonly handles: ReleaseHandles,
     private readonly hosted: HostedChannelsService,
   ) {}
 
   /**
-   * A channel of its own to a server's current release, for one connection; it follows the server to later releases. Calls
-   * are recorded and counted like those at the run address, without a way through HTTP. What is missing rejects at the
-   * call: ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
+   * A channel for one connection to a server's current release; it switches to later releases. Calls are recorded and
+   * counted like those at the run endpoint, without HTTP in between. Its calls reject with ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
    */
   channelFor(serverId: string, user: ServerUser): Channel {
     return new ServerChannel<UsableRelease>({
       current: () => this.usable(serverId, user.serverName),
-      connect: ({ runnable, release }) => {
+      connect: ({ server, release }) => {
         const values = valuesFor(release.config, user);
-        const bearer = tokenFor(runnable.name, release, values, user);
-        return this.links.to(runnable, release, values, { sessionsOf: `connection ${user.id}`, bearer });
+        const bearer = tokenFor(server.name, release, values, user);
+        return this.handles.to(server, release, values, { sessionsOf: `connection ${user.id}`, bearer });
       },
       watch: (call, work) => this.watched(serverId, call, work),
     });
   }
 
-  /** Calls `listener` when the lists of a server may be others than before. */
+  /** Calls `listener` when the lists of a server may have changed. */
   whenOffersChange(listener: (serverId: string) => void): void {
-    this.runnables.whenOffersChange(listener);
+    this.resolver.whenOffersChange(listener);
   }
 
   /**
-   * What a person may fill in for a server, and what they authorize: where its current release is, or what its code keeps
-   * tokens for (`adapter` names the server then); null for code that authorizes nobody.
+   * The form of a server's configuration values, and the URL its users authorize for: the upstream of an external release,
+   * or the token address of hosted code with an auth adapter (`adapter` is the server's name then); null for other code.
    *
    * @throws ServerGoneError, NotRunnableError
    */
@@ -148,31 +147,30 @@ export class ServerChannelsService {
     serverId: string,
     { serverName, ...given }: Omit<ServerUser, 'id' | 'bearer'>,
   ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[] }> {
-    const { release, runnable } = await this.usable(serverId, serverName);
+    const { release, server } = await this.usable(serverId, serverName);
     const { program, authAddress } = release;
     const upstream = program ? authAddress : release.upstream;
     return {
       upstream: upstream?.href ?? null,
-      ...(authAddress && { adapter: runnable.name }),
+      ...(authAddress && { adapter: server.name }),
       fields: toRunForm(release.config, given),
     };
   }
 
   /**
-   * The code by which a server authorizes its users itself, for one with these values; null when it has none.
+   * The auth adapter of a server's hosted code, for these configuration values; null when it has none.
    *
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
   async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
-    const { release, runnable } = await this.usable(serverId, user.serverName);
+    const { release, server } = await this.usable(serverId, user.serverName);
     if (!release.program || !release.authAddress) return null;
     const { query } = valuesFor(release.config, user);
-    return this.hosted.adapterOf(release.program, { name: runnable.name, query });
+    return this.hosted.adapterOf(release.program, { name: server.name, query });
   }
 
   /**
-   * Where a server's current release runs, for those who look at the way there: null for here. Its owner's to know: tell
-   * nobody else.
+   * The upstream URL of a server's current release; null for hosted code. Only its owner may learn it.
    *
    * @throws ServerGoneError, NotRunnableError
    */
@@ -187,7 +185,7 @@ export class ServerChannelsService {
    */
   private async watched(serverId: string, call: McpCall, work: (id: string) => Promise<McpReply>) {
     this.registry.countUse(serverId);
-    const server = await this.runnables.byId(serverId).catch(() => null);
+    const server = await this.resolver.byId(serverId).catch(() => null);
     const keepsPayload = server?.logPayloads;
     const record = new InvocationRecord({ keepsPayload, invocationId: call.invocationId });
     record.asked(call.method, keepsPayload ? read(call.params) : nameIn(call));
@@ -200,7 +198,7 @@ export class ServerChannelsService {
       throw error;
     } finally {
       // The caller gets the answer also while the database is unavailable.
-      const known = await this.runnables.byId(serverId).catch(() => null);
+      const known = await this.resolver.byId(serverId).catch(() => null);
       const url = known ? this.addresses.run(known.slug) : '';
       const { output } = record;
       if (output) this.outputs.observe(serverId, output.tool, output.result);
@@ -213,15 +211,15 @@ export class ServerChannelsService {
 
   /** @throws ServerGoneError, NotRunnableError */
   private async usable(serverId: string, serverName: string): Promise<UsableRelease> {
-    const runnable = await this.runnables.byId(serverId);
-    if (!runnable) throw new ServerGoneError(serverName);
-    return usable(runnable);
+    const server = await this.resolver.byId(serverId);
+    if (!server) throw new ServerGoneError(serverName);
+    return usable(server);
   }
 }
 
 /**
- * The token for a server that runs elsewhere, or for code that authorizes its users itself, which is never called without.
- * A value that goes on as the authorization header is meant to.
+ * The token source for an external server, or for hosted code with an auth adapter, which is never called without a token.
+ * A configured `authorization` header takes precedence.
  */
 function tokenFor(
   name: string,
@@ -241,7 +239,7 @@ function tokenFor(
 /** A release that can be called, with its server. */
 interface UsableRelease {
   releaseId: string;
-  runnable: ResolvedServer;
+  server: ResolvedServer;
   release: ResolvedRelease;
 }
 
@@ -249,14 +247,14 @@ function read(params: string | undefined): unknown {
   return params === undefined ? undefined : JSON.parse(params);
 }
 
-/** All that is kept of a call without its arguments: which tool it called. They may be long, so they are not read. */
+/** The name of the called tool. Arguments may be long, so they are not parsed. */
 function nameIn({ method, params }: McpCall): { name: unknown } | undefined {
   return method === 'tools/call' && params !== undefined ? { name: read(memberText(params, 'name')) } : undefined;
 }
 
 /** @throws NotRunnableError */
-function usable(runnable: ResolvedServer): UsableRelease {
-  const { release } = runnable;
+function usable(server: ResolvedServer): UsableRelease {
+  const { release } = server;
   if ('reason' in release) throw new NotRunnableError(release.reason);
-  return { releaseId: release.id, runnable, release };
+  return { releaseId: release.id, server, release };
 }

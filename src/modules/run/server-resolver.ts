@@ -4,23 +4,22 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
-import type { OffersChanged, ReleaseCurrent } from '../releases/releases.types.js';
 import { toResolvedServer, type ResolvedServer } from './resolved-server.js';
 
-/** A server is believed this long; a change also arrives over the relay, at once. */
+/** Cache lifetime of a server. Changes are also published, so that they take effect at once. */
 const SERVER_CACHED_MS = 5_000;
 const SERVERS_CACHED_MAX = 50_000;
 
-/** Marks the keys of servers that are known by their id; no slug holds a colon. */
+/** Prefix of cache keys that are ids; no slug holds a colon. */
 const BY_ID = 'id:';
 
-/** What no slug is made of is not looked for. */
+/** The form of a slug; other texts are not looked up. */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 type CurrentListener = (serverId: string, releaseId: string | null) => void;
 type OffersListener = (serverId: string) => void;
 
-/** Servers, made ready to be called. No query while one was read in the last 5 s. */
+/** Resolves slugs and ids to servers that are ready to be called. Cached for 5 s. */
 @Injectable()
 export class ServerResolver implements OnModuleInit {
   private readonly listeners: CurrentListener[] = [];
@@ -40,27 +39,27 @@ export class ServerResolver implements OnModuleInit {
     await this.pubSub.subscribe('servers.changed', ({ id }) => this.forget(id));
     await this.pubSub.subscribe('servers.deleted', ({ id }) => this.changed(id, null));
     await this.pubSub.subscribe('releases.current', ({ serverId, releaseId }) => this.changed(serverId, releaseId));
-    await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.offersOther(serverId));
+    await this.pubSub.subscribe('releases.offers', ({ serverId }) => this.offersChanged(serverId));
   }
 
-  /** @throws ServerNotFoundError */
+  /** The server with this slug. @throws ServerNotFoundError */
   async bySlug(slug: string): Promise<ResolvedServer> {
     const found = SLUG.test(slug) ? await this.servers.get(slug) : null;
     if (!found) throw new ServerNotFoundError();
     return found;
   }
 
-  /** Null when there is none. */
+  /** The server with this id; null when there is none. */
   byId(serverId: string): Promise<ResolvedServer | null> {
     return this.servers.get(`${BY_ID}${serverId}`);
   }
 
-  /** Calls `listener` when another release of a server is current, or none (null) since the server is gone. */
+  /** Calls `listener` when another release of a server becomes current; `releaseId` is null after its deletion. */
   whenCurrent(listener: CurrentListener): void {
     this.listeners.push(listener);
   }
 
-  /** Calls `listener` when a server's lists may be others than before: it, or its current release, is another one. */
+  /** Calls `listener` when a server's lists may have changed: after a release, a rescan or its deletion. */
   whenOffersChange(listener: OffersListener): void {
     this.offersListeners.push(listener);
   }
@@ -78,10 +77,10 @@ export class ServerResolver implements OnModuleInit {
   private changed(serverId: string, releaseId: string | null): void {
     this.forget(serverId);
     for (const listener of this.listeners) listener(serverId, releaseId);
-    this.offersOther(serverId);
+    this.offersChanged(serverId);
   }
 
-  private offersOther(serverId: string): void {
+  private offersChanged(serverId: string): void {
     for (const listener of this.offersListeners) listener(serverId);
   }
 }

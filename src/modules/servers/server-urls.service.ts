@@ -4,41 +4,42 @@ import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { IconSource } from './icons/server-icon.entity.js';
 import { formatQualifiedName, type QualifiedName } from './qualified-name.js';
 
-/** Long enough for a page or a client that read the server this morning: a link opens for half of it at least. */
+/** Lifetime of a signed link. It is valid for at least half of it, which suits a page that was loaded this morning. */
 const LINK_SECONDS = 48 * 60 * 60;
 
-/** What decides where a server's icon is. */
+/** The sources of a server's icon. */
 export interface IconOrigin {
   /** Set by its owner. */
   iconUrl: string | null;
-  /** Of the icon kept here; null without one, or when it is too large to be kept. */
+  /** Source of the stored icon; null without one, or when it is too large to be stored. */
   iconSource: IconSource | null;
 }
 
-/** The absolute URLs we hand out for a server. */
+/** The absolute URLs of a server. */
 @Injectable()
 export class ServerUrlsService {
   constructor(
-    private readonly links: SignedUrls,
+    private readonly signed: SignedUrls,
     private readonly env: Env,
   ) {}
 
-  /** An uploaded icon first, then the URL its owner set, then what the server itself brought. Needs no key, for a day at least. */
+  /** The uploaded icon, or else the URL its owner set, or else the server's own. Valid without a key for a day at least. */
   icon(name: QualifiedName, { iconUrl, iconSource }: IconOrigin): string | null {
     if (iconSource === 'upload' || (iconSource !== null && iconUrl === null)) return this.uploadedIcon(name);
     return iconUrl;
   }
 
+  /** Signed URL of the stored icon. */
   uploadedIcon(name: QualifiedName): string {
-    return this.links.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
+    return this.signed.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
   }
 
-  /** Where the bundle of the current stdio release is downloaded without a key, for a day at least. */
+  /** Signed URL of the bundle of the current stdio release, valid for a day at least. */
   bundle(name: QualifiedName): string {
-    return this.links.sign(`${pathOf(name)}/download`, LINK_SECONDS);
+    return this.signed.sign(`${pathOf(name)}/download`, LINK_SECONDS);
   }
 
-  /** The registry's own page of a server: its record. */
+  /** The URL of a server's record in this registry. */
   record(name: QualifiedName): string {
     return `${this.env.baseUrl}${pathOf(name)}`;
   }
@@ -54,7 +55,7 @@ export class ServerUrlsService {
   }
 }
 
-/** The canonical path of a server, which is what a signature is about. */
+/** The canonical path of a server, which is signed. */
 function pathOf(name: QualifiedName): string {
   return `/servers/${encodeURIComponent(formatQualifiedName(name))}`;
 }

@@ -9,6 +9,7 @@ import { ServerIconsController } from './icons/server-icons.controller.js';
 import { ServerRuntimeController } from './settings/server-runtime.controller.js';
 import { ServerRuntimeService } from './settings/server-runtime.service.js';
 import { ServerSearchController } from './search/server-search.controller.js';
+import { ServerSearchRepository } from './search/server-search.repository.js';
 import { ServerSearchService } from './search/server-search.service.js';
 import { ServerSecretsController } from './settings/server-secrets.controller.js';
 import { ServerSecretsService } from './settings/server-secrets.service.js';
@@ -24,7 +25,7 @@ declare global {
   }
 }
 
-/** The registry. */
+/** The registry of servers. */
 @Module({
   imports: [DiscoveryModule, ServersCoreModule, AuthModule, NamespacesModule],
   controllers: [
@@ -39,6 +40,7 @@ declare global {
     ServersService,
     ServerCardsService,
     ServerDetailsService,
+    ServerSearchRepository,
     ServerSearchService,
     ServerSettingsService,
     ServerSecretsService,

@@ -1,17 +1,15 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
 import { WriteBehind } from '../../platform/database/write-behind.js';
-import { Server } from './server.entity.js';
+import { ServersRepository } from './servers.repository.js';
 
-/** How often servers were used, added to their rows a second later. A process that is killed loses that second. */
+/** Counts uses of servers in memory and adds them to their rows a second later. A killed process loses that second. */
 @Injectable()
 export class UsageCounter implements OnApplicationShutdown {
   private readonly counted = new WriteBehind<string, number>('server uses', (batch) => this.write(batch));
 
-  constructor(@InjectRepository(Server) private readonly servers: Repository<Server>) {}
+  constructor(private readonly servers: ServersRepository) {}
 
-  /** Costs nothing but memory: safe on the path of a call. */
+  /** Adds uses of a server, in memory only. */
   count(serverId: string, uses: number): void {
     this.counted.set(serverId, (this.counted.get(serverId) ?? 0) + uses);
   }
@@ -20,21 +18,11 @@ export class UsageCounter implements OnApplicationShutdown {
     await this.counted.onApplicationShutdown();
   }
 
-  /** In the order of ids, so that two processes cannot wait for one another. */
   private async write(batch: Map<string, number>): Promise<void> {
-    const rows = [...batch].toSorted(([a], [b]) => (a < b ? -1 : 1));
     try {
-      await this.servers.query(
-        `WITH used AS (
-           SELECT s.id, s.use_count + u.uses AS total FROM servers s
-             JOIN unnest($1::uuid[], $2::bigint[]) AS u(id, uses) ON u.id = s.id
-            ORDER BY s.id FOR UPDATE OF s)
-         UPDATE servers s SET use_count = used.total, popularity = floor(4 * log(2, used.total + 1))
-           FROM used WHERE s.id = used.id`,
-        [rows.map(([id]) => id), rows.map(([, uses]) => uses)],
-      );
+      await this.servers.addUses(batch);
     } catch (error) {
-      // The batch is put back where nothing newer waits; counts must be added to what is newer.
+      // The buffer keeps the newer of two values for a key; counts must be added instead.
       for (const [id, uses] of batch) this.count(id, uses);
       throw error;
     }

@@ -150,6 +150,24 @@ describe('WriteBehind', () => {
     expect(batches[1]).toEqual({ later: 1 });
   });
 
+  it('counts as dropped what a failed write finds no place for', async () => {
+    let fail: (error: Error) => void = () => undefined;
+    const behind = new WriteBehind<string, number>('crowded', () => {
+      return new Promise<void>((_, reject) => (fail = reject));
+    });
+    for (const key of ['a', 'b']) behind.set(key, 1);
+    const written = behind.flush();
+    await Promise.resolve();
+    for (let i = 0; i < 49_999; i += 1) behind.set(`row ${i}`, i);
+    fail(new Error('the database is away'));
+    await written;
+    const stats = bufferStats().find(({ name }) => name === 'crowded');
+    expect(stats).toEqual({ name: 'crowded', waiting: 50_000, dropped: 1 });
+    expect([behind.get('a'), behind.get('b')]).toEqual([1, undefined]);
+    for (let i = 0; i < 49_999; i += 1) behind.delete(`row ${i}`);
+    behind.delete('a');
+  });
+
   describe('with values that may weigh 10 together', () => {
     const weighed = (write: (batch: Map<string, string>) => Promise<void>) =>
       new WriteBehind<string, string>('texts', write, { of: (text) => text.length, max: 10 });

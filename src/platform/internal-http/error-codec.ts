@@ -62,7 +62,7 @@ export function deserializeError(serialized: SerializedError): Error {
   const { message, fields } = serialized;
   const known = classes.get(serialized.class);
   if (!known) return new OutcomeUnknownError(message || undefined);
-  return Object.assign(new (known.errorClass as new () => Error)(), { message }, fields);
+  return Object.assign(new known.errorClass(), { message }, fields);
 }
 
 function cut(message: string): string {

@@ -117,10 +117,13 @@ export class ProcessRegistry {
   private async renewOrRegister(): Promise<void> {
     if (this.holders.size === 0) return;
     try {
-      await this.ending;
       const registration = await this.registration();
-      if (this.epoch === null) await this.register(registration);
-      else await this.renew(registration);
+      if (this.epoch !== null) await this.renew(registration);
+      else {
+        // A new epoch frees what the last one owned, so that must have ended.
+        await this.ending;
+        await this.register(registration);
+      }
       this.informHolders();
       await this.processes.removeExpired();
     } catch (error) {
@@ -183,7 +186,7 @@ export class ProcessRegistry {
     this.logger.warn('the lease of this process is lost');
     this.lease = null;
     clearTimeout(this.fence);
-    this.ending = Promise.all([...this.holders.keys()].map((holder) => holder.lost?.()));
+    this.ending = Promise.all([...this.holders.keys()].map(async (holder) => holder.lost?.()));
   }
 }
 

@@ -351,7 +351,7 @@ async function isRenewed(id: string): Promise<boolean> {
 async function grow(id: string, how: 'due' | 'ended'): Promise<void> {
   await age(app, { kind: 'connection', id }, how);
   for (const at of [app, sibling]) {
-    const { held } = at.get(CredentialsService) as unknown as { held: { drop(key: string): void } };
-    held.drop(`connection/${id}`);
+    const { cache } = at.get(CredentialsService) as unknown as { cache: { drop(key: string): void } };
+    cache.drop(`connection/${id}`);
   }
 }

@@ -255,8 +255,8 @@ describe('a client that was given', () => {
       const id = await rowIdOf(connection);
       strict.refuseTokens('invalid_client');
       await age(app, { kind: 'connection', id }, 'ended');
-      const { held } = app.get(CredentialsService) as unknown as { held: { drop(key: string): void } };
-      held.drop(`connection/${id}`);
+      const { cache } = app.get(CredentialsService) as unknown as { cache: { drop(key: string): void } };
+      cache.drop(`connection/${id}`);
       expect(await echo(connection)).toMatchObject({ status: 409, body: { error: 'auth_required' } });
       expect(await statusOf(connection)).toMatchObject({
         state: 'auth_required',
@@ -282,8 +282,8 @@ describe('a client that was given', () => {
       `UPDATE upstream_credentials SET state = 'required', sealed_tokens = NULL WHERE owner_id = $1`,
       [await rowIdOf(connection)],
     );
-    const { held } = app.get(CredentialsService) as unknown as { held: { drop(key: string): void } };
-    held.drop(`connection/${await rowIdOf(connection)}`);
+    const { cache } = app.get(CredentialsService) as unknown as { cache: { drop(key: string): void } };
+    cache.drop(`connection/${await rowIdOf(connection)}`);
     expect(await echo(connection)).toMatchObject({ status: 409 });
     expect((await person.open((await statusOf(connection)).setupUrl)).html).toContain('A client is stored');
     expect((await give(connection, {})).html).toContain('Authorized');

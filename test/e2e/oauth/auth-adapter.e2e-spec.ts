@@ -114,8 +114,8 @@ async function authorized(team?: string): Promise<{ path: string; owner: Credent
 /** Lets the token be due or ended for the process too, which believes what it read for 5 s. */
 async function grow(whose: CredentialOwner, how: 'due' | 'ended'): Promise<void> {
   await age(app, whose, how);
-  const { held } = app.get(CredentialsService) as unknown as { held: { drop(key: string): void } };
-  held.drop(`connection/${whose.id}`);
+  const { cache } = app.get(CredentialsService) as unknown as { cache: { drop(key: string): void } };
+  cache.drop(`connection/${whose.id}`);
 }
 
 describe('a connection to a hosted server with an auth adapter', () => {

@@ -57,7 +57,7 @@ async function row() {
 /** Lets every process look at the database again: what it believes is at most 5 s old. */
 async function forget(): Promise<void> {
   for (const one of [app, ...siblings]) {
-    (one.get(CredentialsService) as unknown as { held: { drop(key: string): void } }).held.drop(
+    (one.get(CredentialsService) as unknown as { cache: { drop(key: string): void } }).cache.drop(
       `${owner.kind}/${owner.id}`,
     );
   }

@@ -5,11 +5,11 @@ import { utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BlobStore } from '../../../src/platform/blobs/blob-store.js';
+import { Schedule } from '../../../src/platform/schedule/schedule.js';
 import { BlobSweeper } from '../../../src/modules/releases/blob-sweeper.js';
 import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
 import { blobFiles } from '../../support/blob-files.js';
 import { bundleOf } from '../../support/bundles.js';
-import { stopClocks } from '../../support/clocks.js';
 import { createServer } from '../../support/factories.js';
 import { publish, published, releaseIn } from '../../support/releases.js';
 import { until } from '../../support/until.js';
@@ -23,7 +23,8 @@ let owner: TestAccount;
 
 beforeAll(async () => {
   app = await startApp();
-  await stopClocks(app, BlobSweeper);
+  // From here on only the tests themselves run sweeps.
+  await app.get(Schedule).beforeApplicationShutdown();
   owner = await app.account();
 });
 afterAll(() => app.close());

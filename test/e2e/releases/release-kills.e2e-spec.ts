@@ -163,7 +163,7 @@ describe('a worker that is killed', () => {
       await startWorker();
       const release = await releaseIn(app, owner, name, id, 'INTERNAL_ERROR');
       expect(errorOf(release)).toBe(
-        'The worker died 6 times at this point: publish again, and tell the operator if it stays so.',
+        'The worker died 6 times at this point: publish again, and tell the operator if it happens again.',
       );
       expect((await releaseRow(app, id)).lease_holder).toBeNull();
     },

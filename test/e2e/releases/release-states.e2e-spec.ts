@@ -117,7 +117,8 @@ describe('a release that is worked on', () => {
       expect(release.logs.at(-1)).toMatchObject({
         stage: 'scan',
         level: 'error',
-        message: 'Something failed inside Slipway. Publish again; if it stays so, the operator finds it in the log.',
+        message:
+          'Something failed inside Slipway. Publish again; if it fails again, the operator finds the reason in the log.',
       });
       expect(JSON.stringify(release)).not.toMatch(/canary_broken|constraint|releases_/);
       expect(await serverRow(app, name)).toMatchObject({ current_release_id: null, scan_passed: null });

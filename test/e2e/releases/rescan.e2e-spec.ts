@@ -398,8 +398,8 @@ describe('a server that wants authorization', () => {
     await age(app, credentialOwner, 'ended');
     // What processes read of it is believed for 5 s.
     for (const process of [app, sibling]) {
-      const { held } = process.get(CredentialsService) as unknown as { held: { drop(key: string): void } };
-      held.drop(`server/${serverId}`);
+      const { cache } = process.get(CredentialsService) as unknown as { cache: { drop(key: string): void } };
+      cache.drop(`server/${serverId}`);
     }
     const asked = upstream.requests.length;
     await rescan(serverId);

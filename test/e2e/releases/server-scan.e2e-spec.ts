@@ -166,7 +166,9 @@ describe('scanning a server', () => {
     expect(await verdictOn({ serverInfo: { name: 'a\u202Eb', version: '1' } })).toEqual([
       ['hidden-characters', 'server info'],
     ]);
-    expect(await verdictOn({ tools: [{ name: 'bare', inputSchema: 'none' as unknown as object }] })).toEqual([['invalid-schema', 'tool "bare"']]);
+    expect(await verdictOn({ tools: [{ name: 'bare', inputSchema: 'none' as unknown as object }] })).toEqual([
+      ['invalid-schema', 'tool "bare"'],
+    ]);
     const described = { name: 'long', description: 'x'.repeat(100_000), inputSchema };
     expect(await verdictOn({ tools: [described] })).toEqual([['oversized-text', 'tool "long"']]);
   });

@@ -26,7 +26,7 @@ export interface ConfigError {
 
 /** Replaces `$ref` by the referenced schema; an unresolvable one allows everything. */
 export function resolved(schema: unknown, root: Schema): Schema {
-  return withTarget(schema, root) as Schema;
+  return withTarget(schema, root);
 }
 
 /** The types a schema allows; empty for any. @param around schemas being read, to end cycles of references */

@@ -10,7 +10,7 @@ import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { FastPath } from '../../auth/fast-path.decorator.js';
-import type { DirectRequest } from '../../auth/fast-path.decorator.js';
+import type { FastPathRequest } from '../../auth/fast-path.decorator.js';
 import { namespaceParam, ownConnections } from '../core/connections.access.js';
 import { NamespaceServers } from './namespace-servers.js';
 
@@ -70,7 +70,7 @@ export class NamespaceMcpController {
   @HttpCode(200)
   @ApiMcp(listed)
   @ApiErrors(400, 404, pageRefused)
-  async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { grant, url } = request;
     const namespace = grant.namespace as OwnedNamespace;
     const form = formOf(url ?? '');
@@ -87,7 +87,7 @@ export class NamespaceMcpController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
@@ -96,7 +96,7 @@ export class NamespaceMcpController {
   @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 }

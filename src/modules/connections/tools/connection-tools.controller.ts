@@ -6,7 +6,7 @@ import { readBody } from '../../../platform/http/request-body.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { FastPath } from '../../auth/fast-path.decorator.js';
-import type { DirectRequest } from '../../auth/fast-path.decorator.js';
+import type { FastPathRequest } from '../../auth/fast-path.decorator.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
@@ -109,7 +109,7 @@ export class ConnectionToolsController {
     text: 'The MCP server rejected the call.',
     message: 'Invalid arguments for tool echo',
   })
-  async call(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  async call(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
     const body = await readBody(request, ARGUMENTS_BYTES_MAX);
     const namespace = request.grant.namespace as OwnedNamespace;

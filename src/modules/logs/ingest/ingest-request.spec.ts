@@ -50,9 +50,16 @@ describe('invocations that are sent', () => {
   });
 
   it('may leave out everything', () => {
-    expect(one({})).toMatchObject({ at: now, method: 'POST', url: '/', status: 200, outcome: 'unknown', lines: [] });
+    expect(one({})).toMatchObject({
+      at: now.getTime(),
+      method: 'POST',
+      url: '/',
+      status: 200,
+      outcome: 'unknown',
+      lines: [],
+    });
     expect(one({ request: null, logs: null })).toMatchObject({ method: 'POST', lines: [] });
-    expect(one({ logs: [{ message: 'x' }] }).lines).toEqual([{ at: now, level: 'info', message: 'x' }]);
+    expect(one({ logs: [{ message: 'x' }] }).lines).toEqual([{ at: now.getTime(), level: 'info', message: 'x' }]);
     expect(one({ exceptions: [{}] })).toMatchObject({ status: 500, outcome: 'exception' });
     expect(one({ response: { status: 200 } }).outcome).toBe('ok');
     expect(one({ response: { status: 503 } }).outcome).toBe('exception');

@@ -56,8 +56,11 @@ export function mergeCall(parts: ConnectionCall[]): ConnectionCall {
   return { id, connectionId, ...fieldsOf(record, id), outcome, timing, lines, exceptions };
 }
 
-function mergeParts<Part extends Invocation | ConnectionCall>(parts: Part[]) {
-  const [{ id }] = parts;
+/** Only the first part with `method` counts: a record that is sent again adds nothing. */
+function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]) {
+  const [{ id }] = all;
+  const record = all.find(({ method }) => method != null);
+  const parts = all.filter((part) => part === record || part.method == null);
   const madeAt = timeOfUuidV7(id).getTime();
   const lines = earliest(
     parts.flatMap((part) => part.lines.map((line) => ({ ...line, at: timeOr(line.at, madeAt) }))),
@@ -77,7 +80,7 @@ function mergeParts<Part extends Invocation | ConnectionCall>(parts: Part[]) {
   );
   return {
     id,
-    record: parts.find(({ method }) => method != null),
+    record,
     lines: lines.stored,
     exceptions: exceptions.stored,
     leftOut: lines.leftOut + exceptions.leftOut,

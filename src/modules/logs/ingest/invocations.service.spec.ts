@@ -107,6 +107,16 @@ describe('InvocationsService', () => {
     ]);
   });
 
+  it('stores a record that comes twice once, with what was added to it', async () => {
+    const { service, jobs } = on({});
+    const line = { at: 1, level: 'log', message: 'once' };
+    const one = invocation({ lines: [line] });
+    for (const part of [one, { ...one, toolName: 'other' }]) service.record(part);
+    service.record({ id: one.id, serverId: one.serverId, lines: [{ ...line, message: 'added' }], exceptions: [] });
+    await until(() => jobs.length > 0, 'the queue has it');
+    expect(jobs[0].rows).toMatchObject([{ toolName: 'echo', lines: [line, { message: 'added' }] }]);
+  });
+
   it('blanks credentials and what Postgres cannot hold before the queue sees them', async () => {
     const { service, jobs } = on({});
     const lines = [{ at: Date.now(), level: 'log', message: 'Authorization: Bearer abcdefghijkl \0 \ud800 end' }];

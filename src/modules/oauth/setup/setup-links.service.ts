@@ -16,7 +16,7 @@ export class SetupLinksService {
 
   /** Adds the subject of a kind of links; called by its module at start. */
   register<Row>(kind: string, subject: SetupSubject<Row>): void {
-    this.subjects.set(kind, subject as SetupSubject<unknown>);
+    this.subjects.set(kind, subject);
   }
 
   /** A link that opens for OAUTH_SETUP_TTL_MINUTES at least. Whoever has it may use it. */

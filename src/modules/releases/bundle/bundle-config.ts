@@ -17,7 +17,7 @@ const STEPS_MAX = 8;
  * The `user_config` of a bundle as a JSON Schema, the way published tools write it: dotted names become nested objects,
  * files and folders strings, and `multiple` a list. `sensitive` is kept as `x-sensitive`.
  *
- * @returns `{}` when nothing is asked
+ * @returns `{}` without values
  * @throws InvalidInputError saying which entry is wrong
  */
 export function userConfigSchema(userConfig: Record<string, unknown>): ConfigSchema | Record<string, never> {
@@ -37,7 +37,7 @@ interface Property {
   isRequired: boolean;
 }
 
-/** An object schema while it grows. A map, since names are the publisher's choice. */
+/** An object schema under construction. A map, since publishers choose the names. */
 interface Nested {
   properties: Map<string, Nested | Property>;
   isRequired: boolean;
@@ -52,7 +52,7 @@ function place(root: Nested, steps: string[], property: Property): void {
   for (const step of steps.slice(0, -1)) {
     const inner = at.properties.get(step) ?? emptyObject();
     if (!('properties' in inner)) throw clash(steps);
-    // What holds something required is required itself.
+    // An object with a required property is required itself.
     inner.isRequired ||= property.isRequired;
     at.properties.set(step, inner);
     at = inner;
@@ -76,13 +76,13 @@ function toProperty(value: unknown, name: string): Property {
   if (type === undefined) {
     throw new InvalidInputError(`${path}.type must be one of ${Object.keys(TYPES).join(', ')}`);
   }
-  const told: [string, unknown][] = [
+  const annotations: [string, unknown][] = [
     ['title', typeof option.title === 'string' ? option.title : undefined],
     ['description', typeof option.description === 'string' ? option.description : undefined],
     ['default', option.default ?? undefined],
     ['x-sensitive', option.sensitive === true ? true : undefined],
   ];
-  const more = Object.fromEntries(told.filter(([, one]) => one !== undefined && one !== ''));
+  const more = Object.fromEntries(annotations.filter(([, one]) => one !== undefined && one !== ''));
   const schema = option.multiple === true ? { type: 'array', items: { type }, ...more } : { type, ...more };
   return { schema, isRequired: option.required === true };
 }

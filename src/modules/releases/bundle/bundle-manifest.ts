@@ -8,23 +8,23 @@ import { userConfigSchema } from './bundle-config.js';
 import type { ConfigSchema } from '../config/config-fields.js';
 import { isObject } from '../../../platform/text/json.js';
 
-/** An MCPB bundle nobody could install; the message says what is wrong and what to do. */
+/** An MCPB bundle that cannot be installed; the message names the fault and what to do. */
 export class InvalidBundleError extends DomainError {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
 }
 
-/** What a bundle says of itself. */
+/** The contents of a bundle's manifest. */
 export interface BundleFacts {
   serverInfo: ServerCard['serverInfo'];
   runtime: BundleRuntime;
-  /** As far as the manifest lists them; often without `inputSchema`. */
+  /** Tools in the manifest; often without `inputSchema`. */
   tools: Record<string, unknown>[];
-  /** These are all tools, and each has a schema. */
+  /** True if these are all tools and each has a schema. */
   isComplete: boolean;
   /** Null when the manifest lists none. */
   prompts: Record<string, unknown>[] | null;
-  /** What the person who installs it is asked for (`user_config`), `{}` for nothing. */
+  /** JSON Schema of the values its installer asks for (`user_config`); `{}` without any. */
   configSchema: ConfigSchema | Record<string, never>;
 }
 
@@ -35,7 +35,7 @@ const MANIFEST_BYTES_MAX = 1024 * 1024;
 
 /**
  * Reads the manifest of an MCPB bundle (versions 0.1 to 0.4, and its forerunner DXT) and checks what installing it needs:
- * name, version, how it is started, and that the file to start is there. Unknown members are let pass.
+ * name, version, start command, and the file to start. Unknown members are ignored.
  *
  * @throws InvalidBundleError, InvalidArchiveError
  */
@@ -98,7 +98,7 @@ function requireEntryPoint(zip: ZipArchive, value: unknown): void {
   if (!isThere) throw fault(`server.entry_point names ${quoted(path, 120)}, and there is no such file in the bundle`);
 }
 
-/** As published tools tell it. Bundles of uv are Python. */
+/** The runtime, derived as published tools do. Bundles of uv are Python. */
 function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRuntime {
   if (/(?:^|[\\/])bun(?:\.exe)?$/.test(command)) return 'bun';
   if (type === 'uv') return 'python';
@@ -107,11 +107,11 @@ function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRunti
   throw fault('server.type must be "node", "python", "binary", "bun" or "uv"');
 }
 
-/** Names, tools and prompts are held to what a server card is held to. */
+/** Validates names, tools and prompts by the rules of server cards. */
 function cardOf(manifest: Record<string, unknown>): ServerCard {
   const { name, version, display_name: title, description, homepage: websiteUrl, tools, prompts } = manifest;
-  const told = { title, description, websiteUrl };
-  const serverInfo = { name, version, ...Object.fromEntries(Object.entries(told).filter(([, one]) => one)) };
+  const optional = { title, description, websiteUrl };
+  const serverInfo = { name, version, ...Object.fromEntries(Object.entries(optional).filter(([, one]) => one)) };
   try {
     return parseServerCard({ serverInfo, tools, prompts });
   } catch (error) {

@@ -1,9 +1,9 @@
 import { isObject } from '../../../platform/text/json.js';
 
-/** How a release is run, which decides how its configuration reaches it: headers and query, the worker's URL, a prompt. */
+/** The kind of a release, which decides how configuration values reach it: headers and query, the worker's URL, a prompt. */
 export type ConfigKind = 'external' | 'hosted' | 'stdio';
 
-/** A checked schema of the values a release wants from each caller. */
+/** A validated schema of the values each caller of a release sends. */
 export interface ConfigSchema {
   type: 'object';
   properties: Record<string, unknown>;
@@ -12,12 +12,12 @@ export interface ConfigSchema {
 }
 
 /**
- * What every HTTP server takes in a header: visible ASCII, blanks and tabs inside. A query is decoded, so it may hold line
- * breaks, with which a value would become further headers.
+ * A header value that every HTTP server accepts: visible ASCII, with blanks and tabs inside. Decoded query values may hold
+ * line breaks, which would inject headers.
  */
 export const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
 
-/** Where a value travels: a header (names in any case) or a parameter of the URL. */
+/** The place of a value: a header (names in any case) or a query parameter. */
 export interface ConfigPlace {
   place: 'header' | 'query';
   name: string;
@@ -27,12 +27,12 @@ export interface ConfigPlace {
 export interface ConfigField {
   /** The names of the properties that lead to it; more than one when objects are nested. */
   path: string[];
-  /** `json` is everything that is not one plain value. */
+  /** `json` for arrays, objects and mixed types. */
   type: 'string' | 'number' | 'integer' | 'boolean' | 'json';
   isRequired: boolean;
-  /** The default as it travels; undefined when there is none of the right type. */
+  /** The default as text; undefined when there is none of the right type. */
   fallback?: string;
-  /** The values allowed, as they travel; undefined for any. */
+  /** The allowed values as text; undefined for any. */
   allowed?: ReadonlySet<string>;
   from: ConfigPlace;
   to: ConfigPlace;
@@ -43,8 +43,8 @@ export interface ConfigField {
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean']);
 
 /**
- * The values a schema asks for, in its order. Objects with properties are taken apart: the value at `db.host` is a field
- * of its own, required when it and all around it are. Hosted modules read their configuration from the query of the
+ * The fields of a schema, in its order. Objects with properties are flattened: `db.host` is a field of its own, required if
+ * it and all objects around it are. Hosted modules read their configuration from the query of the
  * worker's URL under that dotted name, wherever the caller passed it.
  */
 export function configFields(schema: ConfigSchema, kind: ConfigKind): ConfigField[] {
@@ -88,7 +88,7 @@ function toField(
   return { path, type, isRequired, fallback, allowed, from, to, schema };
 }
 
-/** A plain type, also as one of several beside `null`. Without a type the values of `enum`, `const` or `default` tell. */
+/** A plain type, also as one of several beside `null`. Without a type it follows from `enum`, `const` or `default`. */
 function typeOf({
   type,
   enum: values,
@@ -102,7 +102,7 @@ function typeOf({
   return TYPES.has(typeof sample) ? (typeof sample as ConfigField['type']) : 'json';
 }
 
-/** How a value travels; undefined when it is not of the type. */
+/** A value as text; undefined when it is not of the type. */
 function textOf(value: unknown, type: ConfigField['type']): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (type === 'json') return JSON.stringify(value);

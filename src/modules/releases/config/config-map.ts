@@ -8,34 +8,34 @@ import {
   type ConfigSchema,
 } from './config-fields.js';
 
-/** A schema made ready for {@link mapConfig}; made once for a release, used for every call. */
+/** A schema compiled for {@link mapConfig}, once for a release. */
 export interface CompiledConfig {
   fields: ReadonlyArray<ConfigField & { headerKey: string }>;
 }
 
-/** What a caller of a run endpoint sent. */
+/** Headers and query of a request to a run endpoint. */
 export interface CallerConfig {
   headers: IncomingHttpHeaders;
   query: URLSearchParams;
 }
 
-/** What goes on to the upstream, and what kept it from going. */
+/** The values for the upstream, and the faults that prevent the call. */
 export interface MappedConfig {
   headers: Record<string, string>;
   query: [name: string, value: string][];
-  /** The names, as callers must pass them, of required values that are neither sent nor have a default. */
+  /** Names of required values that were not sent and have no default. */
   missing: { headers: string[]; query: string[] };
   /** Values of the wrong type. */
   faults: ConfigFault[];
 }
 
-/** A value that cannot go on. The sentence never repeats it: it may be a secret. */
+/** A fault of a value. The message never repeats the value: it may be a secret. */
 export interface ConfigFault {
   from: ConfigPlace;
   message: string;
 }
 
-/** Needs a schema that passed `requireConfigSchema` for the same kind. */
+/** Compiles a schema that passed `requireConfigSchema` for the same kind. */
 export function compileConfig(schema: ConfigSchema, kind: ConfigKind): CompiledConfig {
   return {
     fields: configFields(schema, kind).map((field) => ({ ...field, headerKey: field.from.name.toLowerCase() })),
@@ -43,8 +43,8 @@ export function compileConfig(schema: ConfigSchema, kind: ConfigKind): CompiledC
 }
 
 /**
- * Takes the values of a schema from where callers pass them (`x-from`) to where they go (`x-to`), and nothing else of the
- * request. An empty value counts as not sent. Only use the result when `missing` and `faults` are empty.
+ * Maps the values of a schema from the place in the request (`x-from`) to the place for the upstream (`x-to`). Nothing else
+ * is passed on. An empty value counts as not sent. Use the result only if `missing` and `faults` are empty.
  */
 export function mapConfig({ fields }: CompiledConfig, caller: CallerConfig): MappedConfig {
   const mapped: MappedConfig = { headers: {}, query: [], missing: { headers: [], query: [] }, faults: [] };
@@ -75,7 +75,7 @@ function sentValue({ from, headerKey }: CompiledConfig['fields'][number], caller
   return (Array.isArray(value) ? value.join(', ') : value) || undefined;
 }
 
-/** What the value must be, as the end of a sentence; null when it is. */
+/** The requirement that a value fails, as the end of a sentence; null without one. */
 function faultOf({ type, allowed }: ConfigField, value: string): string | null {
   if (type === 'boolean' && value !== 'true' && value !== 'false') return 'true or false';
   if (type === 'number' && !isNumber(value)) return 'a number';

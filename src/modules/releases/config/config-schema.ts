@@ -4,15 +4,15 @@ import { quoted } from '../../../platform/text/quoted.js';
 import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
 import { isObject } from '../../../platform/text/json.js';
 
-/** The limits the format documents. Published clients check neither and send more, so going beyond is only warned of. */
+/** The documented limits of the format. Published clients exceed them, so that only causes a warning. */
 const PROPERTIES_DOCUMENTED = 20;
 const BYTES_DOCUMENTED = 1024;
 
-/** What is refused: a caller's whole configuration must fit into headers or a URL. */
+/** Hard limits: a caller's configuration must fit into headers or a URL. */
 const PROPERTIES_MAX = 200;
 const BYTES_MAX = 64 * 1024;
 
-/** Names callers must not use for configuration: credentials of Slipway itself, and what proxies set. */
+/** Names that must not hold configuration: credentials for Slipway, and headers that proxies set. */
 const RESERVED_SOURCE = /^(?:authorization|cookie|cf-.*|smithery-.*)$/i;
 
 /** Headers that carry the request itself; a value of a caller in one of them would break or redirect it. */
@@ -124,7 +124,7 @@ function requireName(place: 'header' | 'query', name: string, path: string): voi
   }
 }
 
-/** A name nobody can fill would leave every caller without a way in. */
+/** A required name without a property would make every call fail. */
 function requireRequired({ required, properties }: ConfigSchema): void {
   if (required === undefined) return;
   if (!Array.isArray(required)) throw new InvalidInputError('configSchema.required must be an array');
@@ -150,7 +150,7 @@ function requireDistinctTargets(fields: ConfigField[], kind: ConfigKind): void {
   }
 }
 
-/** Plain names stay plain; others are quoted, so that the sentence shows what they hide. */
+/** Names with other characters are quoted, so that the message shows them. */
 function quotedPath(path: string[]): string {
   return path.map((name) => (/^[\w-]{1,64}$/.test(name) ? name : quoted(name))).join('.');
 }

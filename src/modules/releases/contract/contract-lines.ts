@@ -1,5 +1,5 @@
 import { quoted } from '../../../platform/text/quoted.js';
-import type { LogLine } from '../release-log.js';
+import type { LogLine } from '../release-log.entity.js';
 import type { Stage } from '../release-state.js';
 import { changeLevels, type ContractChange } from './contract-change.js';
 

@@ -5,7 +5,7 @@ import { Hosting } from '../../../hosting/hosting.js';
 import { type ModuleFacts, InvalidModuleError } from '../../../hosting/hosted-module.js';
 import { ReleaseFiles } from '../release-files.js';
 import type { ReleaseLease } from '../release-lease.js';
-import type { LogLine } from '../release-log.js';
+import type { LogLine } from '../release-log.entity.js';
 import type { HostingRequest, Release } from '../release.entity.js';
 import { NotHostedHereError } from '../releases.errors.js';
 import { failed, type ReleaseStage, type StageOutcome } from '../stage-outcome.js';
@@ -15,15 +15,15 @@ import type { ModuleCheckAnswer } from './module-check.process.js';
 /** A module of 10 MB takes 2 to 5 s and below 256 MB; one that is a single literal of data takes several times as much. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 15_000 };
 
-/** Looks at modules in a process of their own, so that none of them holds up this one. */
+/** Checks modules in a child process, so that a large one does not block this process. */
 @Injectable()
 export class ModuleChecks {
   private last: Promise<unknown> = Promise.resolve();
 
   /**
-   * What the module in a file says of itself. One is looked at after the other, since each may take a whole CPU.
+   * Reads the exports and the form of the module in a file. Checks run one after another, since each may take a whole CPU.
    *
-   * @throws InvalidModuleError also when it is too much to look at; the signal's reason when that ends it
+   * @throws InvalidModuleError also for a module beyond the limits; the signal's reason when it ends the check
    */
   async check(path: string, signal: AbortSignal, limits = LIMITS): Promise<ModuleFacts> {
     const mine = this.last.then(() => read(path, signal, limits));
@@ -32,13 +32,13 @@ export class ModuleChecks {
   }
 }
 
-/** What a check finds: lines for the log, and what the module says of itself against what was published with it. */
+/** The result of a check: lines for the log, and the hosting request that the module confirms. */
 interface Checked {
   lines: LogLine[];
   hosting?: HostingRequest;
 }
 
-/** Checks what was published: the address of an external server, a bundle, or a module, without running anything. */
+/** Checks the published URL, bundle or module, without running it. */
 @Injectable()
 export class DeployStage implements ReleaseStage {
   constructor(
@@ -71,11 +71,11 @@ export class DeployStage implements ReleaseStage {
     }
   }
 
-  private async checkBundle({ id, runtime: given }: Release): Promise<LogLine[]> {
+  private async checkBundle({ id, runtime: published }: Release): Promise<LogLine[]> {
     const { serverInfo, runtime } = await this.files.readBundle(id);
     const lines = [info(`Bundle ${serverInfo.name} ${serverInfo.version}, run by ${runtime}`)];
-    if (given === null || given === runtime) return lines;
-    const message = `It was published with the runtime ${given}, but its manifest says ${runtime}: the manifest counts.`;
+    if (published === null || published === runtime) return lines;
+    const message = `It was published with the runtime ${published}, but its manifest says ${runtime}: the manifest counts.`;
     return [...lines, { stage: 'deploy', level: 'warning', message }];
   }
 
@@ -88,42 +88,42 @@ export class DeployStage implements ReleaseStage {
       if (whyNot !== null) throw new NotHostedHereError(whyNot);
       const { form, exports } = facts;
       const message = `Module of the form "${form}" with the exports ${exports.join(', ')}`;
-      const asked = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
-      const own = { ...asked, ...saidBy(facts, asked) };
+      const requested = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
+      const own = { ...requested, ...declaredBy(facts, requested) };
       const isConfigLost = exports.includes('configSchema') && configSchema === null;
       return {
-        lines: [info(message), ...differences(asked, own), ...(isConfigLost ? [CONFIG_LOST] : [])],
+        lines: [info(message), ...differences(requested, own), ...(isConfigLost ? [CONFIG_LOST] : [])],
         hosting: own,
       };
     } finally {
-      // A lease that is lost ends the check, not only the wait for it.
+      // A lost lease also ends the check itself.
       leaving.abort();
     }
   }
 }
 
-/** What the module says of itself, which counts; what it leaves open is as it was published. */
-function saidBy({ form, exports, stateful }: ModuleFacts, asked: HostingRequest): Partial<HostingRequest> {
+/** The options that the module declares, which win; those it leaves open are as published. */
+function declaredBy({ form, exports, stateful }: ModuleFacts, requested: HostingRequest): Partial<HostingRequest> {
   const isOpen = stateful === null && exports.includes('stateful');
   return {
-    // Sessions are kept for what a factory makes; a module with `fetch` of its own keeps what it keeps.
-    stateful: form !== 'fetch' && (isOpen ? asked.stateful : stateful === true),
+    // Sessions exist for servers that a factory makes; a module with its own `fetch` manages its state itself.
+    stateful: form !== 'fetch' && (isOpen ? requested.stateful : stateful === true),
     hasAuthAdapter: form !== 'fetch' && exports.includes('createAuthAdapter'),
   };
 }
 
-/** A false may only be the default of what was not said, so it contradicts nothing. */
-function differences(asked: HostingRequest, own: HostingRequest): LogLine[] {
+/** A published false may be the default of an omitted option, so only a published true contradicts the module. */
+function differences(requested: HostingRequest, own: HostingRequest): LogLine[] {
   return (['stateful', 'hasAuthAdapter'] as const)
-    .filter((name) => asked[name] !== own[name])
+    .filter((name) => requested[name] !== own[name])
     .map((name) => {
-      if (own[name]) return info(SAID[name]);
+      if (own[name]) return info(DECLARED[name]);
       const message = `It was published with ${name} true, but the module says false: the module counts.`;
       return { stage: 'deploy', level: 'warning', message };
     });
 }
 
-const SAID = {
+const DECLARED = {
   stateful: 'The module is stateful: it has a session for each client',
   hasAuthAdapter: 'The module has an auth adapter',
 };

@@ -4,7 +4,7 @@ import { ServerIconsService } from '../../servers/icons/server-icons.service.js'
 import type { Release } from '../release.entity.js';
 import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
 
-/** Fills in what the server's owner left empty: name for people, description and icon, from what the server says. */
+/** Fills display name, description and icon from `serverInfo` where the server's owner left them empty. */
 @Injectable()
 export class MetadataStage implements ReleaseStage {
   constructor(

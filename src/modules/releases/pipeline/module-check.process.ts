@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { checkModule, InvalidModuleError, type ModuleFacts } from '../../../hosting/hosted-module.js';
 
-/** What the process answers: it reads the file it is given the path of, looks at the module in it, and ends. */
+/** The message of the process, which checks the module in the file of its first argument, and ends. */
 export type ModuleCheckAnswer = { facts: ModuleFacts } | { refused: string };
 
-// Who started it ends it. A stop of the service reaches both, and would look like a fault of the module.
+// Signals to the process group are ignored: the parent ends this process, and a stop must not look like a module fault.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 const answer = check(await readFile(process.argv[2], 'utf8'));

@@ -11,7 +11,7 @@ import type { ReleaseCurrent } from '../releases.types.js';
 import { RescansService } from '../rescan/rescans.service.js';
 import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
 
-/** Makes the release the current one, and tells what that changes for callers. */
+/** Makes the release the current one, and logs the changes for callers. */
 @Injectable()
 export class PublishStage implements ReleaseStage {
   constructor(
@@ -19,7 +19,7 @@ export class PublishStage implements ReleaseStage {
     private readonly contracts: ReleaseContracts,
     private readonly rescans: RescansService,
     private readonly pubSub: PubSub,
-    private readonly links: ServerUrlsService,
+    private readonly urls: ServerUrlsService,
     private readonly env: Env,
   ) {}
 
@@ -47,9 +47,9 @@ export class PublishStage implements ReleaseStage {
     };
   }
 
-  /** Where people find it: bundles run where their clients run. */
+  /** The line with the run endpoint, or with the download of a bundle, which runs at its client. */
   private async whereTo(serverId: string, slug: string, type: ReleaseType): Promise<string> {
-    if (type !== 'stdio') return `Published: ${this.links.run(slug)}`;
+    if (type !== 'stdio') return `Published: ${this.urls.run(slug)}`;
     const name = encodeURIComponent(await this.servers.qualifiedNameOf(serverId));
     return `Published: download it from ${this.env.baseUrl}/servers/${name}/download`;
   }

@@ -6,48 +6,56 @@ import { Env } from '../../../config/env.js';
 import { isDatabaseAway } from '../../../platform/database/database-outage.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Counts } from '../../../platform/telemetry/figures.js';
-import { LeaseLostError, ReleaseLease, type Claim } from '../release-lease.js';
-import type { LogLine } from '../release-log.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
+import { LeaseLostError, ReleaseLease } from '../release-lease.js';
+import { ReleaseLogRepository } from '../release-log.repository.js';
+import type { LogLine } from '../release-log.entity.js';
 import { ReleaseSlots } from './release-slots.js';
 import { ReleaseStages } from './release-stages.js';
 import type { StageOutcome } from '../stage-outcome.js';
 import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from '../release-state.js';
-import { Release } from '../release.entity.js';
+import type { Release } from '../release.entity.js';
 import { ReleasesQueue } from '../releases.queue.js';
+import { ReleasesRepository, type Claim } from '../releases.repository.js';
 
 const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING', status));
 
 /**
- * Takes one release through its stages: deploy, scan, metadata, publish. What a stage found and that the next one is due
- * are written in one transaction, so a pipeline that dies goes on where it stood, and one that runs twice does the work
- * once.
+ * Runs one release through its stages: deploy, scan, metadata, publish. The outcome of a stage and the name of the next
+ * one are written in one transaction, so a pipeline that dies continues with the stage it was in, and one that runs twice
+ * does the work once.
  */
 @Injectable()
 export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
-  /** What this process works on. */
+  /** Releases that this process works on, by id. */
   private readonly held = new Map<string, ReleaseLease>();
-  /** What statuses this process brought releases to. */
-  readonly results = new Counts<ReleaseStatus>('status', statusesAfterWork);
-  /** This process takes no releases any more. */
+  private readonly results = new Counts<ReleaseStatus>('status', statusesAfterWork);
+  /** True once this process takes no more releases. */
   isStopping = false;
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
+    private readonly releases: ReleasesRepository,
+    private readonly logs: ReleaseLogRepository,
     private readonly stages: ReleaseStages,
     private readonly slots: ReleaseSlots,
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
     private readonly env: Env,
-  ) {}
+    metrics: Metrics,
+  ) {
+    const help = 'Releases this worker brought to an end or a halt, by status.';
+    metrics.counter('slipway_releases_total', help, () => this.results.samples());
+  }
 
-  /** A release that is cancelled or deleted is let go at once; without the message, at the next renewal. */
+  /** Renews a lease when its release changes, so that a cancelled or deleted one is dropped at once. */
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('releases.changed', ({ id }) => void this.held.get(id)?.renew());
     await this.pubSub.subscribe('servers.deleted', () => this.held.forEach((lease) => void lease.renew()));
   }
 
-  /** A worker that is told to stop does not leave its releases to the sweeper's patience. */
+  /** Hands releases back at shutdown, so that they need not wait for the sweeper. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     await Promise.allSettled(
@@ -59,15 +67,16 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   /**
-   * Runs what remains of a release; does nothing when another worker holds it, it is over, or its account is busy enough.
+   * Runs the remaining stages of a release. Does nothing when another worker holds it, it has ended, or its account has no
+   * free slot.
    *
    * @throws when the database is away, for the queue to try again
    */
   async run(releaseId: string, attempt: number): Promise<void> {
-    const holder = randomUUID();
-    const accountId = await this.slots.take(releaseId, attempt, holder);
+    const claim = { releaseId, attempt, holder: randomUUID() };
+    const accountId = await this.slots.take(claim);
     if (accountId === null) return;
-    const lease = this.hold({ releaseId, attempt, holder });
+    const lease = this.hold(claim);
     this.held.set(releaseId, lease);
     let stage: Stage = 'deploy';
     try {
@@ -80,42 +89,39 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     } catch (error) {
       await this.fail(lease, stage, error);
     } finally {
-      lease.end();
+      lease.stop();
       this.held.delete(releaseId);
-      await this.goOn(accountId);
+      await this.startNext(accountId);
     }
   }
 
   private hold(claim: Claim): ReleaseLease {
     const announce = () => this.pubSub.publish('releases.changed', { id: claim.releaseId });
     announce();
-    return new ReleaseLease(this.database, claim, this.env.releaseLeaseMs, announce);
+    const { database, releases, logs } = this;
+    return new ReleaseLease({ database, releases, logs, leaseMs: this.env.releaseLeaseMs, announce }, claim);
   }
 
-  /** What was handed back keeps its slot; whatever else is not asked for here, the sweeper asks for. */
-  private async goOn(accountId: string): Promise<void> {
+  /** Enqueues the account's next releases; if that fails, the sweeper does it. A release handed back keeps its slot. */
+  private async startNext(accountId: string): Promise<void> {
     if (this.isStopping) return;
     await this.slots.next(accountId).catch((error: unknown) => {
-      this.logger.debug({ msg: 'waiting releases were not asked for', err: error });
+      this.logger.debug({ msg: 'waiting releases were not enqueued', err: error });
     });
   }
 
   private async load(id: string): Promise<Release> {
-    const release = await this.database.manager
-      .createQueryBuilder(Release, 'release')
-      .addSelect(['release.serverCard', 'release.sealedScanCredentials', 'release.snapshot'])
-      .where({ id })
-      .getOne();
+    const release = await this.releases.findWith(id, ['serverCard', 'sealedScanCredentials', 'snapshot']);
     if (!release) throw new LeaseLostError();
     return release;
   }
 
-  /** Writes what came of a stage. @returns whether another one is due */
+  /** Writes the outcome of a stage. @returns true when another stage is due */
   private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome): Promise<boolean> {
     const { change = {}, lines = [], inTransaction } = outcome;
     if (change.status !== undefined) {
       await lease.commit(change, lines, inTransaction);
-      this.tell(lease, change.status, lines);
+      this.report(lease, change.status, lines);
       outcome.onCommitted?.();
       return false;
     }
@@ -128,8 +134,8 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     return true;
   }
 
-  /** For the operator; its publisher reads the release's own log, which may hold links that are nobody else's. */
-  private tell({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[]): void {
+  /** Logs the end of a release for the operator, without links from the release's own log, which are its publisher's. */
+  private report({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[]): void {
     const reason = lines.find(({ level }) => level === 'error')?.message;
     this.results.add(status);
     this.logger.log({ msg: `a release is ${status}`, releaseId, ...(reason === undefined ? {} : { reason }) });
@@ -139,7 +145,8 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     if (error instanceof LeaseLostError) return;
     if (isDatabaseAway(error)) throw error;
     this.logger.error({ msg: `a release failed in ${stage}`, err: error });
-    const message = 'Something failed inside Slipway. Publish again; if it stays so, the operator finds it in the log.';
+    const message =
+      'Something failed inside Slipway. Publish again; if it fails again, the operator finds the reason in the log.';
     try {
       await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]);
       this.results.add('INTERNAL_ERROR');

@@ -8,7 +8,7 @@ import type { Release } from '../release.entity.js';
 import { ScanStage } from './scan-stage.js';
 import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
 
-/** The steps by name. */
+/** Runs the stages by name. */
 @Injectable()
 export class ReleaseStages {
   private readonly byName: Record<Stage, ReleaseStage>;
@@ -17,7 +17,7 @@ export class ReleaseStages {
     this.byName = { deploy, scan, metadata, publish };
   }
 
-  /** Runs the stage a release is in. */
+  /** Runs the current stage of a release. */
   async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
     const { stage } = release;
     await lease.log({ stage, level: 'start', message: starts[stage] });

@@ -1,115 +1,78 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import { queueDeadlineSql } from '../release-lease.js';
-import { writeLines } from '../release-log.js';
-import { ReleaseSlots } from './release-slots.js';
-import type { Stage } from '../release-state.js';
+import { Schedule } from '../../../platform/schedule/schedule.js';
+import { ReleaseLogRepository } from '../release-log.repository.js';
 import { ReleasesQueue } from '../releases.queue.js';
+import { ReleasesRepository, type ExpiredRelease } from '../releases.repository.js';
+import { ReleaseSlots } from './release-slots.js';
 
-/** A release whose workers died this often is what kills them. */
+/** After this many deaths of its workers a release is taken for their cause. */
 const RECOVERIES_MAX = 5;
 
-/** Releases whose time is over; one that somebody changes at this moment is left alone. */
-function leftBehind(condition: string): string {
-  return `id IN (SELECT id FROM releases WHERE ${condition} AND lease_until < now() FOR UPDATE SKIP LOCKED)`;
-}
-
-interface Swept {
-  id: string;
-  attempt: number;
-  stage: Stage;
-}
-
 /**
- * Finds releases that nobody works on any more, by their leases in Postgres: jobs may be lost with the queue's store, and
- * workers with their machine. Every worker process sweeps; a guarded `UPDATE` gives each release to one of them.
+ * Restarts or ends releases whose lease in Postgres ran out: jobs may be lost with the queue's store, and workers with
+ * their machine. Every worker process sweeps; a guarded `UPDATE` gives each release to one of them.
  */
 @Injectable()
-export class ReleaseSweeper implements OnApplicationBootstrap, OnApplicationShutdown {
+export class ReleaseSweeper implements OnApplicationBootstrap {
   private readonly logger = new Logger('releases');
-  private timer: NodeJS.Timeout | null = null;
-  private sweeping: Promise<void> = Promise.resolve();
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
+    private readonly releases: ReleasesRepository,
+    private readonly logs: ReleaseLogRepository,
     private readonly slots: ReleaseSlots,
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
+    private readonly schedule: Schedule,
     private readonly env: Env,
   ) {}
 
   onApplicationBootstrap(): void {
-    const sweep = () => (this.sweeping = this.sweeping.then(() => this.trySweep()));
-    void sweep();
-    this.timer = setInterval(() => void sweep(), this.env.releaseLeaseMs / 2).unref();
+    this.schedule.every('sweep of releases', this.env.releaseLeaseMs / 2, () => this.sweep(), { immediately: true });
   }
 
-  async onApplicationShutdown(): Promise<void> {
-    if (this.timer) clearInterval(this.timer);
-    await this.sweeping;
-  }
-
-  private async trySweep(): Promise<void> {
-    try {
-      await this.giveUp();
-      await this.recover();
-      await this.slots.nextOfAll();
-      await this.timeOut();
-    } catch (error) {
-      const level = isDatabaseAway(error) ? 'debug' : 'error';
-      this.logger[level]({ msg: 'releases were not swept', err: error });
-    }
+  private async sweep(): Promise<void> {
+    await this.failUnrecoverable();
+    await this.restart();
+    await this.slots.nextOfAll();
+    await this.timeOut();
   }
 
   /**
-   * Starts the pipeline anew where a worker died or a job was lost; it goes on with the stage it was in. Those that nobody
-   * holds may only be waiting in a busy queue, which is nothing to warn about.
+   * Starts the pipeline again where a worker died or a job was lost; it continues with the stage it was in. A release
+   * without a holder may only be waiting in a busy queue, so it causes no warning.
    */
-  private async recover(): Promise<void> {
-    const [rows] = await this.database.query<[(Swept & { wasHeld: boolean })[]]>(
-      `UPDATE releases SET attempt = attempt + 1, lease_holder = NULL, lease_until = ${queueDeadlineSql(this.env.releaseLeaseMs)},
-              recoveries = recoveries + CASE WHEN left_behind.held THEN 1 ELSE 0 END
-         FROM (SELECT id AS left_id, lease_holder IS NOT NULL AS held FROM releases
-                WHERE status IN ('QUEUED', 'WORKING') AND lease_until < now() FOR UPDATE SKIP LOCKED) left_behind
-        WHERE id = left_id
-        RETURNING id, attempt, stage, held AS "wasHeld"`,
-    );
+  private async restart(): Promise<void> {
+    const rows = await this.releases.startNextAttempts();
     for (const { id, attempt } of rows) this.queue.enqueue({ releaseId: id, attempt });
     const died = rows.filter(({ wasHeld }) => wasHeld).length;
-    if (died > 0) this.logger.warn(`${died} releases lost their worker and start anew`);
+    if (died > 0) this.logger.warn(`${died} releases lost their worker and start again`);
   }
 
-  private async giveUp(): Promise<void> {
+  private async failUnrecoverable(): Promise<void> {
     await this.finish(
-      `UPDATE releases SET status = 'INTERNAL_ERROR', lease_holder = NULL, lease_until = NULL, updated_at = now(),
-              sealed_scan_credentials = NULL
-        WHERE ${leftBehind(`status = 'WORKING' AND lease_holder IS NOT NULL AND recoveries >= ${RECOVERIES_MAX}`)}
-        RETURNING id, attempt, stage`,
-      'error',
-      `The worker died ${RECOVERIES_MAX + 1} times at this point: publish again, and tell the operator if it stays so.`,
+      (tx) => this.releases.failUnrecoverable(RECOVERIES_MAX, tx),
+      `The worker died ${RECOVERIES_MAX + 1} times at this point: publish again, and tell the operator if it happens again.`,
     );
   }
 
   private async timeOut(): Promise<void> {
     await this.finish(
-      `UPDATE releases SET status = 'AUTH_TIMEOUT', lease_until = NULL, updated_at = now()
-        WHERE ${leftBehind("status = 'AUTH_REQUIRED'")}
-        RETURNING id, attempt, stage`,
-      'error',
+      (tx) => this.releases.timeOutAuthorization(tx),
       'Nobody authorized in time. Resume the release to get a new link: POST …/releases/latest/resume.',
     );
   }
 
-  /** Both in one transaction: a status without the line that explains it helps nobody. */
-  private async finish(sql: string, level: 'error', message: string): Promise<void> {
+  /** Ends releases and logs the reason in one transaction. */
+  private async finish(end: (tx: EntityManager) => Promise<ExpiredRelease[]>, message: string): Promise<void> {
     const rows = await this.database.transaction(async (tx) => {
-      const [found] = await tx.query<[Swept[]]>(sql);
-      for (const { id, stage } of found) await writeLines(id, [{ stage, level, message }], tx);
-      return found;
+      const ended = await end(tx);
+      for (const { id, stage } of ended) await this.logs.append(id, [{ stage, level: 'error', message }], tx);
+      return ended;
     });
     for (const { id } of rows) this.pubSub.publish('releases.changed', { id });
   }

@@ -6,8 +6,8 @@ import { RELEASES_QUEUE, type RunReleaseJob } from '../releases.queue.js';
 /** Releases wait for upstreams most of the time, so one worker runs several. */
 const CONCURRENCY = 8;
 
-/** A process that stops still fetches jobs for a moment; by then another one looks at them. */
-const LEFT_TO_OTHERS_MS = 100;
+/** Delay of a job that a stopping process fetched, so that another process takes it. */
+const HANDOVER_MS = 100;
 
 /** Runs the pipeline of one release per job. */
 @Processor(RELEASES_QUEUE, { concurrency: CONCURRENCY })
@@ -18,7 +18,7 @@ export class ReleasesProcessor extends WorkerHost {
 
   async process(job: Job<RunReleaseJob>, token?: string): Promise<void> {
     if (this.pipeline.isStopping) {
-      await job.moveToDelayed(Date.now() + LEFT_TO_OTHERS_MS, token);
+      await job.moveToDelayed(Date.now() + HANDOVER_MS, token);
       throw new DelayedError();
     }
     await this.pipeline.run(job.data.releaseId, job.data.attempt);

@@ -10,7 +10,7 @@ import { findingsOf, report, snapshotOf, summary } from '../scan/scan-report.js'
 import { factsOfBundle, type FactsSource, type ServerFacts } from '../scan/server-facts.js';
 import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
 
-/** Finds out what a server offers, and whether it is safe to offer that to models and people. */
+/** Reads a server's tools, resources and prompts, and runs the security check on them. */
 @Injectable()
 export class ScanStage implements ReleaseStage {
   constructor(
@@ -38,7 +38,7 @@ export class ScanStage implements ReleaseStage {
     }
   }
 
-  /** The security check, and what the later stages need. What a server only claims of itself is never said to have passed. */
+  /** Runs the security check and makes the snapshot. Claims that were not compared with the server never pass it. */
   private judge(
     release: Release,
     facts: ServerFacts,

@@ -8,7 +8,6 @@ import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import type { Invocation } from '../../logs/invocation.types.js';
-import type { ServerChange } from '../../servers/server.types.js';
 import { ServerEgressService } from '../../servers/settings/server-runtime.service.js';
 import { SecretValuesService } from '../../servers/settings/server-secrets.service.js';
 import { ReleaseFiles } from '../release-files.js';
@@ -18,7 +17,7 @@ import type { ReleaseCurrent } from '../releases.types.js';
 import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
 import { ScanTraces } from './scan-traces.js';
 
-/** The modules and bundles of releases, for those who run them. */
+/** Provides the modules and bundles of releases to the hosting runtime. */
 @Injectable()
 export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   private readonly logger = new Logger('releases');

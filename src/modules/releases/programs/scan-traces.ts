@@ -1,20 +1,18 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
-import { DataSource } from 'typeorm';
 import type { Trace } from '../../../hosting/hosting.types.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import type { LogLevel } from '../release-log.entity.js';
-import { writeLines, type LogLine } from '../release-log.js';
+import type { LogLevel, LogLine } from '../release-log.entity.js';
+import { ReleaseLogRepository } from '../release-log.repository.js';
 
-/** A module that prints more while it is looked at is not listened to. */
+/** Lines a module may print while it is scanned; the rest is dropped. */
 const LINES_MAX = 50;
 
-/** Releases that are looked at in this process at once; a scan ends after ten minutes at most. */
+/** Concurrent scans in this process; a scan ends after ten minutes at most. */
 const SCANS_MAX = 1_000;
 const SCAN_MS_MAX = 10 * 60_000;
 
-/** Console levels as the log of a release knows them. A module's own error is not the reason why its release failed. */
+/** Log levels by console level. `error` is reserved for the reason why a release failed. */
 const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
   debug: 'info',
   log: 'info',
@@ -23,39 +21,39 @@ const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
   error: 'warning',
 };
 
-/** What modules print and throw while they are scanned, on its way into the logs of their releases. */
+/** Writes what modules print and throw during a scan into the logs of their releases. */
 @Injectable()
 export class ScanTraces {
   private readonly logger = new Logger('releases');
-  /** How many more lines are taken, by release. */
+  /** Lines that are still accepted, by release. */
   private readonly left = new LRUCache<string, { lines: number }>({ max: SCANS_MAX, ttl: SCAN_MS_MAX });
   private writing: Promise<void> = Promise.resolve();
 
   constructor(
-    @InjectDataSource() private readonly database: DataSource,
+    private readonly logs: ReleaseLogRepository,
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Writes down what a program says. Does not wait. */
+  /** Appends the lines and exceptions of a trace to the release's log, in the background. */
   take({ ref, lines, exceptions }: Trace): void {
     const left = this.left.get(ref.id) ?? { lines: LINES_MAX };
     this.left.set(ref.id, left);
-    const said = [
+    const written = [
       ...lines.map(({ level, message }): LogLine => ({ stage: 'scan', level: levels[level], message })),
       ...exceptions.map(({ name, message }): LogLine => {
         return { stage: 'scan', level: 'warning', message: `The module threw ${name}: ${message}` };
       }),
     ].slice(0, left.lines);
-    left.lines -= said.length;
-    if (said.length > 0) this.writing = this.writing.then(() => this.write(ref.id, said));
+    left.lines -= written.length;
+    if (written.length > 0) this.writing = this.writing.then(() => this.write(ref.id, written));
   }
 
   private async write(releaseId: string, lines: LogLine[]): Promise<void> {
     try {
-      await writeLines(releaseId, lines, this.database.manager);
+      await this.logs.append(releaseId, lines);
       this.pubSub.publish('releases.changed', { id: releaseId });
     } catch (error) {
-      this.logger.warn({ msg: 'what a module said while it was scanned is lost', err: error });
+      this.logger.warn({ msg: 'the output of a module during its scan is lost', err: error });
     }
   }
 }

@@ -38,7 +38,7 @@ export interface PublishForm {
   type: ReleaseType;
   payload: Partial<ExternalPayloadDto & HostedPayloadDto & StdioPayloadDto>;
   artifacts: Partial<Record<ArtifactKind, Blob>>;
-  /** What was taken although it is not as it should be. */
+  /** Faults that do not prevent publishing. */
   warnings: string[];
 }
 
@@ -48,8 +48,8 @@ const input = new InputPipe();
 export type KeepFile = (content: Readable, bytesMax: number) => Promise<Blob>;
 
 /**
- * Reads a publish form: the text part `payload`, and files, which go through `keep` as they arrive, also those of a form
- * that is refused then.
+ * Reads a publish form: the text part `payload`, and files, which go to `keep` as they arrive, even if the form is refused
+ * afterwards.
  *
  * @throws InvalidInputError, BlobTooLargeError
  */
@@ -59,15 +59,15 @@ export async function readPublishForm(request: IncomingMessage, keep: KeepFile):
     files: artifactKinds,
     take: (name, file) => keep(file, artifactBytesMax[name as ArtifactKind]),
   });
-  const given = parsePayload(fields.payload);
-  const kind: Kind<PublishPayloadDto> = kinds[given.type];
-  requireParts(given.type, kind, files);
-  const payload = (await input.transform(given.value, {
+  const parsed = parsePayload(fields.payload);
+  const kind: Kind<PublishPayloadDto> = kinds[parsed.type];
+  requireParts(parsed.type, kind, files);
+  const payload = (await input.transform(parsed.value, {
     type: 'body',
     metatype: kind.payload,
   })) as PublishForm['payload'];
   if (payload.serverCard !== undefined) payload.serverCard = parseServerCard(payload.serverCard);
-  const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, given.type);
+  const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, parsed.type);
   const { scanCredentials = {} } = payload;
   requireScanCredentials(scanCredentials, checked?.schema ?? null);
   return {

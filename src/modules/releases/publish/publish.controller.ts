@@ -13,7 +13,7 @@ import { PublishService } from './publish.service.js';
 
 const payloads = [ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto];
 
-/** Published tools tell the two 404s apart by their words, and create a missing server themselves. */
+/** Published tools distinguish the two 404s by their messages, and create a missing server. */
 const ownTarget = {
   owner: 'qualifiedName',
   missing: () => new NamespaceNotFoundError(),

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, In, type EntityManager } from 'typeorm';
-import { Env } from '../../../config/env.js';
+import { DataSource, type EntityManager } from 'typeorm';
 import { BlobStore } from '../../../platform/blobs/blob-store.js';
 import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
@@ -16,17 +15,17 @@ import { ServerReleasesService } from '../../servers/server-releases.service.js'
 import type { KeepFile, PublishForm } from './publish-form.js';
 import type { PublishedDto } from './publish.dto.js';
 import { ReleaseFiles } from '../release-files.js';
-import { endOfLease, queueDeadlineSql } from '../release-lease.js';
-import { writeLines } from '../release-log.js';
-import { statusesBefore } from '../release-state.js';
-import { Release } from '../release.entity.js';
+import { ReleaseLogRepository } from '../release-log.repository.js';
 import { ReleasesQueue } from '../releases.queue.js';
+import { ReleasesRepository } from '../releases.repository.js';
 
-/** Takes releases in. */
+/** Stores published releases and starts their pipelines. */
 @Injectable()
 export class PublishService {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
+    private readonly releases: ReleasesRepository,
+    private readonly logs: ReleaseLogRepository,
     private readonly servers: ServerReleasesService,
     private readonly files: ReleaseFiles,
     private readonly blobs: BlobStore,
@@ -34,28 +33,27 @@ export class PublishService {
     private readonly pubSub: PubSub,
     private readonly egress: Egress,
     private readonly vault: Vault,
-    private readonly links: ServerUrlsService,
-    private readonly env: Env,
+    private readonly urls: ServerUrlsService,
   ) {}
 
   /**
-   * Stores a release and asks for its pipeline. An unfinished release of the same server is cancelled: one is enough.
+   * Stores a release and enqueues its pipeline. Unfinished releases of the same server are cancelled.
    *
-   * @param readForm stores the files of the form through what it is given
+   * @param readForm reads the form, and stores its files with the function it receives
    * @throws what `readForm` throws; EgressRefusedError for an upstream that may not be dialled; ServerNotFoundError when
-   * it went meanwhile
+   * the server was deleted meanwhile
    */
   async publish(server: ServerRef, readForm: (keep: KeepFile) => Promise<PublishForm>): Promise<PublishedDto> {
-    const kept: string[] = [];
+    const stored: string[] = [];
     try {
       const form = await readForm(async (content, bytesMax) => {
         const blob = await this.blobs.put(content, bytesMax);
-        kept.push(blob.hash);
+        stored.push(blob.hash);
         return blob;
       });
       return await this.store(server, form);
     } catch (error) {
-      await this.files.discard(kept);
+      await this.files.discard(stored);
       throw error;
     }
   }
@@ -75,38 +73,26 @@ export class PublishService {
     for (const older of cancelled) this.pubSub.publish('releases.changed', { id: older });
     this.queue.enqueue({ releaseId: id, attempt: 1 });
     const { warnings } = form;
-    const mcpUrl = this.links.run(server.slug);
+    const mcpUrl = this.urls.run(server.slug);
     return { deploymentId: id, status: 'QUEUED', mcpUrl, ...(warnings.length === 0 ? {} : { warnings }) };
   }
 
   private async cancelUnfinished(serverId: string, tx: EntityManager): Promise<string[]> {
-    const { raw } = (await tx
-      .createQueryBuilder()
-      .update(Release)
-      .set(endOfLease('CANCELLED'))
-      .where({ serverId, status: In(statusesBefore('CANCELLED')) })
-      .returning(['id', 'stage'])
-      .execute()) as { raw: Pick<Release, 'id' | 'stage'>[] };
-    for (const { id, stage } of raw) {
-      await writeLines(id, [{ stage, level: 'error', message: 'Cancelled: a newer release was published.' }], tx);
+    const cancelled = await this.releases.cancelUnfinished(serverId, tx);
+    for (const { id, stage } of cancelled) {
+      await this.logs.append(id, [{ stage, level: 'error', message: 'Cancelled: a newer release was published.' }], tx);
     }
-    return raw.map(({ id }) => id);
+    return cancelled.map(({ id }) => id);
   }
 
   private async insert(id: string, server: ServerRef, form: PublishForm, tx: EntityManager): Promise<void> {
     const { type, payload, artifacts } = form;
     const { source, scanCredentials, serverCard, configSchema, runtime, upstreamUrl } = payload;
-    await tx
-      .createQueryBuilder()
-      .insert()
-      .into(Release)
-      .values({
+    await this.releases.insertQueued(
+      {
         id,
         serverId: server.id,
         type,
-        status: 'QUEUED',
-        // Until then a worker is expected to take it; afterwards the sweeper asks again.
-        leaseUntil: () => queueDeadlineSql(this.env.releaseLeaseMs),
         commit: source?.commit ?? null,
         commitMessage: source?.commitMessage ?? null,
         branch: source?.branch ?? null,
@@ -117,9 +103,9 @@ export class PublishService {
         hosting: type === 'hosted_shttp' ? hostingRequest(payload) : null,
         sealedScanCredentials:
           scanCredentials === undefined ? null : this.vault.seal(JSON.stringify(scanCredentials), id),
-      })
-      .updateEntity(false)
-      .execute();
+      },
+      tx,
+    );
     await this.files.attach(id, artifacts, tx);
   }
 }

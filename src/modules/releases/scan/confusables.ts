@@ -9,8 +9,8 @@ const SMALL = lookAlikes(
 const CHARS_MAX = 256;
 
 /**
- * A name as clients and people confuse it with others: compatibility forms (`ｓｅａｒｃｈ`), case, accents, invisible
- * characters and look-alikes of Cyrillic, Greek and Armenian are folded. Two tools must not share one. Digits stay apart
+ * The skeleton of a name (compare UTS 39): compatibility forms (`ｓｅａｒｃｈ`), case, accents, invisible characters and
+ * look-alikes of Cyrillic, Greek and Armenian are folded. Two tools must not share one. Digits stay apart
  * from letters (`v10`, `vlO`): servers use both, and nobody has to read another script to tell them.
  */
 export function confusableSkeleton(name: string): string {

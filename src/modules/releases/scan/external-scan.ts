@@ -21,17 +21,17 @@ import { redactCredentials, credentialTarget, type ScanTarget } from './scan-cre
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from '../stage-outcome.js';
 
-/** A card is a small file; a server that keeps us waiting for it has none. */
+/** A card is a small file; a slower server counts as one without a card. */
 const CARD_TIMEOUT_MS = 5_000;
 
-/** Where most MCP servers answer; tried when the given path leads nowhere. */
+/** The path of most MCP servers; tried when the published one fails. */
 const USUAL_PATH = '/mcp';
 const USUAL_PATH_TIMEOUT_MS = 5_000;
 
-/** What the server offers, or what ends or pauses its release. */
+/** The facts about a server, or the outcome that ends or pauses its release. */
 type ScanResult = { facts: ServerFacts; source: FactsSource } | { outcome: StageOutcome };
 
-/** Asks a server that runs elsewhere what it offers. */
+/** Scans servers that run elsewhere. */
 @Injectable()
 export class ExternalScan {
   constructor(
@@ -46,7 +46,7 @@ export class ExternalScan {
   async run(release: Release, lease: ScanHold): Promise<ScanResult> {
     const target = credentialTarget(new URL(release.upstreamUrl ?? ''), release, this.vault);
     try {
-      return { facts: await this.look(release, target, lease), source: 'server' };
+      return { facts: await this.read(release, target, lease), source: 'server' };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
       if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
@@ -60,13 +60,13 @@ export class ExternalScan {
   }
 
   /**
-   * What the server says, asked with the credentials in `target`, or else with the token its owner authorized us with.
+   * Reads a server with the credentials in `target`, or else with the token that its owner authorized.
    *
-   * @param mustBeAuthorized an authorization that has ended rejects with AuthorizationRequiredError; otherwise the server
-   * is asked without it
+   * @param mustBeAuthorized true: an expired authorization rejects with AuthorizationRequiredError; false: the server is
+   * read without it
    * @throws UpstreamFailure, CredentialUnavailableError, LeaseLostError
    */
-  async look(
+  async read(
     { serverId, upstreamUrl }: Pick<Release, 'serverId' | 'upstreamUrl'>,
     target: ScanTarget,
     lease: ScanHold,
@@ -80,13 +80,13 @@ export class ExternalScan {
     return factsOfScan(await this.scan(target, target.headers.authorization ? undefined : bearer, lease));
   }
 
-  /** What the server's own card says of it; null when it publishes none. */
+  /** The facts on the server's card; null when it publishes none. */
   async cardOf(upstreamUrl: string): Promise<ServerFacts | null> {
     const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
     return card && factsOfCard(card);
   }
 
-  /** Null when there is none, or the one there was is no longer good: then the server's 401 starts it all anew. */
+  /** Null without a valid token: then the server's 401 starts a new authorization. */
   private async storedToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
     try {
       return await this.credentials.accessToken(owner, upstreamUrl, rejected);
@@ -100,11 +100,11 @@ export class ExternalScan {
     const channel = this.channels.channelTo({ ...target, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
     return scanUnderLease(channel, lease, {
       timeoutMs: this.env.releaseScanTimeoutMs,
-      inWords: (message) => redactCredentials(message, target),
+      redact: (message) => redactCredentials(message, target),
     });
   }
 
-  /** The server wants authorization: its card will do; else its owner is asked to authorize. */
+  /** The server requires authorization: uses its card, or else requests authorization from its owner. */
   private async blocked(release: Release, refused: UpstreamAuthRequiredError, lease: ScanHold): Promise<ScanResult> {
     const facts = await this.factsOfPublishedCard(release, lease);
     if (facts) return { facts, source: 'claims' };
@@ -147,7 +147,7 @@ export class ExternalScan {
     return failed('FAILURE', 'scan', `${redactCredentials(failure.message, target)}${hint}`);
   }
 
-  /** Whether an MCP server answers where most of them do; a sentence for the publisher. */
+  /** Tries the usual path. @returns a sentence for the publisher */
   private async triedUsualPath(target: ScanTarget): Promise<string> {
     const url = new URL(USUAL_PATH, target.url);
     if (url.pathname === target.url.pathname) return '';
@@ -166,7 +166,7 @@ export class ExternalScan {
   }
 }
 
-/** The server refused what it was sent, and named no way to authorize. */
+/** True for a server that refused the credentials and named no way to authorize. */
 export function isForbidden(error: unknown): boolean {
   return error instanceof UpstreamError && error.hint === 'forbidden';
 }

@@ -1,11 +1,11 @@
 import { codePointName } from '../../../platform/text/quoted.js';
 
-/** What a text hides from people who read it, and models still take in. */
+/** Characters in a text that people do not see but models read. */
 export interface HiddenCharacters {
   count: number;
   /** Each kind once, at most five, as `U+202E right-to-left override`. */
   names: string[];
-  /** What Unicode tag characters spell; empty when there are none. */
+  /** The text in Unicode tag characters; empty without any. */
   spelled: string;
 }
 
@@ -32,7 +32,7 @@ const UNSPACED = /^(?=[\p{L}\p{M}])[\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=M
 
 const RIGHT_TO_LEFT = /(?=\p{L})[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}]/u;
 
-/** What a variation selector may choose a form of. */
+/** Characters that have variants for a variation selector. */
 const VARIED = /^[\p{Emoji}\p{S}\p{P}\p{Lo}]$/u;
 
 /** Format characters that are seen: signs that span the digits after them. */
@@ -63,7 +63,7 @@ const NAMES: Record<number, string> = {
 };
 
 /**
- * What is hidden in a text; null for nothing. Characters that cannot be seen are let pass where writing needs them, each
+ * Finds the hidden characters of a text; null for none. Invisible characters are allowed where writing needs them, each
  * once and in its place: joiners inside of emoji and after letters of scripts that join, selectors after what has
  * variants, marks of direction in text that runs from right to left, zero-width spaces in scripts without blanks, the flags
  * of England, Scotland and Wales. Overrides and isolates of direction never pass, since they show one text and say

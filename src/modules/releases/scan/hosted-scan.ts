@@ -8,27 +8,27 @@ import { quoted } from '../../../platform/text/quoted.js';
 import { compileConfig, type CompiledConfig } from '../config/config-map.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
 import { scanUnderLease, type ScanHold } from './leased-scan.js';
-import type { LogLine } from '../release-log.js';
+import type { LogLine } from '../release-log.entity.js';
 import type { Release } from '../release.entity.js';
 import { scannedProgram } from '../program-ref.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 import { failed, type StageOutcome } from '../stage-outcome.js';
 import type { ConfigField } from '../config/config-fields.js';
 
-/** Where modules answer MCP: what a factory makes answers anywhere, a module with `fetch` where its author thought. */
+/** MCP paths of modules: a factory's server answers at any path, a module with `fetch` at one of its author's choice. */
 const PATHS = ['/', '/mcp'];
 
-/** Values for a look at a server that wants some of its callers. */
+/** Configuration values for the scan of a module. */
 interface ScanConfig {
   query: [name: string, value: string][];
-  /** The required values nobody gave, which were made up. */
+  /** Names of required values that were made up. */
   invented: string[];
 }
 
-/** What the module offers and where it answers, or what ends its release. */
+/** The facts about a module and its MCP path, or the outcome that ends its release. */
 export type HostedScanResult = { facts: ServerFacts; source: FactsSource; mcpPath: string } | { outcome: StageOutcome };
 
-/** Starts the module of a release and asks it what it offers. What it was published with is only a claim. */
+/** Starts the module of a release and scans it. The published server card is only a claim. */
 @Injectable()
 export class HostedScan {
   constructor(
@@ -39,14 +39,14 @@ export class HostedScan {
 
   async run(release: Release, lease: ScanHold): Promise<HostedScanResult> {
     try {
-      return await this.look(release, lease);
+      return await this.tryPaths(release, lease);
     } finally {
-      // Not waited for: nothing depends on it, and it never rejects.
+      // In the background: nothing depends on it, and it never rejects.
       void this.hosting.forget(scannedProgram(release.id, false).ownerId);
     }
   }
 
-  private async look(release: Release, lease: ScanHold): Promise<HostedScanResult> {
+  private async tryPaths(release: Release, lease: ScanHold): Promise<HostedScanResult> {
     const config = scanConfig(compileConfig({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
     let first: UpstreamFailure | null = null;
     for (const mcpPath of PATHS) {
@@ -56,7 +56,7 @@ export class HostedScan {
         return { facts, source: 'server', mcpPath };
       } catch (error) {
         if (!(error instanceof UpstreamFailure)) throw error;
-        // What does not start, does not start at another path either.
+        // A module that does not start fails at every path.
         if (hostedFailureIn(error)) return this.refused(release, error, config, lease);
         first ??= error;
       }
@@ -70,7 +70,7 @@ export class HostedScan {
     return scanUnderLease(channel, lease, { timeoutMs: this.env.releaseScanTimeoutMs });
   }
 
-  /** A module that wants values of its callers cannot be blamed for refusing made-up ones: then its card is believed. */
+  /** A module may refuse made-up values, so its published card is used if there were some. Otherwise the release fails. */
   private async refused(
     release: Release,
     failure: UpstreamFailure,
@@ -92,7 +92,7 @@ export class HostedScan {
 
 const lists = ['tools', 'resources', 'prompts'] as const;
 
-/** What the card claims and the module does not have, and the other way round. */
+/** Warnings about differences between the published card and the module. */
 function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
   const claimed = factsOfCard(serverCard);
   return lists.flatMap((list): LogLine[] => {
@@ -109,7 +109,7 @@ function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
   });
 }
 
-/** A sentence holds so many names. */
+/** Names in one sentence. */
 const SHOWN_MAX = 10;
 
 function shown(names: string[]): string {
@@ -124,13 +124,13 @@ function namesOf(items: Record<string, unknown>[]): string[] {
   return items.map(({ name }) => String(name));
 }
 
-/** The defaults of a schema, its examples where there is no default, and for the rest of what is required anything that fits. */
+/** The defaults of a schema, or its examples, or made-up values for required properties without either. */
 function scanConfig({ fields }: CompiledConfig): ScanConfig {
   const config: ScanConfig = { query: [], invented: [] };
   for (const field of fields) {
     const name = field.path.join('.');
-    const given = field.fallback ?? exampleOf(field);
-    if (given !== undefined) config.query.push([name, given]);
+    const value = field.fallback ?? exampleOf(field);
+    if (value !== undefined) config.query.push([name, value]);
     else if (field.isRequired) {
       config.query.push([name, madeUp(field)]);
       config.invented.push(name);

@@ -11,16 +11,16 @@ import {
 } from '../config/config-fields.js';
 import { HEADER_NAME, TRANSPORT } from '../config/config-schema.js';
 
-/** Where the scan connects, and with what. */
+/** The URL and headers of a scan. */
 export interface ScanTarget {
   url: URL;
   headers: Record<string, string>;
-  /** The credentials' values: what the upstream says may repeat them. */
+  /** The credentials' values, to redact from texts of the upstream. */
   secrets: string[];
 }
 
-/** Shorter values stand in any sentence by chance. */
-const CONCEALED_CHARS_MIN = 6;
+/** Shorter values occur in texts by chance. */
+const REDACTED_CHARS_MIN = 6;
 
 /**
  * Refuses credentials that cannot be sent, before anything is stored. Their values are not repeated.
@@ -45,7 +45,7 @@ export function requireScanCredentials(credentials: Record<string, unknown>, con
   }
 }
 
-/** Warns of values that open the server to the scan only: callers could not pass them on. */
+/** Warnings about credentials without a property in the schema: the scan uses them, but callers cannot send theirs. */
 export function scanOnly(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
   const names = fieldsOf(configSchema).map(({ path }) => path.join('.'));
   return Object.keys(credentials)
@@ -58,8 +58,8 @@ export function scanOnly(credentials: Record<string, unknown>, configSchema: Con
 }
 
 /**
- * The upstream of a release with its scan credentials in place: a value named like a property of the config schema goes
- * where that property goes, any other is a header.
+ * The target of a scan with its credentials: a value with the name of a schema property goes to that property's place, any
+ * other into a header.
  */
 export function credentialTarget(
   upstream: URL,
@@ -79,10 +79,10 @@ export function credentialTarget(
   return { url, headers, secrets: Object.values(credentials) };
 }
 
-/** A text of the upstream without the credentials it may repeat, as they are or as they stand in a URL. */
+/** Replaces credentials in a text of the upstream, plain or URL-encoded. */
 export function redactCredentials(text: string, { secrets }: Pick<ScanTarget, 'secrets'>): string {
   const spellings = secrets
-    .filter(({ length }) => length >= CONCEALED_CHARS_MIN)
+    .filter(({ length }) => length >= REDACTED_CHARS_MIN)
     .flatMap((secret) => [secret, new URLSearchParams({ '': secret }).toString().slice(1), encodeURIComponent(secret)])
     .flatMap((secret) => [secret, encodeURIComponent(secret)]);
   return spellings.reduce((rest, spelling) => rest.replaceAll(spelling, '[credential]'), text);

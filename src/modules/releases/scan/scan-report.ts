@@ -1,22 +1,22 @@
 import { toStorableJson } from '../../../platform/database/storable.js';
 import type { HostedFacts, ServerSnapshot } from '../../servers/server.types.js';
-import type { LogLine } from '../release-log.js';
+import type { LogLine } from '../release-log.entity.js';
 import type { Release } from '../release.entity.js';
 import type { FactsSource, ServerFacts } from './server-facts.js';
 import { checkServer } from './security-check.js';
 
-/** What the security check says, wherever it looked. */
+/** A finding of the security check. */
 export interface ScanFinding {
   where: string;
   message: string;
 }
 
-/** Why what a server offers is not shown to models and people; none means passed. */
+/** The findings of the security check; none means passed. */
 export function findingsOf(facts: ServerFacts, source: FactsSource, snapshot: ServerSnapshot): ScanFinding[] {
   return [...checkServer({ ...facts, requireSchemas: source === 'server' }), ...oversize(snapshot)];
 }
 
-/** A thousand tools with their schemas stay below 2 MB; whoever reads the server reads all of it. */
+/** A thousand tools with their schemas stay below 2 MB. Every client loads all of it. */
 const SNAPSHOT_MB_MAX = 4;
 
 function oversize(snapshot: ServerSnapshot): ScanFinding[] {
@@ -27,7 +27,7 @@ function oversize(snapshot: ServerSnapshot): ScanFinding[] {
   return [{ where: 'server', message }];
 }
 
-/** The findings for a release's log. The first line is what published tools show as the reason. */
+/** Log lines about findings. Published tools show the first one as the reason of a failure. */
 export function report(findings: ScanFinding[]): LogLine[] {
   const [first] = findings;
   const more = findings.length === 1 ? '' : ` ${findings.length - 1} more below.`;
@@ -40,7 +40,7 @@ export function report(findings: ScanFinding[]): LogLine[] {
   ];
 }
 
-/** What was found, for a release's log. */
+/** The log line about a passed scan. */
 export function summary({ tools, resources, resourceTemplates, prompts }: ServerFacts, source: FactsSource): LogLine {
   const counts = Object.entries({ tools, resources, 'resource templates': resourceTemplates, prompts })
     .map(([name, items]) => `${items === null ? 'unknown' : items.length} ${name}`)
@@ -50,7 +50,7 @@ export function summary({ tools, resources, resourceTemplates, prompts }: Server
   return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 
-/** What is kept of a release once it was looked at, as Postgres can store it. */
+/** The snapshot of a scanned release, in a form that Postgres can store. */
 export function snapshotOf(
   release: Release,
   facts: ServerFacts,

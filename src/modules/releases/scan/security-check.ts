@@ -23,7 +23,7 @@ export interface Finding {
   message: string;
 }
 
-/** What a server says of itself, from a scan or a card. Lists may be null or missing. */
+/** The texts of a server, from a scan or a card. Lists may be null or missing. */
 export interface ServerText {
   serverInfo?: unknown;
   instructions?: unknown;
@@ -57,7 +57,7 @@ export const SCHEMA_TEXT_CHARS_MAX = 8_192;
 export const TITLE_CHARS_MAX = 256;
 
 /**
- * What clients and model APIs take as the name of a tool. MCP recommends letters, digits, `_`, `-` and `.`, at most 128;
+ * Tool names that clients and model APIs accept. MCP recommends letters, digits, `_`, `-` and `.`, at most 128;
  * `/` is common for groups of tools, and clients replace it.
  */
 const TOOL_NAME = /^[A-Za-z0-9_./-]{1,128}$/;
@@ -68,7 +68,7 @@ const UNSHOWN = new Set(['_meta', 'icons']);
 type Part = Record<string, unknown>;
 
 /**
- * Looks for what makes a server dangerous or unusable to those who install it: text hidden from people, texts that flood
+ * Checks a server for faults that make it dangerous or unusable: text hidden from people, texts that flood
  * the model's context, tools that pass for each other, names and schemas clients refuse, schemas that fetch from elsewhere.
  * It does not judge what the visible words ask a model to do.
  *

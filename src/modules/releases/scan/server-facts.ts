@@ -5,10 +5,10 @@ import type { BundleFacts } from '../bundle/bundle-manifest.js';
 
 type Item = Record<string, unknown>;
 
-/** Where facts come from: the live server, the published files, or only what its author or its card claims. */
+/** The source of facts: the live server, the published files, or a card that nobody compared with the server. */
 export type FactsSource = 'server' | 'files' | 'claims';
 
-/** What is known of a server, wherever it comes from. Lists are null when nobody said anything about them. */
+/** Facts about a server from any source. Lists are null if unknown. */
 export interface ServerFacts {
   serverInfo: Item | null;
   instructions?: string;
@@ -18,11 +18,11 @@ export interface ServerFacts {
   prompts: Item[] | null;
   /** Bundles only. */
   runtime?: BundleRuntime;
-  /** What the files themselves ask to be configured. */
+  /** JSON Schema of configuration values in the files. */
   configSchema?: Item;
 }
 
-/** What a live server told. A list it does not declare is one it does not have. */
+/** The facts of a live server. Undeclared lists are empty. */
 export function factsOfScan(scan: ServerScan): ServerFacts {
   const { serverInfo, instructions } = scan;
   return {
@@ -35,15 +35,14 @@ export function factsOfScan(scan: ServerScan): ServerFacts {
   };
 }
 
-/** What a card claims. */
+/** The facts on a card. */
 export function factsOfCard(card: Partial<ServerCard> | null): ServerFacts {
   const { serverInfo = null, tools = null, resources = null, resourceTemplates = null, prompts = null } = card ?? {};
   return { serverInfo, tools, resources, resourceTemplates, prompts };
 }
 
 /**
- * What a bundle's manifest says, and where that is silent or incomplete, what its publisher claims: published tools copy
- * the manifest's tools, which often have no schema.
+ * The facts of a bundle's manifest, completed from the published card: the manifest's tools often have no schema.
  */
 export function factsOfBundle(bundle: BundleFacts, card: Partial<ServerCard> | null): ServerFacts {
   const claimed = factsOfCard(card);

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
+import type { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ServerRef } from '../../servers/server.types.js';
 import { until } from '../../../../test/support/until.js';
 import { ReleaseStreams, type StreamSink } from './release-streams.js';
@@ -21,9 +22,9 @@ const sink: StreamSink = {
 describe('a stream of a release that fails', () => {
   beforeAll(() => Logger.overrideLogger(false));
 
-  it('takes no place, whether it never began or broke off', async () => {
+  it('takes no slot, whether it never began or broke off', async () => {
     const releases = { find: () => Promise.resolve({ id: 'one' }) } as unknown as ReleasesService;
-    const streams = new ReleaseStreams(releases, {} as PubSub);
+    const streams = new ReleaseStreams(releases, {} as PubSub, { gauge: () => undefined } as unknown as Metrics);
     const follow = (broken: Partial<StreamSink>) =>
       streams.follow({} as ServerRef, 'one', { accountId: 'one', after: undefined }, { ...sink, ...broken });
     for (let times = 0; times < 60; times += 1) await expect(follow({ open: fail })).rejects.toThrow('headers');

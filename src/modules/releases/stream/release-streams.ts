@@ -1,52 +1,57 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
-import type { ServerChange, ServerRef } from '../../servers/server.types.js';
+import { repeat } from '../../../platform/schedule/repeat.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
+import type { ServerRef } from '../../servers/server.types.js';
 import { toReleaseLogDto } from '../release.mapper.js';
 import { isAtRest, type ReleaseStatus } from '../release-state.js';
 import { ReleaseNotFoundError, TooManyFollowersError } from '../releases.errors.js';
 import { ReleasesService } from '../releases.service.js';
 
-/** A message may be lost while the queue's store is away, so the rows are looked at without one too. */
+/** Messages may be lost while the queue's store is away, so the rows are also polled. */
 const POLL_MS = 5_000;
 
-/** Below the 30 to 60 s after which proxies take a silent connection for dead. */
+/** Below the 30 to 60 s after which proxies close a silent connection. */
 const HEARTBEAT_MS = 15_000;
 
-/** Streams of one account, and of all together, in this process: each costs a small query every 5 s. */
+/** Streams of one account and of all accounts in this process: each costs a small query every 5 s. */
 export const STREAMS_EACH_MAX = 50;
 export const STREAMS_MAX = 1_000;
 
-/** Where the events of a stream go. */
+/** The destination of a stream's events. */
 export interface StreamSink {
-  /** Called once, when it is sure that there is something to follow. */
+  /** Called once, after the release was found. */
   open(): void;
-  /** Writes text as it is. */
+  /** Writes text unchanged. */
   write(text: string): void;
   end(): void;
-  /** Calls back when the listener leaves. */
+  /** Calls back when the client disconnects. */
   onGone(listener: () => void): void;
 }
 
 /**
- * Follows releases while they happen, from any process: `init` with the log so far, `log` and `status` as they come,
- * `complete` at the end. Each event's id is the last line it holds, so a listener that comes back with `Last-Event-ID`
- * gets what it missed, and nothing twice.
+ * Streams the progress of releases that any process runs: `init` with the log so far, `log` and `status` for changes,
+ * `complete` at the end. Each event's id is the `seq` of its last line, so a client that reconnects with `Last-Event-ID`
+ * gets each line once.
  */
 @Injectable()
 export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
   private readonly open = new Map<string, Set<ReleaseStream>>();
-  private readonly places = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);
+  private readonly limiter = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);
 
   constructor(
     private readonly releases: ReleasesService,
     private readonly pubSub: PubSub,
-  ) {}
+    metrics: Metrics,
+  ) {
+    metrics.gauge('slipway_release_streams', 'Listeners that follow releases.', () => this.size);
+  }
 
-  /** Streams that are open in this process. */
+  /** Open streams in this process. */
   get size(): number {
-    return this.places.size;
+    return this.limiter.size;
   }
 
   async onModuleInit(): Promise<void> {
@@ -58,14 +63,16 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
     });
   }
 
-  /** Streams end with the process, so that closing it does not wait for their listeners. */
+  /** Ends all streams, so that the shutdown does not wait for their clients. */
   beforeApplicationShutdown(): void {
     for (const streams of this.open.values()) for (const stream of streams) stream.close();
   }
 
   /**
-   * @param accountId who listens
-   * @param after the last line the listener has, from `Last-Event-ID`
+   * Streams a release until it ends or the client disconnects.
+   *
+   * @param accountId whose stream it is
+   * @param after the last line the client has, from `Last-Event-ID`
    * @throws ReleaseNotFoundError, TooManyFollowersError
    */
   async follow(
@@ -76,8 +83,8 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   ): Promise<void> {
     const release = await this.releases.find(server, id);
     const last = after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
-    const leave = this.places.enter(accountId);
-    if (!leave) throw new TooManyFollowersError(this.places.size >= STREAMS_MAX ? 'all' : 'account');
+    const leave = this.limiter.enter(accountId);
+    if (!leave) throw new TooManyFollowersError(this.limiter.size >= STREAMS_MAX ? 'all' : 'account');
     const stream = new ReleaseStream(this.releases, server, release.id, last, sink);
     try {
       sink.onGone(() => stream.close());
@@ -95,7 +102,7 @@ export class ReleaseStreams implements OnModuleInit, BeforeApplicationShutdown {
   }
 
   private async run(releaseId: string, stream: ReleaseStream): Promise<void> {
-    // Known before it reads, so that nothing written in between is missed.
+    // Registered before it reads, so that no change in between is missed.
     const streams = this.open.get(releaseId) ?? new Set();
     this.open.set(releaseId, streams.add(stream));
     try {
@@ -127,7 +134,7 @@ class ReleaseStream {
     this.wakeUp();
   }
 
-  /** Its server is gone. */
+  /** Wakes the stream if this server, which was deleted, is its own. */
   wakeFor(serverId: string): void {
     if (this.server.id === serverId) this.wake();
   }
@@ -138,16 +145,16 @@ class ReleaseStream {
   }
 
   async run(): Promise<void> {
-    const heartbeat = setInterval(() => this.sink.write(': still here\n\n'), HEARTBEAT_MS).unref();
+    const heartbeat = repeat(HEARTBEAT_MS, () => this.sink.write(': still here\n\n'));
     try {
-      while (!this.isClosed && !(await this.look())) await this.nextCall();
+      while (!this.isClosed && !(await this.sendChanges())) await this.nextChange();
     } finally {
-      clearInterval(heartbeat);
+      heartbeat.stop();
     }
   }
 
-  /** Sends what is new. @returns whether the release is over */
-  private async look(): Promise<boolean> {
+  /** Sends events for all changes since the last call. @returns true when the release has ended */
+  private async sendChanges(): Promise<boolean> {
     this.isDue = false;
     const release = await this.releases.find(this.server, this.id).catch((error: unknown) => {
       if (error instanceof ReleaseNotFoundError) return null;
@@ -158,7 +165,7 @@ class ReleaseStream {
       this.send('complete', { status: 'CANCELLED' }, this.last);
       return true;
     }
-    // After the status: a final status is written with its last line, so the lines cannot be older than it.
+    // Read after the status: a final status is written with the last line, so no line is missing.
     const lines = await this.releases.logsOf(this.id, this.last);
     const isFirst = this.status === null;
     this.last = lines.at(-1)?.seq ?? this.last;
@@ -176,7 +183,7 @@ class ReleaseStream {
     this.sink.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 
-  private async nextCall(): Promise<void> {
+  private async nextChange(): Promise<void> {
     if (this.isDue || this.isClosed) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, POLL_MS).unref();

@@ -13,24 +13,23 @@ export const iconTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 
 
 type IconType = (typeof iconTypes)[number];
 
-/** What is looked through for the first tag of an SVG: more than any prolog needs. */
+/** Bytes that are searched for the first tag of an SVG. */
 const PROLOG_BYTES_MAX = 8 * 1024;
 
-/** What may stand in front of the first tag of an XML document, one piece at a time. */
+/** One piece of the prolog of an XML document. */
 const PROLOG_PIECE = /^(?:\s+|<\?[^>]*\?>|<!--[\s\S]*?-->|<!DOCTYPE\s+svg\b[^>[]*>)/;
 
-/** An image and what it was found to be. */
+/** An image and its detected type. */
 export interface FoundIcon {
   bytes: Buffer;
   type: IconType;
 }
 
 /**
- * The first image among the icons a server names (`icons` of `serverInfo`, which may be anything): of the first three,
- * each by an http(s) or data URL, 1 MB and 5 s at most.
+ * Fetches the first usable image of `serverInfo.icons`, which may be any JSON value. Tries three http(s) or data URLs, with
+ * at most 1 MB and 5 s each.
  *
- * @returns `too_large` when there was none, and one of them was larger; null otherwise. Never rejects: a server without
- * a picture is as good as any.
+ * @returns `too_large` if there was none and one was larger than 1 MB; null otherwise. Never rejects.
  */
 export async function fetchIcon(egress: Egress, icons: unknown): Promise<FoundIcon | 'too_large' | null> {
   let found: 'too_large' | null = null;
@@ -44,8 +43,8 @@ export async function fetchIcon(egress: Egress, icons: unknown): Promise<FoundIc
 }
 
 function sourcesOf(icons: unknown): string[] {
-  const given: unknown[] = Array.isArray(icons) ? icons : [];
-  const sources = given.map((icon) => (icon as { src?: unknown } | null)?.src);
+  const list: unknown[] = Array.isArray(icons) ? icons : [];
+  const sources = list.map((icon) => (icon as { src?: unknown } | null)?.src);
   return sources.filter((src) => typeof src === 'string').slice(0, CANDIDATES_MAX);
 }
 
@@ -75,8 +74,8 @@ async function readUrl(egress: Egress, src: string, signal: AbortSignal): Promis
 }
 
 /**
- * What an image really is, by its first bytes; null for everything else. What its sender called it does not count: a
- * page of HTML under the name of a picture would run in the browser of whoever looks at it.
+ * The type of an image by its first bytes; null for anything else. The declared type is ignored: a page of HTML declared as
+ * an image would run in the viewer's browser.
  */
 export function iconTypeOf(bytes: Buffer): IconType | null {
   const starts = (text: string, at = 0) => bytes.subarray(at, at + text.length).equals(Buffer.from(text, 'latin1'));

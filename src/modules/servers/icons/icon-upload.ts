@@ -2,11 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { readMultipart } from '../../../platform/http/multipart.js';
-import { ICON_BYTES_MAX, type FoundIcon } from './icon-fetch.js';
-import { iconTypeOf } from './icon-fetch.js';
+import { ICON_BYTES_MAX, iconTypeOf, type FoundIcon } from './icon-fetch.js';
 import { IconTooLargeError } from '../servers.errors.js';
 
-/** So much of a file that is too large is read and forgotten before it is cut off. */
+/** Bytes of a file above the limit that are read and dropped before the connection is closed. */
 const READ_BYTES_MAX = 32 * ICON_BYTES_MAX;
 
 /**
@@ -32,7 +31,7 @@ export async function readUploadedIcon(request: IncomingMessage): Promise<FoundI
   return { bytes, type };
 }
 
-/** Most programs read the answer only when they have sent everything, and see a torn connection otherwise. */
+/** Reads a file to its end, since most clients read the response only after they have sent everything. */
 async function readFile(file: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -2,7 +2,7 @@ import { Check, Column, Entity, JoinColumn, OneToOne, PrimaryColumn } from 'type
 import type { Relation } from 'typeorm';
 import { Server } from '../server.entity.js';
 
-/** Who brought an icon: its owner, or the server itself in what it says of itself. */
+/** The source of an icon: an upload of its owner, or the server's `serverInfo`. */
 export type IconSource = 'upload' | 'upstream';
 
 /** The image of a server. */
@@ -20,11 +20,11 @@ export class ServerIcon {
   @Column('text')
   source: IconSource;
 
-  /** Null: the server names an icon of its own, and it is larger than what is kept. */
+  /** Null if the server names an icon that is too large to be stored. */
   @Column('bytea', { nullable: true, select: false })
   bytes: Buffer | null;
 
-  /** What the bytes were found to be; null without bytes. */
+  /** The detected type; null without bytes. */
   @Column('text', { name: 'content_type', nullable: true })
   contentType: string | null;
 

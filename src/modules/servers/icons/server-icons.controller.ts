@@ -9,14 +9,14 @@ import type { OwnedNamespace } from '../../auth/access.types.js';
 import { iconTypes } from './icon-fetch.js';
 import { readUploadedIcon } from './icon-upload.js';
 import { QualifiedNamePipe, type QualifiedName } from '../qualified-name.js';
-import { ServerIconsService, type KeptIcon } from './server-icons.service.js';
+import { ServerIconsService, type StoredIcon } from './server-icons.service.js';
 import { UploadedIconDto } from '../settings/server-settings.dto.js';
 import { notServerOwner, ownServer, qualifiedNameParam, serverNotFound } from '../servers.access.js';
 import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
 
 const image = { schema: { type: 'string', format: 'binary' } } as const;
 
-/** A changed icon is seen after this long; the browser asks again with the hash it has. */
+/** Lifetime in browser caches; then the browser revalidates by the hash. */
 const MAX_AGE_SECONDS = 300;
 
 /**
@@ -86,13 +86,13 @@ export class ServerIconsController {
   }
 }
 
-/** The hash in the first of the tags a browser knows an icon by; null without one. */
+/** The hash in the first of the request's entity tags; null without one. */
 function hashFromEtag(etags: string | undefined): string | null {
   return /"([0-9a-f]{64})"/.exec(etags ?? '')?.[1] ?? null;
 }
 
 /** Sends an icon, or 304 when the caller has it. */
-function sendIcon(response: Response, { bytes, contentType, hash }: KeptIcon, etags: string | undefined): void {
+function sendIcon(response: Response, { bytes, contentType, hash }: StoredIcon, etags: string | undefined): void {
   response.set({
     etag: `"${hash}"`,
     'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,

@@ -15,19 +15,19 @@ export class SqlValues {
 /** Namespaces of the service, by name. */
 export type FindNamespace = (name: string) => Promise<{ id: string; accountId: string } | null>;
 
-/** What a search is restricted to, as far as it takes looking up. */
+/** The filters of a query, with its namespace resolved. */
 export interface ServerScope {
   query: ServerQueryDto;
   /** Of the parameter `namespace`, or of `qualifiedName`; null when neither is given. */
   namespaceId: string | null;
   /** The part of `qualifiedName` behind the slash; null when it is not given. */
   name: string | null;
-  /** The caller may see what is hidden from others. */
+  /** True if unlisted servers are included. */
   showsUnlisted: boolean;
 }
 
 /**
- * Looks up what the filters of a query name. Owners see their unlisted servers when they ask for their own.
+ * Resolves the filters of a query. Owners who filter by their own namespace or account also get unlisted servers.
  *
  * @returns null when nothing can match
  */
@@ -37,12 +37,12 @@ export async function scopeOf(query: ServerQueryDto, caller: Caller, find: FindN
     qualifiedName === undefined ? null : parseQualifiedName(qualifiedName.replace(/^@/, '').replace(/\/$/, ''));
   if (query.smitheryManaged === true) return null;
   if (wanted && namespace !== undefined && wanted.namespace !== namespace) return null;
-  const spoken = wanted?.namespace ?? namespace;
-  const found = spoken === undefined ? null : await find(spoken);
-  if (spoken !== undefined && !found) return null;
-  // With both filters the servers are those of both: neither may open the other's.
+  const named = wanted?.namespace ?? namespace;
+  const found = named === undefined ? null : await find(named);
+  if (named !== undefined && !found) return null;
+  // With both filters, both must name the caller.
   const asksForOwn =
-    (spoken !== undefined || ownerId !== undefined) &&
+    (named !== undefined || ownerId !== undefined) &&
     (ownerId === undefined || ownerId === caller.accountId) &&
     (!found || found.accountId === caller.accountId);
   return { query, namespaceId: found?.id ?? null, name: wanted?.name ?? null, showsUnlisted: asksForOwn };

@@ -1,13 +1,13 @@
 import { parseQualifiedName } from '../qualified-name.js';
 import type { SqlValues } from './server-filters.js';
 
-/** Words of one search at most; what follows them says little more. */
+/** Words of one search; the rest is ignored. */
 const WORDS_MAX = 16;
 
-/** Words for look-alikes: each is one walk through an index. */
+/** Words that are searched for similar ones: each costs an index scan. */
 const SIMILAR_WORDS_MAX = 6;
 
-/** Shorter words are like too many others. */
+/** Shorter words are similar to too many others. */
 const SIMILAR_CHARS_MIN = 3;
 
 /** Hits of each kind that are ranked at most, the most used ones of them. */
@@ -15,16 +15,16 @@ const EXACT_MAX = 100;
 const NAMED_MAX = 500;
 const RANKED_MAX = 1_000;
 
-/** Hits that are looked at in search of the most used ones; beyond it the word says little. */
+/** Hits among which the most used ones are chosen. */
 const HITS_MAX = 10_000;
 
 /** The same for similar words: comparing trigrams costs about 10 µs each. */
 const SIMILAR_HITS_MAX = 1_000;
 
-/** So many of the most used servers are asked one by one whether they have a word that has more hits. */
+/** Most used servers that are checked one by one for words with more hits. */
 const POPULAR_MAX = 3_000;
 
-/** What a search is for. */
+/** The words of a search. */
 export interface Searched {
   /** As it was written, in lower case. */
   whole: string;
@@ -32,7 +32,7 @@ export interface Searched {
   words: string[];
 }
 
-/** Reads the words out of what somebody typed. Without any, nothing can be found. */
+/** Splits a search text into words. Without words nothing is found. */
 export function searchedFor(q: string): Searched {
   const whole = q.trim().replace(/^@/, '').toLowerCase();
   return { whole, words: (whole.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).slice(0, WORDS_MAX) };

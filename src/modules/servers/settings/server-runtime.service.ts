@@ -9,18 +9,18 @@ import { toServerRuntimeDto } from '../server.mapper.js';
 import { ServerNotFoundError } from '../servers.errors.js';
 import { ServersService } from '../servers.service.js';
 
-/** Where the code of servers may go, for what runs their releases. */
+/** Reads the egress rules of servers, to run their releases. */
 @Injectable()
 export class ServerEgressService {
   constructor(@InjectRepository(ServerRuntime) private readonly rows: Repository<ServerRuntime>) {}
 
-  /** The only hosts a server's code may reach, as `Program.egressAllow`; null: any public one. */
+  /** The hosts a server's code may reach, as `Program.egressAllow`; null for any public one. */
   async allowOf(serverId: string): Promise<string[] | null> {
     return (await this.rows.findOneBy({ serverId }))?.egressAllow ?? null;
   }
 }
 
-/** How servers are run and recorded: said by their owners, read by what runs their releases. */
+/** Reads and changes the runtime settings of servers, for their owners. */
 @Injectable()
 export class ServerRuntimeService {
   constructor(
@@ -28,13 +28,13 @@ export class ServerRuntimeService {
     private readonly servers: ServersService,
   ) {}
 
-  /** @throws ServerNotFoundError */
+  /** Reads the settings. @throws ServerNotFoundError */
   async get(namespace: OwnedNamespace, name: string): Promise<ServerRuntimeDto> {
     const { id } = await this.servers.findOwn(namespace, name);
     return this.read(id);
   }
 
-  /** Changes what the body gives. Programs that run start anew with it. @throws ServerNotFoundError */
+  /** Changes the settings in the body. Running programs restart with them. @throws ServerNotFoundError */
   async update(namespace: OwnedNamespace, name: string, body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
     const server = await this.servers.findOwn(namespace, name);
     const { egressAllow, logPayloads } = body;

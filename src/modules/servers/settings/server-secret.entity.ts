@@ -2,7 +2,7 @@ import { Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, Primary
 import type { Relation } from 'typeorm';
 import { Server } from '../server.entity.js';
 
-/** A value that a hosted release is given under its name. Its value never leaves the service. */
+/** A secret of a server, passed to its hosted code by name. The API never returns its value. */
 @Entity('server_secrets')
 @Index('server_secrets_name', ['serverId', 'name'], { unique: true })
 export class ServerSecret {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { DataSource, Repository } from 'typeorm';
+import { DataSource, In, Repository } from 'typeorm';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Vault } from '../../../platform/vault/vault.js';
@@ -16,7 +16,7 @@ import { ServersService } from '../servers.service.js';
 /** Secrets one server may have. */
 const COUNT_MAX = 100;
 
-/** The secrets of servers in clear, for what runs their releases and nobody else. */
+/** Reads the secrets of servers in clear text, only to run their releases. */
 @Injectable()
 export class SecretValuesService {
   constructor(
@@ -25,25 +25,20 @@ export class SecretValuesService {
   ) {}
 
   /**
-   * The values of these secrets by name, for what runs a release; of all of them when `names` is null. Names the server
-   * does not have are absent.
+   * The values of these secrets by name; of all secrets if `names` is null. Unknown names are left out.
    *
    * @throws VaultError when one cannot be opened
    */
   async reveal(serverId: string, names: readonly string[] | null): Promise<Record<string, string>> {
-    const rows = await this.secrets
-      .createQueryBuilder('secret')
-      .addSelect('secret.sealedValue')
-      .where('secret.serverId = :serverId AND (:names::text[] IS NULL OR secret.name = ANY(:names))', {
-        serverId,
-        names,
-      })
-      .getMany();
+    const rows = await this.secrets.find({
+      where: { serverId, ...(names && { name: In(names) }) },
+      select: { id: true, name: true, sealedValue: true },
+    });
     return Object.fromEntries(rows.map(({ id, name, sealedValue }) => [name, this.vault.open(sealedValue, id)]));
   }
 }
 
-/** Secrets of servers: written by their owners, read by nobody but what runs their releases ({@link SecretValuesService}). */
+/** Lists, stores and deletes the secrets of servers. {@link SecretValuesService} alone reads their values. */
 @Injectable()
 export class ServerSecretsService {
   constructor(
@@ -53,18 +48,18 @@ export class ServerSecretsService {
     private readonly vault: Vault,
   ) {}
 
-  /** By name, without values. @throws ServerNotFoundError */
+  /** Lists the secrets by name, without values. @throws ServerNotFoundError */
   async list(namespace: OwnedNamespace, server: string): Promise<SecretDto[]> {
     const { id: serverId } = await this.servers.findOwn(namespace, server);
     const rows = await this.secrets.find({ where: { serverId }, order: { name: 'ASC' } });
     return rows.map((row) => ({ name: row.name, type: 'secret_text' }));
   }
 
-  /** Creates or replaces a secret. @throws ServerNotFoundError, InvalidInputError beyond 100 of them */
+  /** Creates or replaces a secret. @throws ServerNotFoundError, InvalidInputError beyond 100 secrets */
   async set(namespace: OwnedNamespace, serverName: string, { name, value }: SetSecretDto): Promise<SuccessDto> {
     const server = await this.servers.findOwn(namespace, serverName);
     await this.dataSource.transaction(async (tx) => {
-      // Holds back other writers of this server's secrets, so that none of them counts or inserts in between.
+      // Serializes the writers of this server's secrets, so that the count stays true until the insert.
       const owner = await tx.findOne(Server, { where: { id: server.id }, lock: { mode: 'for_no_key_update' } });
       if (!owner) throw new ServerNotFoundError();
       const existing = await tx.findOneBy(ServerSecret, { serverId: server.id, name });
@@ -78,10 +73,10 @@ export class ServerSecretsService {
     return { success: true };
   }
 
-  /** @throws ServerNotFoundError, SecretNotFoundError */
+  /** Deletes a secret. @throws ServerNotFoundError, SecretNotFoundError */
   async remove(namespace: OwnedNamespace, serverName: string, name: string): Promise<SuccessDto> {
     const server = await this.servers.findOwn(namespace, serverName);
-    // A path can spell what Postgres refuses to look for.
+    // A path may hold characters that Postgres refuses.
     if (!SECRET_NAME.test(name)) throw new SecretNotFoundError();
     const { affected } = await this.secrets.delete({ serverId: server.id, name });
     if (!affected) throw new SecretNotFoundError();

@@ -36,17 +36,17 @@ interface RepositoryName {
   repoName: string | null;
 }
 
-/** What owners, and the operator, change about a server. */
+/** Changes of servers by their owners and the operator. */
 @Injectable()
 export class ServerSettingsService {
   constructor(
     @InjectRepository(Server) private readonly rows: Repository<Server>,
     private readonly servers: ServersService,
     private readonly namespaces: NamespacesService,
-    private readonly links: ServerUrlsService,
+    private readonly urls: ServerUrlsService,
   ) {}
 
-  /** Changes what the body gives; null clears. @throws ServerNotFoundError */
+  /** Changes the members in the body; null clears. @throws ServerNotFoundError */
   async update(namespace: OwnedNamespace, name: string, body: UpdateServerDto): Promise<UpdatedServerDto> {
     const { id } = await this.servers.findOwn(namespace, name);
     const { repositoryUrl } = body;
@@ -59,7 +59,7 @@ export class ServerSettingsService {
     return { success: true, namespace: namespace.name, server: name };
   }
 
-  /** The operator's word on a server. @throws ServerNotFoundError */
+  /** Sets the operator's `verified` mark. @throws ServerNotFoundError */
   async verify(name: QualifiedName, verified: boolean): Promise<UpdatedServerDto> {
     const { id } = await this.servers.find(name);
     await this.rows.update({ id }, { verified });
@@ -107,7 +107,7 @@ export class ServerSettingsService {
   /**
    * Renames the run endpoint. The old address answers no more, and may be taken by others.
    *
-   * @throws DomainNotFoundError, SubdomainTakenError, ServerNotFoundError when it went meanwhile
+   * @throws DomainNotFoundError, SubdomainTakenError, ServerNotFoundError when the server was deleted meanwhile
    */
   async rename(
     namespace: OwnedNamespace,
@@ -118,7 +118,7 @@ export class ServerSettingsService {
     const server = await this.servers.findOwn(namespace, name);
     if (domainId !== MANAGED) throw new DomainNotFoundError();
     if (server.slug === subdomain) return this.domain(server.id);
-    if (await this.speaksForOthers(subdomain, caller)) throw new SubdomainTakenError(subdomain);
+    if (await this.isForeignPrefix(subdomain, caller)) throw new SubdomainTakenError(subdomain);
     try {
       await this.rows.update({ id: server.id }, { slug: subdomain, slugChangedAt: new Date() });
     } catch (error) {
@@ -130,22 +130,22 @@ export class ServerSettingsService {
     return this.domain(server.id);
   }
 
-  /** `acme` and `acme--…` are what the servers of acme begin with: nobody else may be reached under them. */
-  private async speaksForOthers(subdomain: string, { accountId }: Caller): Promise<boolean> {
+  /** True if the subdomain is `acme` or begins with `acme--` for a namespace `acme` of another account. */
+  private async isForeignPrefix(subdomain: string, { accountId }: Caller): Promise<boolean> {
     const parts = subdomain.split('--');
-    const spoken = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
-    const owners = await Promise.all(spoken.map((namespace) => this.namespaces.find(namespace)));
+    const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('--'));
+    const owners = await Promise.all(prefixes.map((namespace) => this.namespaces.find(namespace)));
     return owners.some((owner) => owner !== null && owner.accountId !== accountId);
   }
 
   private async domain(id: string): Promise<ServerDomainDto> {
     const server = await this.rows.findOneBy({ id });
     if (!server) throw new ServerNotFoundError();
-    return toDomainDto(server, this.links);
+    return toDomainDto(server, this.urls);
   }
 }
 
-/** What the URL of a repository says of it: the first two segments of its path. Both null when it has no two. */
+/** Owner and name of a repository: the first two segments of its URL's path. Both null if it has fewer. */
 function repositoryNameOf(url: string | null): RepositoryName {
   const [, owner, name, ...rest] = parseUrl(url ?? '')?.pathname.split('/') ?? [];
   const bare = name?.replace(/\.git$/, '');

@@ -64,7 +64,7 @@ function readRule(rule: unknown, path: string): FixtureRule {
   const { arguments: wanted = {}, delayMs = 0, times } = rule;
   if (!isObject(wanted)) fail(`${path}.arguments`, 'must be an object');
   return {
-    arguments: wanted as JsonObject,
+    arguments: wanted,
     result: readResult(rule, path),
     delayMs: readCount(delayMs, 0, DELAY_MS_MAX, `${path}.delayMs`),
     times: times === undefined ? Infinity : readCount(times, 1, TIMES_MAX, `${path}.times`),

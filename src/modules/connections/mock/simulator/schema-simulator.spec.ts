@@ -11,7 +11,11 @@ import type { FrozenServer, ToolResult } from './simulator.js';
 function call(
   tool: string,
   given: JsonObject = {},
-  { seed = 'acme/mock', scenario = null as string | null, server = tracker as FrozenServer } = {},
+  {
+    seed = 'acme/mock',
+    scenario = null,
+    server = tracker,
+  }: { seed?: string; scenario?: string | null; server?: FrozenServer } = {},
 ): ToolResult {
   const simulator = new SchemaSimulator(server, { seed, scenario });
   const { result, uses } = simulator.answerer({ tool, arguments: given })({});
