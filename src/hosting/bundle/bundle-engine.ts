@@ -150,7 +150,7 @@ class BundleInstance implements Instance {
     void this.server
       .close(true)
       .then(() => this.over())
-      .catch((error: unknown) => this.logger.error({ msg: 'a bundle did not end as it should', err: error }));
+      .catch((error: unknown) => this.logger.error({ msg: 'a bundle could not be stopped', err: error }));
   }
 
   private async over(): Promise<void> {

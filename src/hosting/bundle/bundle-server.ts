@@ -52,7 +52,7 @@ export class BundleServer {
       this.server.once('error', reject);
       this.server.listen(path, () => {
         this.server.off('error', reject);
-        this.server.on('error', (error) => this.logger.warn({ msg: 'a bundle takes no requests', err: error }));
+        this.server.on('error', (error) => this.logger.warn({ msg: 'the server of a bundle failed', err: error }));
         resolve();
       });
     });

@@ -117,7 +117,8 @@ export class BundleSession {
       process.kill(-pid, 'SIGKILL');
     } catch (error) {
       // Processes of the group may outlive their leader, so the signal is always sent.
-      if (exitCode === null && signalCode === null) this.logger.debug({ msg: 'a bundle was gone already', err: error });
+      if (exitCode === null && signalCode === null)
+        this.logger.debug({ msg: 'a bundle had exited already', err: error });
     }
   }
 
@@ -126,7 +127,7 @@ export class BundleSession {
     const { child } = this;
     const said = new LineReader(MESSAGE_CHARS_MAX, 'refused', (line) => this.fromChild(line));
     const logged = new LineReader(LINE_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
-    child.stdin?.on('error', (error) => this.logger.debug({ msg: 'a bundle reads no more', err: error }));
+    child.stdin?.on('error', (error) => this.logger.debug({ msg: 'the input of a bundle is closed', err: error }));
     child.stdout
       ?.on('error', () => this.kill())
       .on('data', (chunk: Buffer) => {
@@ -153,7 +154,7 @@ export class BundleSession {
     try {
       work();
     } catch (error) {
-      this.logger.debug({ msg: 'a bundle was ended', err: error });
+      this.logger.debug({ msg: 'a bundle was stopped', err: error });
       this.why ??= { outcome: 'exceededResponse', message };
       this.kill();
     }
@@ -192,7 +193,7 @@ export class BundleSession {
     if (isAnswer) this.asked.delete((message as { id: RequestId }).id);
     const relatedRequestId = isAnswer ? undefined : this.callOf(message);
     this.transport.send(message, { relatedRequestId }).catch((error: unknown) => {
-      this.logger.debug({ msg: 'a message of a bundle found nobody', err: error });
+      this.logger.debug({ msg: 'a message of a bundle had no receiver', err: error });
     });
   }
 

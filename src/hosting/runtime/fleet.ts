@@ -234,7 +234,7 @@ export class Fleet {
       if (!program.hasStreams && now - program.idleSince >= this.setting.idleMs) {
         program
           .stop()
-          .catch((error: unknown) => this.logger.error({ msg: 'an idle program did not stop', err: error }));
+          .catch((error: unknown) => this.logger.error({ msg: 'an idle program could not be stopped', err: error }));
       } else this.watchdog.followIfActive(program);
     }
     for (const [id, owner] of this.owners) if (owner.isForgettable(now)) this.owners.delete(id);

@@ -180,7 +180,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
       if (error === null) this.handler.onResponseEnd?.(this.controller, trailers);
       else this.handler.onResponseError?.(this.controller, error);
     } catch (thrown) {
-      HostedCall.logger.error({ msg: 'the end of a hosted request could not be handed on', err: thrown });
+      HostedCall.logger.error({ msg: 'the end of a hosted request could not be delivered', err: thrown });
     }
   }
 

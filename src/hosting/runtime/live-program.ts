@@ -164,7 +164,7 @@ export class LiveProgram {
     this.isKilled = true;
     this.state = 'stopping';
     this.setting.counts.kills[reason] += 1;
-    this.logger.warn(`a program of ${this.ref.ownerId} was ended: ${reason}`);
+    this.logger.warn(`a program of ${this.ref.ownerId} was killed: ${reason}`);
     this.instance?.kill();
     const verdict = culprit(reason, this.limits, this.stallMs);
     this.setting.crashed(verdict.message);

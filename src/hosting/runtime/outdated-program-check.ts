@@ -59,7 +59,7 @@ export class OutdatedProgramCheck {
       const values = await this.setting.programs.of(ref.kind).valuesOf(ref);
       if (digestOf(values) !== given) await this.setting.renew(ref.ownerId);
     } catch (error) {
-      this.logger.debug({ msg: `what a program of ${ref.ownerId} is given now cannot be told`, err: error });
+      this.logger.debug({ msg: `the current values of a program of ${ref.ownerId} could not be read`, err: error });
     }
   }
 }

@@ -99,7 +99,7 @@ export class ProgramTraces {
     try {
       this.programs.of(this.ref.kind).traced(trace);
     } catch (error) {
-      this.logger.error({ msg: 'what was seen of a hosted request could not be handed on', err: error });
+      this.logger.error({ msg: 'the trace of a hosted request could not be recorded', err: error });
     }
   }
 }

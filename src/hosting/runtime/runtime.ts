@@ -98,7 +98,9 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   async forget(ownerId: string): Promise<void> {
     await this.fleet
       .forget(ownerId)
-      .catch((error: unknown) => this.logger.error({ msg: `what ${ownerId} stored could not be removed`, err: error }));
+      .catch((error: unknown) =>
+        this.logger.error({ msg: `the state of ${ownerId} could not be removed`, err: error }),
+      );
   }
 
   async current(ref: ProgramRef): Promise<void> {

@@ -52,7 +52,7 @@ export class Watchdog {
       try {
         if (!watch.check()) this.watches.delete(program);
       } catch (error) {
-        this.logger.error({ msg: 'a program could not be looked after', err: error });
+        this.logger.error({ msg: 'the watchdog failed to check a program', err: error });
       }
     }
     if (this.watches.size === 0) this.close();

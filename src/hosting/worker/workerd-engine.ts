@@ -134,7 +134,7 @@ export class WorkerdEngine extends Engine {
     try {
       context.onTrace(trace);
     } catch (error) {
-      this.logger.error({ msg: 'what a program said was lost', err: error });
+      this.logger.error({ msg: 'a console line of a program was lost', err: error });
     }
   }
 

@@ -72,7 +72,7 @@ export class AggregateEvents {
   private sync(): void {
     this.syncing = this.syncing
       .then(() => this.adjust())
-      .catch((error: unknown) => this.logger.warn({ msg: 'changes upstream are not heard', err: error }));
+      .catch((error: unknown) => this.logger.warn({ msg: 'listening to upstream changes failed', err: error }));
   }
 
   private async adjust(): Promise<void> {
@@ -114,7 +114,7 @@ export class AggregateEvents {
       if (!isEnded) this.heard.set(connectionId, listening);
     } catch (error) {
       // Retried later; the connection's status reports the failure.
-      this.logger.debug({ msg: `${connectionId} is not listened to`, err: error });
+      this.logger.debug({ msg: `listening to ${connectionId} failed`, err: error });
     }
   }
 

@@ -71,7 +71,7 @@ export class EraMemory {
     try {
       return await work();
     } catch (error) {
-      this.logger.warn({ msg: 'what is known of upstreams could not be read or written', err: error });
+      this.logger.warn({ msg: 'era verdicts could not be read or written', err: error });
       return null;
     }
   }
