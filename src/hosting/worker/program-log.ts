@@ -20,7 +20,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 export class ProgramLog {
   private readonly printed = new WaitingLines();
   /** Counts lines that the tail reported before the pipe. */
-  private readonly told = new Map<string, number>();
+  private readonly reported = new Map<string, number>();
   private readonly bytes = new Map<string, number>();
 
   constructor(
@@ -33,10 +33,10 @@ export class ProgramLog {
   /** Receives a printed line. */
   print(line: TraceLine): void {
     const key = keyOf(line);
-    const told = this.told.get(key);
-    if (told !== undefined) {
-      if (told > 1) this.told.set(key, told - 1);
-      else this.told.delete(key);
+    const reported = this.reported.get(key);
+    if (reported !== undefined) {
+      if (reported > 1) this.reported.set(key, reported - 1);
+      else this.reported.delete(key);
       return;
     }
     this.printed.add(line);
@@ -48,7 +48,7 @@ export class ProgramLog {
   }
 
   /** Receives a report of the tail. */
-  tell(items: TailItem[]): void {
+  report(items: TailItem[]): void {
     for (const item of items) {
       const lines = item.lines.map(([at, level, message]): TraceLine => ({
         at,
@@ -83,8 +83,8 @@ export class ProgramLog {
   private take(line: TraceLine): void {
     if (this.printed.take(line)) return;
     const key = keyOf(line);
-    this.told.set(key, (this.told.get(key) ?? 0) + 1);
-    if (this.told.size > WAITING_MAX) this.told.delete(firstOf(this.told));
+    this.reported.set(key, (this.reported.get(key) ?? 0) + 1);
+    if (this.reported.size > WAITING_MAX) this.reported.delete(firstOf(this.reported));
   }
 
   private handOn(

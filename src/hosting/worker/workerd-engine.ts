@@ -108,7 +108,7 @@ export class WorkerdEngine extends Engine {
     try {
       const sockets = await socketFolder(context.runDir);
       opened.push(() => sockets.remove());
-      const sink = await openTraceSink(path.join(sockets.path, SOCKETS.sink), (items) => log.tell(items));
+      const sink = await openTraceSink(path.join(sockets.path, SOCKETS.sink), (items) => log.report(items));
       opened.push(() => sink.close());
       const egress = await openEgress(path.join(sockets.path, SOCKETS.egress), {
         allow: program.egressAllow,

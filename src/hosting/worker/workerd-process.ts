@@ -82,12 +82,12 @@ export class WorkerdProcess {
   }
 
   private hear(text: string): void {
-    const heard = readOutputLine(text, new Date());
-    if (heard.by === 'code') return this.onConsole(heard.line);
-    this.hasRunOutOfMemory ||= saysOutOfMemory(heard.message);
-    const words = forAuthor(heard.message);
+    const output = readOutputLine(text, new Date());
+    if (output.by === 'code') return this.onConsole(output.line);
+    this.hasRunOutOfMemory ||= saysOutOfMemory(output.message);
+    const words = forAuthor(output.message);
     if (words !== null) keep(this.lastWords, words);
-    else keep(this.detail, heard.message);
+    else keep(this.detail, output.message);
   }
 
   private control(text: string): void {

@@ -5,12 +5,12 @@ import { listChanges } from '../protocol/list-pages.js';
 import type { AggregateSource } from './member-requests.js';
 
 /** Limits of connections listened to, and of concurrent attempts. */
-const HEARD_MAX = 100;
+const LISTENED_MAX = 100;
 const PARALLEL = 8;
 const LISTEN_TIMEOUT_MS = 5_000;
 
 /** Changes within this time are combined into one notification. */
-const TELL_AFTER_MS = 250;
+const NOTIFY_AFTER_MS = 250;
 
 /** Interval of attempts to listen again to upstreams whose stream ended or failed. */
 const SYNC_EVERY_MS = 30_000;
@@ -81,7 +81,7 @@ export class AggregateEvents {
     const wanted = new Set(
       members
         .filter(({ state }) => state === 'connected')
-        .slice(0, HEARD_MAX)
+        .slice(0, LISTENED_MAX)
         .map(({ connectionId }) => connectionId),
     );
     for (const [connectionId, listening] of this.heard) {
@@ -125,7 +125,7 @@ export class AggregateEvents {
       this.waiting.clear();
       this.telling = null;
       for (const one of due) this.send(one);
-    }, TELL_AFTER_MS).unref();
+    }, NOTIFY_AFTER_MS).unref();
   }
 
   private send(change: string): void {

@@ -17,7 +17,7 @@ const ITEMS_OF_PAGE = 2_000;
 const CHARS_OF_PAGE = 16 * 1024 * 1024;
 
 /** Limit of shadowed items reported individually. */
-const SHADOWED_TOLD_MAX = 100;
+const SHADOWED_REPORTED_MAX = 100;
 
 /** `_meta` names of a page's additional facts. */
 const meta = { failed: 'slipway/failed', shadowed: 'slipway/shadowed', leftOut: 'slipway/left-out' };
@@ -79,13 +79,13 @@ export class AggregateLists {
       });
     });
     const failed = gathered.flatMap((one) => ('fault' in one ? [one.fault] : []));
-    const told = {
+    const extra = {
       ...(failed.length > 0 && { [meta.failed]: failed }),
-      ...(shadowed.length > 0 && { [meta.shadowed]: shadowed.slice(0, SHADOWED_TOLD_MAX) }),
+      ...(shadowed.length > 0 && { [meta.shadowed]: shadowed.slice(0, SHADOWED_REPORTED_MAX) }),
       ...(all.isCut && nextCursor === undefined && { [meta.leftOut]: leftOut(all) }),
     };
     const next = nextCursor === undefined ? '' : `,"nextCursor":${JSON.stringify(nextCursor)}`;
-    const more = Object.keys(told).length === 0 ? '' : `,"_meta":${JSON.stringify(told)}`;
+    const more = Object.keys(extra).length === 0 ? '' : `,"_meta":${JSON.stringify(extra)}`;
     return `{"${kind.member}":[${items.join(',')}]${next}${more}}`;
   }
 

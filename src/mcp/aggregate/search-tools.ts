@@ -20,7 +20,7 @@ const FOUND_MAX = 50;
 const SHOWN_CHARS_MAX = 300;
 
 /** Limit of failed connections reported. */
-const FAILED_TOLD_MAX = 20;
+const FAILED_REPORTED_MAX = 20;
 
 const nameSchema = { type: 'string', description: 'The name that search_tools gave, such as "my-first.echo".' };
 
@@ -134,7 +134,7 @@ export class SearchTools {
       })),
       found: found.length,
       searched: tools.length,
-      ...(failed.length > 0 && { failed: failed.slice(0, FAILED_TOLD_MAX) }),
+      ...(failed.length > 0 && { failed: failed.slice(0, FAILED_REPORTED_MAX) }),
       ...(notes.length > 0 && { notes }),
     };
     return toolReply(JSON.stringify(answer));

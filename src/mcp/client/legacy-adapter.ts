@@ -43,13 +43,13 @@ export class LegacyAdapter implements ProtocolAdapter {
     const { url, opened } = options;
     const listening = new LegacyListening((timeoutMs) => this.plain.get(timeoutMs));
     this.listeners = new Listeners((...args) => listening.start(...args));
-    const onNotification: SessionHandlers['onNotification'] = (...heard) =>
-      this.listeners.onOtherNotification(...heard);
+    const onNotification: SessionHandlers['onNotification'] = (...notification) =>
+      this.listeners.onOtherNotification(...notification);
     const onLost = () => undefined;
     this.plain = new SessionSlot(
       open,
       undefined,
-      { onNotification: (...heard) => listening.onNotification(...heard), onLost },
+      { onNotification: (...notification) => listening.onNotification(...notification), onLost },
       url,
     );
     if (opened) this.plain.adopt(opened);

@@ -14,7 +14,7 @@ const ITEMS_MAX = 1_000;
 const PAGES_MAX = 1_000;
 
 /** Limit of omitted items reported individually. */
-const TOLD_MAX = 20;
+const REPORTED_MAX = 20;
 
 /** Identity and lists of a server. A list is null when the server does not declare its capability. */
 export interface ServerScan extends UpstreamIdentity {
@@ -110,10 +110,10 @@ class Scan {
         return [item];
       }
       left += 1;
-      if (left <= TOLD_MAX) this.tell(`Left out ${one} number ${from + at + 1}: it ${fault}.`);
+      if (left <= REPORTED_MAX) this.tell(`Left out ${one} number ${from + at + 1}: it ${fault}.`);
       return [];
     });
-    if (left > TOLD_MAX) this.tell(`Left out ${left - TOLD_MAX} more ${noun} for such reasons.`);
+    if (left > REPORTED_MAX) this.tell(`Left out ${left - REPORTED_MAX} more ${noun} for such reasons.`);
     return items;
   }
 }
