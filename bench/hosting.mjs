@@ -106,7 +106,7 @@ async function startRuntime() {
     writeFileSync(join(folder, `${id}.mjs`), code);
     return { kind: 'release', id, ownerId: randomUUID(), engine: 'worker', isStateful: false };
   };
-  return { runtime, instances, add, level: (await sandbox.describeWalls()).level };
+  return { runtime, instances, add, level: (await sandbox.describeIsolation()).level };
 }
 
 /** Sends one request and reads its whole answer. */

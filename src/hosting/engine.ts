@@ -1,55 +1,55 @@
 import type { Dispatcher } from 'undici';
 import type { EngineName, Program, ProgramLimits, Trace } from './hosting.types.js';
 
-/** Why an instance is gone. */
+/** Reason of an instance's exit. */
 export interface InstanceExit {
-  /** `stopped`: it was asked to; `memory`: it took more than it may; `crashed`: anything else. */
+  /** `stopped`: on request; `memory`: over the memory limit; `crashed`: otherwise. */
   reason: 'stopped' | 'memory' | 'crashed';
-  /** What it said last, for its author. */
+  /** Last output, for the author. */
   detail: string;
 }
 
 /** One running program. */
 export interface Instance {
-  /** Null when it is no single process. Its own pid: what `schedstat` and signals are for. */
+  /** Process id for `schedstat` and signals; null without a single process. */
   readonly pid: number | null;
-  /** Sends requests to it; the origin of a request is not looked at. */
+  /** Sends requests to the program; the origin of a request is ignored. */
   readonly dispatcher: Dispatcher;
-  /** Resolves when it is gone, however it went. Never rejects. */
+  /** Resolves on exit for any reason. Never rejects. */
   readonly exited: Promise<InstanceExit>;
-  /** Resolves when its event loop turned. @throws when it does not answer within `timeoutMs` */
+  /** Resolves when the event loop responds. @throws when it does not within `timeoutMs` */
   ping(timeoutMs: number): Promise<void>;
-  /** Ends it in order, by force after `graceMs`. Resolves when it is gone. Never rejects. */
+  /** Stops it, by force after `graceMs`. Resolves on exit. Never rejects. */
   stop(graceMs: number): Promise<void>;
-  /** Ends it now. */
+  /** Kills it at once. */
   kill(): void;
 }
 
-/** What an engine is given besides the program. */
+/** Start parameters besides the program. */
 export interface EngineContext {
   limits: ProgramLimits;
-  /** A folder of its own for this start, empty, 0700; removed by whoever made it when the instance is gone. */
+  /** Empty folder for this start, mode 0700; its creator removes it after the exit. */
   runDir: string;
-  /** Keeps what the program's owner's sessions store, across versions and restarts. Made when it is needed. */
+  /** Folder for the owner's session data, across versions and restarts. Created on demand. */
   stateDir: string;
-  /** It crashed, or was ended for what it took, in the last minutes: it yields to those that did not. */
+  /** True if the program crashed or exceeded a limit in the last minutes: it then runs with lower priority. */
   hasCrashedLately: boolean;
-  /** Hears lines and exceptions as the code makes them. Must not throw. */
+  /** Receives lines and exceptions of the code. Must not throw. */
   onTrace(trace: Trace): void;
 }
 
-/** Runs programs of one kind. Another runtime (containers, Cloudflare) is another implementation of this. */
+/** Runs programs of one kind. Another runtime (containers, Cloudflare) is another implementation. */
 export abstract class Engine {
   abstract readonly name: EngineName;
 
   /**
-   * Starts a program; resolves when it takes requests.
+   * Starts a program; resolves when it accepts requests.
    *
-   * @throws ProgramStartError with what it said
+   * @throws ProgramStartError with its output
    */
   abstract start(program: Program, context: EngineContext): Promise<Instance>;
 
-  /** Null: it may run programs on this machine. Otherwise a sentence: why not, and what the operator can do. */
+  /** Null if programs can run on this machine; otherwise the reason and a remedy for the operator. */
   whyNot(): Promise<string | null> {
     return Promise.resolve(null);
   }

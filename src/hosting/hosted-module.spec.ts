@@ -4,7 +4,7 @@ import { checkModule, InvalidModuleError, type ModuleFacts } from './hosted-modu
 import { isThorough, randomRuns } from '../../test/support/random-runs.js';
 
 const MEGABYTE = 1024 * 1024;
-/** Of the 4 MB a module may have: enough to tell a square from a line. */
+/** Of the 4 MB limit: enough to distinguish linear from quadratic time. */
 const LARGE_MB = isThorough ? 4 : 1;
 const LARGE_MS_MAX = LARGE_MB * 5_000;
 

@@ -4,38 +4,41 @@ import { DomainError } from '../platform/errors/domain-error.js';
 import { quoted, visible } from '../platform/text/quoted.js';
 import { readModule, type ModuleOutline, type Shape } from './module-outline.js';
 
-/** The module of a hosted release cannot be run; the message says where and why. */
+/** The module of a hosted release is invalid; the message says where and why. */
 export class InvalidModuleError extends DomainError {
   readonly kind = 'invalid';
   readonly code = 'invalid_module';
 }
 
-/** What a module says of itself without being run. */
+/** Facts about a module from static analysis. */
 export interface ModuleFacts {
-  /** `factory`: the default export is a function; `fetch`: an object with `fetch`; `unknown`: only running it can tell. */
+  /**
+   * `factory`: the default export is a function; `fetch`: an object with `fetch`; `unknown`: known only at run time.
+   */
   form: 'factory' | 'fetch' | 'unknown';
-  /** The names of its exports, `default` among them. */
+  /** Names of its exports, including `default`. */
   exports: string[];
-  /** The value of the export `stateful`; null when it is not exported or not a plain true or false. */
+  /** Value of the export `stateful`; null when absent or not a boolean literal. */
   stateful: boolean | null;
-  /** What it imports statically: built-ins of Node and of workerd only, each once. */
+  /** Static imports without duplicates: built-ins of Node and of workerd only. */
   imports: string[];
 }
 
-/** Names a bundler leaves in place because workerd brings them. */
+/** Names that bundlers leave in place because workerd provides them. */
 const RUNTIME_IMPORT = /^(?:cloudflare|workerd):|^workerd$/;
 
-/** How acorn says that the stack was too small. It is enough for some 800 brackets or 4,000 operators in a row. */
+/** Acorn's message on stack overflow, at some 800 nested brackets or 4,000 chained operators. */
 const STACK_FAULT = 'Not enough stack space to parse input';
 
-/** Bundled modules run to some thousands of lines; one fault is enough to know what is wrong with all. */
+/** Limit of imports named in an error. */
 const SHOWN_IMPORTS_MAX = 5;
 
 /**
- * Looks at the ES module of a hosted release without running it. A module of 10 MB takes seconds of CPU and up to a
- * gigabyte of memory, which is why `ModuleChecks` calls it in a process of its own.
+ * Checks the ES module of a hosted release without running it. A module of 10 MB takes seconds of CPU and up to a
+ * gigabyte of memory, so `ModuleChecks` calls this in a separate process.
  *
- * @throws InvalidModuleError when it does not parse, exports no usable default, or imports what is not there when it runs
+ * @throws InvalidModuleError when it does not parse, has no usable default export, or imports modules that are
+ * unavailable at run time
  */
 export function checkModule(source: string): ModuleFacts {
   const text = source.replace(/^\uFEFF/, '');
@@ -65,7 +68,7 @@ function parse(text: string): ModuleOutline {
   }
 }
 
-/** Line and column, both from 1, as editors count them. */
+/** Line and column, both from 1. */
 function placeOf(text: string, at: number): string {
   const { line, column } = getLineInfo(text, at);
   return `${line}:${column + 1}`;
@@ -115,7 +118,7 @@ function statefulOf(outline: ModuleOutline): boolean | null {
   return shape === 'true' ? true : shape === 'false' ? false : null;
 }
 
-/** Follows `export { a as default }; const a = b;` to what `b` is. A name that is assigned more than once tells nothing. */
+/** Follows `export { a as default }; const a = b;` to the value of `b`. A name assigned more than once is unknown. */
 function resolve({ names }: ModuleOutline, { shape }: { shape: Shape }): Exclude<Shape, object> {
   let current = shape;
   for (let hop = 0; typeof current === 'object'; hop += 1) {

@@ -4,7 +4,7 @@ import { FrameReader, textFrame } from '../platform/internal-http/frames.js';
 import { BrokenResponseError } from './cluster/host-response.js';
 import * as errors from './hosting.errors.js';
 
-/** The error as it arrives in another process. */
+/** Serializes and deserializes the error as between processes. */
 function sent(error: Error): Error {
   const arrived: Error[] = [];
   const reader = new FrameReader((frame) => {
@@ -16,7 +16,7 @@ function sent(error: Error): Error {
 }
 
 describe('a failure between processes', () => {
-  /** One of each class there is, so that a new one cannot be left out. */
+  /** One sample of each error class, so that a new class is always covered. */
   const samples = Object.entries(errors).flatMap<errors.HostedFailure>(([name, kind]) => {
     if (!(kind.prototype instanceof errors.HostedFailure)) return [];
     if (name === 'LimitExceededError') {

@@ -2,10 +2,10 @@ import { DomainError } from '../platform/errors/domain-error.js';
 import { Serializable } from '../platform/internal-http/error-codec.js';
 import type { RuntimeOutcome } from './hosting.types.js';
 
-/** A program did not answer. The message says what happened and what to do, and names no machine. */
+/** A program did not answer. The message states the problem and a remedy, and names no machine. */
 export abstract class HostedFailure extends DomainError {
   abstract readonly outcome: RuntimeOutcome;
-  /** True when the code may have run: the request must not be sent again unasked. */
+  /** True when the code may have run: the request must not be resent automatically. */
   readonly mayHaveRun: boolean = true;
 }
 
@@ -18,7 +18,7 @@ export class HostingUnavailableError extends HostedFailure {
   override readonly mayHaveRun = false;
 }
 
-/** The host of the program takes no requests now; it or another one will in a moment. */
+/** The host of the program accepts no requests now; it or another one will shortly. */
 @Serializable('retryAfterSeconds')
 export class HostAwayError extends HostedFailure {
   readonly kind = 'unavailable';

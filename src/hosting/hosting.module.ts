@@ -23,10 +23,10 @@ const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new
 const engines = {
   provide: ENGINES,
   inject: [Env, Sandbox],
-  useFactory: (env: Env, walls: Sandbox) => [new WorkerdEngine(walls), new BundleEngine(env, walls)],
+  useFactory: (env: Env, sandbox: Sandbox) => [new WorkerdEngine(sandbox), new BundleEngine(env, sandbox)],
 };
 
-/** The way to programs from every process, and running them in those with the role `host`. */
+/** Access to hosted programs from every process, and the runtime in processes with the role `host`. */
 @Module({})
 export class HostingModule {
   static forRoot(env: Env): DynamicModule {

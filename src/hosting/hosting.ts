@@ -2,42 +2,41 @@ import type { Dispatcher } from 'undici';
 import type { EngineName, HostedRequest, ProgramRef } from './hosting.types.js';
 
 /**
- * The way to running programs, wherever in the service they run: starts them when they are needed, holds them to their
- * limits, and tells their owners what became of every request.
+ * Sends requests to hosted programs anywhere in the service. Starts programs on demand, enforces limits, and reports
+ * the outcome of each request to the program's owner.
  */
 export abstract class Hosting {
   /**
-   * Sends one request. Whatever fails on the way goes to the handler as a HostedFailure, or as an error of undici when the
-   * answer breaks; nothing is thrown. A program that is not running is started first.
+   * Sends one request. Failures go to the handler as a HostedFailure, or as an undici error when the answer breaks;
+   * never throws. Starts the program if it is not running.
    */
   abstract dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void;
 
-  /** Null: programs of this engine run. Otherwise a sentence: why not, and what the operator can do. */
+  /** Null if programs of this engine run; otherwise the reason and a remedy for the operator. */
   abstract whyNot(engine: EngineName): Promise<string | null>;
 
-  /** An owner is gone, with all its versions and its state. Never rejects. */
+  /** Stops all versions of a deleted owner and removes its state. Never rejects. */
   abstract forget(ownerId: string): Promise<void>;
 
-  /** Another version of this owner is current: older ones end when their requests have. Never rejects. */
+  /** Makes another version of this owner current: older ones stop after their requests. Never rejects. */
   abstract current(ref: ProgramRef): Promise<void>;
 
   /**
-   * What an owner's programs are given may be others' values now: a running one that was started with others is started
-   * anew, takes new requests, and the one before ends when its requests have. One that was not is left alone, and one that
-   * rests after crashes may start at once. Never rejects.
+   * Restarts an owner's program if its secrets or egress rules changed since the start; the old instance stops after
+   * its requests. Unchanged programs continue. Ends the back-off after crashes. Never rejects.
    */
   abstract renew(ownerId: string): Promise<void>;
 }
 
-/** Programs of this very process. Who calls what runs elsewhere goes through {@link Hosting}. */
+/** Programs of this process. Callers use {@link Hosting} for programs anywhere. */
 export abstract class LocalHosting extends Hosting {
   /**
-   * Ends every program that keeps state, since another host may start it: requests under way get `graceMs`, then their
-   * process is killed. The caller sends no more of them meanwhile; programs that are wanted again later are started anew.
-   * Resolves when no such process is left. Never rejects.
+   * Stops every stateful program, since another host may start it: running requests get `graceMs`, then the process is
+   * killed. The caller sends no more requests meanwhile; later requests start the programs again. Resolves when no such
+   * process is left. Never rejects.
    */
   abstract endStateful(graceMs: number): Promise<void>;
 
-  /** The owners whose state lies in this process' data folder, running or not. @throws what the file system says */
+  /** Owners with state in this process' data folder. @throws file system errors */
   abstract ownersWithState(): Promise<string[]>;
 }

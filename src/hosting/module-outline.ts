@@ -9,21 +9,21 @@ import {
   type Statement,
 } from 'acorn';
 
-/** What an expression is, as far as its text tells: `fetch` is an object with that member, `{name}` another variable. */
+/** Statically known value of an expression: `fetch` is an object with that member, `{name}` another variable. */
 export type Shape = 'function' | 'fetch' | 'true' | 'false' | 'unusable' | 'unknown' | { name: string };
 
-/** The top level of a module. */
+/** Top level of a module. */
 export interface ModuleOutline {
-  /** What each export is, and where it stands. */
+  /** Value and position of each export. */
   exports: Map<string, { shape: Shape; at: number }>;
-  /** What each variable of the top level was declared as. */
+  /** Declared value of each top-level variable. */
   names: Map<string, Shape>;
-  /** What is imported, and where first. */
+  /** Imported modules with the position of the first import. */
   imports: Map<string, number>;
 }
 
 /**
- * Reads the top level of an ES module. Statements inside of functions are parsed, for their syntax, and dropped at once.
+ * Parses the top level of an ES module. Statements inside functions are syntax-checked and discarded at once.
  *
  * @throws SyntaxError of acorn, with `pos`
  * @throws RangeError when the code is nested deeper than the stack
@@ -34,7 +34,7 @@ export function readModule(source: string): ModuleOutline {
   return outline;
 }
 
-/** The parts of acorn's parser that are extended here. They are the ones its plugins are documented to override. */
+/** Parts of acorn's parser overridden here, as its plugins are documented to do. */
 interface ParserInside {
   parseStatement(context: string | null, topLevel?: boolean, exports?: object): Statement | ModuleDeclaration;
   parseExportDeclaration(node: object): AnyNode;
@@ -48,15 +48,18 @@ const AcornParser = Parser as unknown as {
   new (options: Options, input: string): ParserInside & { parse(): Program };
 };
 
-/** Stands for every statement that is not looked at. */
+/** Replaces every discarded statement. */
 const DROPPED = { type: 'EmptyStatement', start: 0, end: 0 } as Statement;
 
-/** Blocks in blocks: deeper, a redeclared name is left for the engine to refuse, because each `var` walks all of them. */
+/**
+ * Limit of nested blocks in which redeclared names are checked, since each `var` walks all scopes; deeper ones are left
+ * to the engine.
+ */
 const SCOPES_MAX = 100;
 
 /**
- * Acorn with two changes that keep a hostile 10 MB harmless: the tree of what is inside of functions is not kept (some
- * hundred bytes a token), and a scope's names are looked up in a set (a list made a million `let` take half an hour).
+ * Acorn with two changes against a hostile 10 MB module: the syntax trees inside functions are discarded (some hundred
+ * bytes a token), and a scope's names are stored in a set (with a list, a million `let` take half an hour).
  */
 class OutlineParser extends AcornParser {
   private outline: ModuleOutline | undefined;
@@ -64,7 +67,7 @@ class OutlineParser extends AcornParser {
 
   static read(source: string, outline: ModuleOutline): void {
     const parser = new OutlineParser(
-      // Private names are left to the engine as well: checking them costs their number times the depth of classes.
+      // Private names are checked by the engine: here it would take their number times the depth of classes.
       { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false },
       source,
     );
@@ -77,11 +80,11 @@ class OutlineParser extends AcornParser {
     this.isExported = false;
     const statement = super.parseStatement(context, topLevel, exports);
     if (topLevel && this.outline) note(statement, this.outline);
-    // The parser itself goes on to read exported declarations, and expressions that may be a directive.
+    // The parser itself reads exported declarations, and expressions that may be a directive.
     return isExported || isDirective(statement) ? statement : DROPPED;
   }
 
-  /** What `export` stands before. */
+  /** Declaration after `export`. */
   override parseExportDeclaration(node: object): AnyNode {
     this.isExported = true;
     return super.parseExportDeclaration(node);
@@ -100,11 +103,13 @@ class OutlineParser extends AcornParser {
     else delete this.undefinedExports[name];
   }
 
-  /** Acorn's own check of patterns is quadratic in repeated group names; the engine that runs the module checks them. */
+  /**
+   * Disabled: acorn's check is quadratic in repeated group names, and the engine checks patterns when the module runs.
+   */
   validateRegExpPattern(): void {}
 }
 
-/** The part of an array that acorn uses of its lists of names. */
+/** Subset of Array that acorn uses for its lists of names. */
 class NameSet {
   0: string | undefined;
   private readonly names = new Set<string>();
@@ -159,7 +164,7 @@ function noteImport(value: unknown, at: number, { imports }: ModuleOutline): voi
   if (!imports.has(name)) imports.set(name, at);
 }
 
-/** The names a declaration makes. */
+/** Names of a declaration. */
 function noteDeclared(declaration: AnyNode, { names }: ModuleOutline): string[] {
   if (declaration.type === 'FunctionDeclaration' || declaration.type === 'ClassDeclaration') {
     if (!declaration.id) return [];
@@ -169,13 +174,13 @@ function noteDeclared(declaration: AnyNode, { names }: ModuleOutline): string[] 
   if (declaration.type !== 'VariableDeclaration') return [];
   return declaration.declarations.flatMap(({ id, init }) => {
     if (id.type !== 'Identifier') return boundNames(id);
-    // Without a value it is assigned later, anywhere.
+    // Without an initializer it is assigned later, anywhere.
     names.set(id.name, init ? shapeOf(init) : 'unknown');
     return [id.name];
   });
 }
 
-/** `a = …` at the top level: what it was declared as counts no more. */
+/** `a = …` at the top level: replaces the declared value. */
 function noteAssigned(statement: AnyNode, { names }: ModuleOutline): void {
   if (statement.type !== 'ExpressionStatement' || statement.expression.type !== 'AssignmentExpression') return;
   const { left } = statement.expression;
@@ -226,13 +231,13 @@ function shapeOf(node: AnyNode): Shape {
   }
 }
 
-/** `!0` and `!1`, as minifiers write true and false. */
+/** `!0` and `!1`, the minified true and false. */
 function booleanOf(operator: string, argument: Expression): Shape {
   if (operator !== '!' || argument.type !== 'Literal') return 'unknown';
   return argument.value ? 'false' : 'true';
 }
 
-/** The name of an export or member, which may be a string too. */
+/** Name of an export or member, which may be a string literal. */
 function nameOf(node: AnyNode): string {
   if (node.type === 'Identifier') return node.name;
   return node.type === 'Literal' ? String(node.value) : '';

@@ -1,21 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import type { Program, ProgramKind, ProgramRef, ProgramValues, Trace } from './hosting.types.js';
 
-/** What a module that owns programs does for those who run them. */
+/** Implemented by a module that owns programs, for the runtime. */
 export interface ProgramOwner {
   /**
-   * Hands a program over while `use` runs: its file is there so long.
+   * Provides a program while `use` runs; its file exists only meanwhile.
    *
-   * @throws ProgramStartError when there is none any more
+   * @throws ProgramStartError when it no longer exists
    */
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
-  /** What it would be given now. @throws ProgramStartError when there is none any more */
+  /** Current values of a program. @throws ProgramStartError when it no longer exists */
   valuesOf(ref: ProgramRef): Promise<ProgramValues>;
-  /** Hears what the runtime saw. On the way of calls: must be short, must not throw. */
+  /** Receives observations of the runtime. On the path of calls: must be fast and must not throw. */
   traced(trace: Trace): void;
 }
 
-/** Whose programs there are: one owner for each kind, who says so at start. */
+/** Registry of program owners, one per kind, which register at start. */
 @Injectable()
 export class Programs {
   private readonly owners = new Map<ProgramKind, ProgramOwner>();
@@ -24,7 +24,7 @@ export class Programs {
     this.owners.set(kind, owner);
   }
 
-  /** @throws Error when no module of this process owns such programs: a mistake in how it was put together */
+  /** @throws Error when no module of this process owns this kind: a wiring mistake */
   of(kind: ProgramKind): ProgramOwner {
     const owner = this.owners.get(kind);
     if (!owner) throw new Error(`Nobody in this process owns programs of the kind ${kind}`);

@@ -2,16 +2,16 @@ import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { HttpChannels } from './client/http/http-channels.js';
 import { EraMemory } from './eras/era-memory.js';
-import { EraStore } from './eras/era-store.js';
+import { EraRepository } from './eras/era.repository.js';
 import { UpstreamEra } from './eras/upstream-era.entity.js';
 
-/** The way to MCP servers. */
+/** Client side of MCP: channels to upstream servers. */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([UpstreamEra])],
   providers: [
-    EraStore,
-    { provide: EraMemory, inject: [EraStore], useFactory: (store: EraStore) => new EraMemory(store) },
+    EraRepository,
+    { provide: EraMemory, inject: [EraRepository], useFactory: (store: EraRepository) => new EraMemory(store) },
     HttpChannels,
   ],
   exports: [HttpChannels],

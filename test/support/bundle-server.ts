@@ -55,7 +55,7 @@ export async function startBundle({
       places += 1;
       return () => (places -= 1);
     },
-    ears: {
+    handlers: {
       onLine: (_id, { message }) => told.push(message),
       onFailure: (_id, outcome, message) => told.push(`${outcome}: ${message}`),
     },

@@ -2,7 +2,7 @@ import type { Channel } from '../../src/mcp/protocol/channel.js';
 import { HttpChannels } from '../../src/mcp/client/http/http-channels.js';
 import type { HttpTarget } from '../../src/mcp/client/http/http-wire.js';
 import { EraMemory } from '../../src/mcp/eras/era-memory.js';
-import type { EraVerdict } from '../../src/mcp/eras/era-store.js';
+import type { EraVerdict } from '../../src/mcp/eras/era.repository.js';
 import type { Egress } from '../../src/platform/egress/egress.js';
 
 /** Channels of a process that remembers eras for itself alone. */

@@ -2,7 +2,7 @@ import { isObject } from '../../platform/text/json.js';
 import { HostedFailure } from '../hosting.errors.js';
 import type { BundleManifest } from './bundle-files.js';
 
-/** A session cannot be opened with what the caller configured; the message names what lacks. */
+/** The caller's configuration lacks required values, which the message names. */
 export class BundleConfigError extends HostedFailure {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
@@ -10,22 +10,22 @@ export class BundleConfigError extends HostedFailure {
   override readonly mayHaveRun = false;
 }
 
-/** What is started for one session. */
+/** Command of one session. */
 export interface BundleCommand {
   command: string;
   args: string[];
   env: Record<string, string>;
 }
 
-/** A whole argument that is nothing but one value; a list becomes as many arguments. */
+/** An argument that consists of one placeholder; a list value becomes several arguments. */
 const WHOLE = /^\$\{user_config\.([^}]+)\}$/;
 
 /**
- * What a manifest's `mcp_config` means for one session: `${__dirname}` is the unpacked bundle, `${user_config.x}` what the
- * caller configured, a secret of that name, or the manifest's default (MCPB manifest 0.3).
+ * Resolves a manifest's `mcp_config` for one session: `${__dirname}` is the unpacked bundle, `${user_config.x}` the
+ * caller's value, a secret of that name, or the manifest's default (MCPB manifest 0.3).
  *
- * @param query as the caller sent it; a name may occur twice, for what takes several values
- * @throws BundleConfigError when a required value lacks
+ * @param query the caller's query; a name may occur several times for list values
+ * @throws BundleConfigError when a required value is missing
  */
 export function commandFor(
   { command, args, env, userConfig }: BundleManifest,
@@ -48,7 +48,7 @@ export function commandFor(
   };
 }
 
-/** Every value as text; a name without one is absent. */
+/** Values as text; a name without one is absent. */
 function valuesOf(
   userConfig: Record<string, unknown>,
   query: URLSearchParams,
@@ -75,7 +75,7 @@ function valuesOf(
   );
 }
 
-/** A list travels as one JSON text, as every value that is no plain one. */
+/** Parses a list, which is sent as one JSON text like every structured value. */
 function listIn(value: string): string[] {
   if (!value.startsWith('[')) return [value];
   try {

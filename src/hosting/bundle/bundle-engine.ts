@@ -11,12 +11,12 @@ import { Sandbox } from '../sandbox/sandbox.js';
 import { BundleWorkspace, type OpenEgressProxy } from './bundle-workspace.js';
 import { BundleServer } from './bundle-server.js';
 
-/** One program may hold a quarter of all places, so that its callers cannot shut out everybody else's. */
+/** One program may use 1/4 of all sessions, so that its callers cannot lock out those of others. */
 const SHARE = 4;
 
 /**
- * Runs MCPB bundles, which were made for one person's machine: one child process for each session, in the strongest
- * sandbox there is. Off unless `RUNTIME_BUNDLES` says otherwise.
+ * Runs MCPB bundles, which are made for a personal computer: one child process per session, in the strongest sandbox.
+ * Off unless `RUNTIME_BUNDLES` enables it.
  */
 export class BundleEngine extends Engine {
   readonly name = 'bundle';
@@ -25,12 +25,12 @@ export class BundleEngine extends Engine {
   constructor(
     private readonly env: Env,
     private readonly sandbox: Sandbox,
-    private readonly openWayOut: OpenEgressProxy = openEgress,
+    private readonly openProxy: OpenEgressProxy = openEgress,
   ) {
     super();
   }
 
-  /** Sessions that are open, of all bundles. */
+  /** Open sessions of all bundles. */
   get sessions(): number {
     return this.taken;
   }
@@ -38,13 +38,13 @@ export class BundleEngine extends Engine {
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const why = await this.whyNot();
     if (why !== null) throw new HostingUnavailableError(why);
-    const { env, sandbox, openWayOut } = this;
-    const ground = await BundleWorkspace.lay({ env, sandbox, openWayOut }, program, context);
-    const told = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
+    const { env, sandbox, openProxy } = this;
+    const workspace = await BundleWorkspace.lay({ env, sandbox, openProxy }, program, context);
+    const onRefused = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
       context.onTrace({ ref: program.ref, ...trace });
     let own = 0;
     const server = new BundleServer({
-      command: (query) => ground.command(query),
+      command: (query) => workspace.command(query),
       limits: context.limits,
       idleMs: this.env.runtimeIdleMs,
       place: () => {
@@ -56,11 +56,11 @@ export class BundleEngine extends Engine {
           this.taken -= 1;
         };
       },
-      ears: {
-        onLine: (invocationId, line) => told({ invocationId, lines: [line], exceptions: [] }),
+      handlers: {
+        onLine: (invocationId, line) => onRefused({ invocationId, lines: [line], exceptions: [] }),
         onFailure: (invocationId, outcome, message) => {
           const exceptions = [{ at: Date.now(), name: 'ServerEnded', message }];
-          told({ invocationId, outcome, lines: [], exceptions });
+          onRefused({ invocationId, outcome, lines: [], exceptions });
         },
       },
     });
@@ -69,17 +69,17 @@ export class BundleEngine extends Engine {
       await server.listen(socket);
     } catch (error) {
       await server.close(true);
-      await ground.close();
+      await workspace.close();
       throw error;
     }
-    return new BundleInstance(server, socket, ground);
+    return new BundleInstance(server, socket, workspace);
   }
 
   override async whyNot(): Promise<string | null> {
     if (this.env.runtimeBundles === 'off') {
       return 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
     }
-    // In a user namespace a bundle is still the service's own account to every file it sees.
+    // In a user namespace, files on the host still see a bundle as the service's own account.
     const sharesFiles = process.getuid?.() !== 0 && !(await this.sandbox.hasOwnFiles());
     if (sharesFiles && !this.env.runtimeWithout?.includes('own-user')) {
       return (
@@ -90,11 +90,14 @@ export class BundleEngine extends Engine {
     return (await this.sandbox.whyNot(WALLS)) ?? this.whyNoNetwork();
   }
 
-  /** Who does without a network of its own for bundles gives them this host's. */
+  /**
+   * Reason why bundles cannot have a network namespace of their own; null if they can or use the host's by
+   * configuration.
+   */
   private async whyNoNetwork(): Promise<string | null> {
     const { runtimeBundles, runtimeWithout } = this.env;
     if (runtimeBundles !== 'network' || runtimeWithout?.includes('own-network')) return null;
-    const why = await this.sandbox.whyNoWayOut();
+    const why = await this.sandbox.whyNoProxyNetwork();
     if (why === null) return null;
     return (
       `A bundle's network cannot be given a way out on this host (${why}): set RUNTIME_BUNDLES=isolated, or ` +
@@ -121,14 +124,14 @@ class BundleInstance implements Instance {
   constructor(
     private readonly server: BundleServer,
     private readonly socket: string,
-    private readonly ground: BundleWorkspace,
+    private readonly workspace: BundleWorkspace,
   ) {
-    // Streams stay open, so there is no bound on connections; the runtime bounds requests.
+    // No limit of connections, since streams stay open; the runtime limits requests.
     this.dispatcher = new Pool('http://bundle', { socketPath: socket, headersTimeout: 0, bodyTimeout: 0 });
     this.exited = new Promise((resolve) => (this.leave = resolve));
   }
 
-  /** It has no event loop of its own: every session is watched apart. */
+  /** Always resolves: a bundle has no event loop of its own; each session is watched separately. */
   ping(): Promise<void> {
     return Promise.resolve();
   }
@@ -147,13 +150,13 @@ class BundleInstance implements Instance {
     void this.server
       .close(true)
       .then(() => this.over())
-      .catch((error: unknown) => this.logger.error({ msg: 'a bundle did not end as it should', err: error }));
+      .catch((error: unknown) => this.logger.error({ msg: 'a bundle could not be stopped', err: error }));
   }
 
   private async over(): Promise<void> {
     try {
       await this.dispatcher.destroy();
-      await this.ground.close();
+      await this.workspace.close();
       await rm(this.socket, { force: true });
     } finally {
       this.leave({ reason: 'stopped', detail: '' });

@@ -8,25 +8,25 @@ import { ProgramStartError } from '../hosting.errors.js';
 
 const MB = 1024 * 1024;
 
-/** A bundle of 25 MB with all its node_modules has some thousand files and unpacks to a few times its size. */
+/** A bundle of 25 MB with its node_modules has some thousand files and unpacks to a few times its size. */
 const UNPACKED_LIMITS = { entriesMax: 20_000, totalBytesMax: 500 * MB };
 const FILE_BYTES_MAX = 200 * MB;
 const MANIFEST_BYTES_MAX = MB;
 
-/** How a bundle wants to be started, as its manifest writes it. */
+/** Start command of a bundle, from its manifest. */
 export interface BundleManifest {
   command: string;
   args: string[];
   env: Record<string, string>;
-  /** What it asks the person who installs it for. */
+  /** Values that the bundle requires from its user. */
   userConfig: Record<string, unknown>;
 }
 
 /**
- * Unpacks a bundle that was checked when it was published into an empty folder, readable by everybody and writable by none
- * but the service, and says how it is started.
+ * Unpacks a bundle, validated at publishing, into an empty folder that everybody can read and only the service can
+ * write. Returns the start command.
  *
- * @throws InvalidArchiveError, ProgramStartError when its manifest cannot be used
+ * @throws InvalidArchiveError, ProgramStartError when its manifest is unusable
  */
 export async function unpackBundle(file: string, folder: string): Promise<BundleManifest> {
   const zip = await openZip(file, UNPACKED_LIMITS);
@@ -60,7 +60,7 @@ async function readManifest(zip: ZipArchive): Promise<BundleManifest> {
   return { command, args, env, userConfig };
 }
 
-/** `platform_overrides` of a manifest replace what it says for every system. */
+/** Applies the manifest's `platform_overrides` for this system. */
 function forThisSystem(start: Record<string, unknown>): Pick<BundleManifest, 'command' | 'args' | 'env'> {
   const overrides = isObject(start.platform_overrides) ? start.platform_overrides[process.platform] : undefined;
   const { command, args, env } = { ...start, ...(isObject(overrides) ? overrides : {}) };

@@ -3,33 +3,33 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { Server } from 'node:net';
 import { LOOPBACK_UP, TOOLS_PATH } from '../sandbox/isolation-checks.js';
 
-/** A process that only opens a socket takes a tenth of a second. */
+/** Timeout of opening the socket, which takes a tenth of a second. */
 const OPEN_MS_MAX = 10_000;
 
-/** What it says when it cannot is told up to here. */
+/** Length limit of the process's output in an error. */
 const WORDS_CHARS_MAX = 500;
 
-/** Listens on a port of the loopback address it finds itself with, hands the socket over, and is not needed any more. */
+/** Script that listens on a loopback port, passes the socket to its parent, and exits. */
 const LISTEN = `const server = require('node:net').createServer();
 process.on('disconnect', () => process.exit());
 server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }, server));`;
 
-/** A network in which there is nothing but one socket, on which this process listens. */
+/** A network namespace that contains only one socket, on which this process listens. */
 export interface BundleNetwork {
-  /** The namespace, to be given to whoever is to join. */
+  /** Descriptor of the namespace, for processes that join it. */
   fd: number;
-  /** Where the socket is, in there. */
+  /** Port of the socket inside the namespace. */
   port: number;
-  /** For a server of this process to listen on. Its to close. */
+  /** Socket for a server of this process, which must close it. */
   socket: Server;
-  /** Lets go of the namespace; it is gone with its last process. Never rejects. */
+  /** Closes the descriptor; the namespace ends with its last process. Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * Makes one. Only a process inside a network can open a socket there, so one is started for that and ends again.
+ * Creates a namespace. Only a process inside it can open a socket there, so a short-lived process does.
  *
- * @throws Error with what that process said
+ * @throws Error with the output of that process
  */
 export async function openBundleNetwork(): Promise<BundleNetwork> {
   const inside = ['sh', '-c', `${LOOPBACK_UP} && exec "$@"`, 'sh', process.execPath, '--eval', LISTEN];
@@ -50,7 +50,7 @@ export async function openBundleNetwork(): Promise<BundleNetwork> {
         else failed();
       });
     });
-    // It opened the socket, so it is alive, and in the network.
+    // The process has sent the socket, so it is alive and inside the namespace.
     const namespace = await openNamespace(child.pid, socket);
     return { fd: namespace.fd, port, socket, close: () => namespace.close().catch(() => undefined) };
   } finally {
@@ -67,7 +67,7 @@ async function openNamespace(pid: number | undefined, socket: Server): Promise<F
   }
 }
 
-/** By which programs find the way out: one that does not look finds none. Its own addresses are not asked through it. */
+/** Proxy variables for a program; one that ignores them has no network. Loopback addresses bypass the proxy. */
 export function proxyEnv(port: number): Record<string, string> {
   const proxy = `http://127.0.0.1:${port}`;
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'];
@@ -76,7 +76,7 @@ export function proxyEnv(port: number): Record<string, string> {
     ...Object.fromEntries(names.map((name) => [name, proxy])),
     NO_PROXY: direct,
     no_proxy: direct,
-    // Node from 22.21 on obeys the others with it.
+    // Node from 22.21 on uses the other variables with this one.
     NODE_USE_ENV_PROXY: '1',
   };
 }

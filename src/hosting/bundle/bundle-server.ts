@@ -1,47 +1,48 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
 import type { Launch } from '../sandbox/sandbox.js';
-import { BundleSession, type SessionEars } from './bundle-session.js';
+import { BundleSession, type SessionHandlers } from './bundle-session.js';
 
-/** As large as the largest tool call that is taken. */
+/** Size limit of a message, the same as for tool calls. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
 
-/** How often sessions are asked whether anybody still uses them. */
+/** Upper limit of the interval for ending idle sessions. */
 const SWEEP_MS_MAX = 5_000;
 
-/** What the server of a bundle needs. */
+/** Options of a bundle's server. */
 export interface BundleServerOptions {
-  /** What to start for a session whose caller sent this query. @throws HostedFailure */
+  /** Command for a session whose caller sent this query. @throws HostedFailure */
   command(query: URLSearchParams): Promise<Launch>;
   limits: { cpuMs: number; logBytes: number };
-  /** A session nobody uses for so long ends. */
+  /** Idle timeout of a session. */
   idleMs: number;
-  /** A place for one more session; called back when it is free again. @throws ProgramBusyError */
+  /** Reserves a place for one session; returns its release. @throws ProgramBusyError */
   place(): () => void;
-  ears: Omit<SessionEars, 'onEnd'>;
+  handlers: Omit<SessionHandlers, 'onEnd'>;
 }
 
 /**
- * Streamable HTTP (MCP 2025-11-25) on a unix socket in front of a bundle: `initialize` starts a session with a process of
- * its own, everything else needs one.
+ * Streamable HTTP (MCP 2025-11-25) on a unix socket in front of a bundle: `initialize` starts a session with a process
+ * of its own; other requests need a session.
  */
 export class BundleServer {
   private readonly logger = new Logger('bundles');
   private readonly sessions = new Map<string, BundleSession>();
   private readonly server: Server;
-  private readonly sweeper: NodeJS.Timeout;
+  private readonly sweeper: Repeat;
   private isClosed = false;
 
   constructor(private readonly options: BundleServerOptions) {
     this.server = createServer((request, response) => void this.serve(request, response));
     this.server.on('clientError', (_error, socket) => socket.destroy());
     const everyMs = Math.min(SWEEP_MS_MAX, options.idleMs / 2);
-    this.sweeper = setInterval(() => this.sweep(), everyMs).unref();
+    this.sweeper = repeat(everyMs, () => this.sweep());
   }
 
-  /** Live sessions, each a process. */
+  /** Live sessions, one process each. */
   get size(): number {
     return this.sessions.size;
   }
@@ -51,16 +52,16 @@ export class BundleServer {
       this.server.once('error', reject);
       this.server.listen(path, () => {
         this.server.off('error', reject);
-        this.server.on('error', (error) => this.logger.warn({ msg: 'a bundle takes no requests', err: error }));
+        this.server.on('error', (error) => this.logger.warn({ msg: 'the server of a bundle failed', err: error }));
         resolve();
       });
     });
   }
 
-  /** Ends every session, in order or now, and resolves when their processes are gone. */
+  /** Ends every session, by force if `now`, and resolves after their processes have exited. */
   async close(now: boolean): Promise<void> {
     this.isClosed = true;
-    clearInterval(this.sweeper);
+    this.sweeper.stop();
     const sessions = [...this.sessions.values()];
     for (const session of sessions) {
       if (now) session.kill();
@@ -104,10 +105,10 @@ export class BundleServer {
     }
   }
 
-  /** @throws what `spawn` says of arguments no process can have, such as ones with a zero byte */
+  /** @throws errors of `spawn` for impossible arguments, such as zero bytes */
   private begin(launch: Launch, leave: () => void): BundleSession {
     const session: BundleSession = new BundleSession(launch, this.options.limits, {
-      ...this.options.ears,
+      ...this.options.handlers,
       onEnd: () => {
         this.sessions.delete(session.id);
         leave();

@@ -4,38 +4,39 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { JSONRPCMessage, MessageExtraInfo, RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { LineReader } from '../../platform/text/line-reader.js';
 import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { CpuSample } from './process-cpu.js';
 
-/** The largest message of a server: as large as the largest answer that is taken from any. */
+/** Size limit of a server's message, the same as for upstream answers. */
 const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
 
-/** A console line is cut here. */
+/** Length limit of a console line. */
 const LINE_CHARS_MAX = 8 * 1024;
 
-/** What a line counts besides its text: an empty one is not free. */
+/** Added to the size of each line, so that empty lines count. */
 const LINE_BYTES = 16;
 
-/** What is told of a server that ended: an error of Node takes about ten lines. */
+/** Number of last output lines in an error: an error of Node takes about ten. */
 const WORDS_MAX = 12;
 const WORDS_CHARS_MAX = 1_000;
 
-/** What a server that reads nothing may leave waiting for it. */
+/** Limit of bytes not yet read by the server. */
 const WAITING_BYTES_MAX = 32 * 1024 * 1024;
 
-/** A server that was told to end has so long; some write their state. */
+/** Time to exit after the end of input; some servers save state. */
 const GRACE_MS = 1_000;
 
-/** How often the CPU time of a working server is looked at. */
-const CPU_LOOK_MS = 250;
+/** Interval of CPU time samples of a working server. */
+const CPU_SAMPLE_MS = 250;
 
-/** What a session tells of itself. */
-export interface SessionEars {
-  /** A line the server wrote to its error stream, and the call it belongs to; empty when that cannot be told. */
+/** Callbacks of a session. */
+export interface SessionHandlers {
+  /** Receives a line of standard error with the invocation that it belongs to; an empty id if unknown. */
   onLine(invocationId: string, line: TraceLine): void;
-  /** A call ended otherwise than with an answer. */
+  /** Called when a call ended without an answer. */
   onFailure(invocationId: string, outcome: RuntimeOutcome, message: string): void;
   onEnd(): void;
 }
@@ -48,8 +49,8 @@ interface Asked {
 }
 
 /**
- * One MCP session of a bundle, which is one child process: messages go to its standard input and come from its standard
- * output, a line each. It ends with the process, and the process ends with it, whoever goes first.
+ * One MCP session of a bundle in one child process: newline-delimited messages on standard input and output. Session
+ * and process end together.
  */
 export class BundleSession {
   readonly id = randomUUID();
@@ -60,7 +61,7 @@ export class BundleSession {
   private readonly child: ChildProcess;
   private readonly cpu: CpuSample;
   private readonly asked = new Map<RequestId, Asked>();
-  private readonly watch: NodeJS.Timeout;
+  private readonly watch: Repeat;
   private readonly lastWords: string[] = [];
   private why: { outcome: RuntimeOutcome; message: string } | null = null;
   private isEnding = false;
@@ -68,9 +69,9 @@ export class BundleSession {
   constructor(
     { file, args, options, fds = [] }: Launch,
     private readonly limits: { cpuMs: number; logBytes: number },
-    private readonly ears: SessionEars,
+    private readonly handlers: SessionHandlers,
   ) {
-    // A group of its own, so that what it starts itself ends with it.
+    // A process group of its own, so that child processes end with it.
     this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe', ...fds] });
     this.cpu = new CpuSample(this.child.pid);
     this.ended = this.listen();
@@ -78,14 +79,14 @@ export class BundleSession {
     this.transport.onmessage = (message, extra) => this.toChild(message, extra);
     this.transport.onclose = () => this.end();
     this.transport.onerror = (error) => this.logger.debug({ msg: 'a message to a bundle was refused', err: error });
-    this.watch = setInterval(() => this.lookAtCpu(), CPU_LOOK_MS).unref();
+    this.watch = repeat(CPU_SAMPLE_MS, () => this.sampleCpu());
   }
 
   get isBusy(): boolean {
     return this.asked.size > 0;
   }
 
-  /** Answers one request of the session. @param body parsed, for a POST */
+  /** Answers one request of the session. @param body parsed body of a POST */
   async serve(request: IncomingMessage, response: ServerResponse, body?: unknown): Promise<void> {
     this.lastUsed = Date.now();
     const id = (body as { id?: RequestId } | undefined)?.id;
@@ -93,14 +94,14 @@ export class BundleSession {
     await this.transport.handleRequest(request, response, body);
   }
 
-  /** Whoever asked is gone: a call nobody waits for keeps no session alive. */
+  /** Removes a call whose caller has disconnected, so that the session can become idle. */
   private abandon(requestId: RequestId): void {
     if (!this.asked.delete(requestId)) return;
     const params = { requestId, reason: 'The client left.' };
     this.toChild({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
   }
 
-  /** Ends it in order, by force a second later. Safe to call twice. */
+  /** Ends the process by closing its input, by force a second later. Idempotent. */
   end(): void {
     if (this.isEnding) return;
     this.isEnding = true;
@@ -108,24 +109,25 @@ export class BundleSession {
     setTimeout(() => this.kill(), GRACE_MS).unref();
   }
 
-  /** Ends it now, with all it started. */
+  /** Kills the process group at once. */
   kill(): void {
     const { pid, exitCode, signalCode } = this.child;
     if (pid === undefined) return;
     try {
       process.kill(-pid, 'SIGKILL');
     } catch (error) {
-      // Of a process that is gone its group may be left, so it is asked for either way.
-      if (exitCode === null && signalCode === null) this.logger.debug({ msg: 'a bundle was gone already', err: error });
+      // Processes of the group may outlive their leader, so the signal is always sent.
+      if (exitCode === null && signalCode === null)
+        this.logger.debug({ msg: 'a bundle had exited already', err: error });
     }
   }
 
-  /** @returns a promise of its end */
+  /** @returns a promise that resolves on exit */
   private listen(): Promise<void> {
     const { child } = this;
     const said = new LineReader(MESSAGE_CHARS_MAX, 'refused', (line) => this.fromChild(line));
     const logged = new LineReader(LINE_CHARS_MAX, 'cut', (line) => this.logLine(line.replace(/\r$/, '')));
-    child.stdin?.on('error', (error) => this.logger.debug({ msg: 'a bundle reads no more', err: error }));
+    child.stdin?.on('error', (error) => this.logger.debug({ msg: 'the input of a bundle is closed', err: error }));
     child.stdout
       ?.on('error', () => this.kill())
       .on('data', (chunk: Buffer) => {
@@ -141,7 +143,7 @@ export class BundleSession {
         this.gone(how);
         resolve();
       };
-      // What it started itself may hold its pipes open, and then nothing would ever close.
+      // Child processes may hold the pipes open, which would then never close.
       child.once('exit', () => this.kill());
       child.on('error', (error) => over(`It could not be started: ${error.message}.`));
       child.once('close', (code, signal) => over(`Its process ended with ${signal ?? `exit code ${code}`}.`));
@@ -152,7 +154,7 @@ export class BundleSession {
     try {
       work();
     } catch (error) {
-      this.logger.debug({ msg: 'a bundle was ended', err: error });
+      this.logger.debug({ msg: 'a bundle was stopped', err: error });
       this.why ??= { outcome: 'exceededResponse', message };
       this.kill();
     }
@@ -169,7 +171,7 @@ export class BundleSession {
         loggedBytes: 0,
       });
     }
-    // Servers need not answer what was cancelled, and many do not.
+    // Servers need not answer cancelled requests, and many do not.
     if ('method' in message && message.method === 'notifications/cancelled') {
       this.asked.delete((message.params as { requestId: RequestId }).requestId);
     }
@@ -184,18 +186,21 @@ export class BundleSession {
     try {
       message = JSON.parse(line) as JSONRPCMessage;
     } catch {
-      // Servers that print to their standard output are common; the author should see it, the client need not suffer.
+      // Logged because servers often print to standard output; the client must not receive it.
       return this.logLine(line.slice(0, LINE_CHARS_MAX));
     }
     const isAnswer = typeof message === 'object' && message !== null && !('method' in message) && 'id' in message;
     if (isAnswer) this.asked.delete((message as { id: RequestId }).id);
     const relatedRequestId = isAnswer ? undefined : this.callOf(message);
     this.transport.send(message, { relatedRequestId }).catch((error: unknown) => {
-      this.logger.debug({ msg: 'a message of a bundle found nobody', err: error });
+      this.logger.debug({ msg: 'a message of a bundle had no receiver', err: error });
     });
   }
 
-  /** The call a notification or question belongs to: by its progress token, else the newest; none of it is said on stdio. */
+  /**
+   * Call of a notification or server request: by its progress token, otherwise the newest one, since stdio has no other
+   * link.
+   */
   private callOf(message: JSONRPCMessage): RequestId | undefined {
     if (typeof message !== 'object' || message === null || !('method' in message)) return undefined;
     const { method, params } = message as { method: string; params?: { progressToken?: unknown } };
@@ -211,15 +216,18 @@ export class BundleSession {
     if (this.lastWords.length > WORDS_MAX) this.lastWords.shift();
     const line: TraceLine = { at: Date.now(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
     const [only, another] = this.asked.values();
-    if (!only || another) return this.ears.onLine('', line);
+    if (!only || another) return this.handlers.onLine('', line);
     const { logBytes } = this.limits;
     if (only.loggedBytes > logBytes) return;
     only.loggedBytes += Buffer.byteLength(line.message) + LINE_BYTES;
     const cut = `Lines were left out: one request may log ${Math.floor(logBytes / 1_024)} KB.`;
-    this.ears.onLine(only.invocationId, only.loggedBytes > logBytes ? { ...line, level: 'warn', message: cut } : line);
+    this.handlers.onLine(
+      only.invocationId,
+      only.loggedBytes > logBytes ? { ...line, level: 'warn', message: cut } : line,
+    );
   }
 
-  private lookAtCpu(): void {
+  private sampleCpu(): void {
     if (this.asked.size === 0) return;
     const used = this.cpu.usedMs();
     const over =
@@ -237,9 +245,9 @@ export class BundleSession {
     return said === '' ? '' : ` Its last words: ${said}`;
   }
 
-  /** Whoever still waits hears why. */
+  /** Fails all calls with the reason of the exit. */
   private gone(how: string): void {
-    clearInterval(this.watch);
+    this.watch.stop();
     this.isEnding = true;
     const { outcome, message } = this.why ?? {
       outcome: 'exception' as const,
@@ -247,13 +255,13 @@ export class BundleSession {
     };
     const waiting = [...this.asked];
     this.asked.clear();
-    const told = waiting.map(async ([id, { invocationId }]) => {
-      this.ears.onFailure(invocationId, outcome, message);
+    const onRefused = waiting.map(async ([id, { invocationId }]) => {
+      this.handlers.onFailure(invocationId, outcome, message);
       await this.transport.send({ jsonrpc: '2.0', id, error: { code: -32603, message } });
     });
-    void Promise.allSettled(told)
+    void Promise.allSettled(onRefused)
       .then(() => this.transport.close())
       .catch((error: unknown) => this.logger.debug({ msg: 'the session of a bundle was closed already', err: error }));
-    this.ears.onEnd();
+    this.handlers.onEnd();
   }
 }

@@ -13,29 +13,29 @@ import { commandFor } from './bundle-command.js';
 import { unpackBundle, type BundleManifest } from './bundle-files.js';
 import { openBundleNetwork, proxyEnv, type BundleNetwork } from './bundle-network.js';
 
-/** What Node itself takes as data: with so much beside its heap of 128 it ran code that kept 110 (measured). */
+/** Data segment reserved by Node: with this much beside its heap of 128 it ran code that used 110 (measured). */
 const NODE_RESERVED_MB = 64;
 
-/** Sessions find the namespace of their network here: behind the standard streams. */
+/** Path of the network namespace inside a session: the first descriptor after the standard streams. */
 const NETWORK_INSIDE = '/proc/self/fd/3';
 
-/** Opens the way out of a program; see `openEgress`. */
+/** Opens the egress proxy of a program; see `openEgress`. */
 export type OpenEgressProxy = (place: ProxyPlace, options: EgressOptions) => Promise<OpenEgress>;
 
-/** What the grounds of all bundles are made with. */
+/** Options shared by the workspaces of all bundles. */
 export interface BundleWorkspaceOptions {
   env: Env;
   sandbox: Sandbox;
-  openWayOut: OpenEgressProxy;
+  openProxy: OpenEgressProxy;
 }
 
-/** A network that is joined, and what it takes to join. */
-interface WayOut {
+/** A network to join with its environment. */
+interface JoinedNetwork {
   network: BundleNetwork;
   egress: OpenEgress;
 }
 
-/** What all sessions of one bundle stand on: its unpacked files, the tree they see, and the network they share. */
+/** Resources shared by all sessions of one bundle: unpacked files, root tree and network. */
 export class BundleWorkspace {
   private constructor(
     private readonly setting: BundleWorkspaceOptions,
@@ -44,10 +44,10 @@ export class BundleWorkspace {
     private readonly manifest: BundleManifest,
     private readonly folder: string,
     private readonly root: PivotRoot | null,
-    private readonly wayOut: WayOut | null,
+    private readonly joined: JoinedNetwork | null,
   ) {}
 
-  /** @throws ProgramStartError when the bundle cannot be used; what the system says */
+  /** Creates a workspace. @throws ProgramStartError when the bundle is unusable; system errors */
   static async lay(
     setting: BundleWorkspaceOptions,
     program: Program,
@@ -61,14 +61,14 @@ export class BundleWorkspace {
     await mkdir(dir);
     const scratchMb = env.runtimeBundleDiskMb;
     const root = await sandbox.ownRoot({ dir, folder, runtime: process.execPath, scratchMb });
-    const isJoined = env.runtimeBundles === 'network' && (await sandbox.whyNoWayOut()) === null;
-    const wayOut = isJoined ? await openWayOut(setting, program, context) : null;
-    return new BundleWorkspace(setting, program, context, manifest, folder, root, wayOut);
+    const isJoined = env.runtimeBundles === 'network' && (await sandbox.whyNoProxyNetwork()) === null;
+    const joined = isJoined ? await openProxy(setting, program, context) : null;
+    return new BundleWorkspace(setting, program, context, manifest, folder, root, joined);
   }
 
-  /** What to start for a session whose caller sent this query. @throws HostedFailure */
+  /** Command for a session whose caller sent this query. @throws HostedFailure */
   command(query: URLSearchParams): Promise<Launch> {
-    const { manifest, program, root, wayOut } = this;
+    const { manifest, program, root, joined } = this;
     const { limits, runDir } = this.context;
     const folder = root ? FOLDER_INSIDE : this.folder;
     const home = root ? SCRATCH_INSIDE : this.folder;
@@ -79,35 +79,39 @@ export class BundleWorkspace {
       ownerId: program.ref.ownerId,
       runDir,
       workDir: folder,
-      env: { HOME: home, TMPDIR: home, ...(wayOut ? proxyEnv(wayOut.network.port) : {}), ...env },
+      env: { HOME: home, TMPDIR: home, ...(joined ? proxyEnv(joined.network.port) : {}), ...env },
       memoryMb: limits.memoryMb,
       reservedMb: NODE_RESERVED_MB,
       alone: { root },
     });
   }
 
-  /** Closes the way out, with every connection that leads there. Never rejects. */
+  /** Closes the egress proxy with all its connections. Never rejects. */
   async close(): Promise<void> {
-    await this.wayOut?.egress.close();
-    await this.wayOut?.network.close();
+    await this.joined?.egress.close();
+    await this.joined?.network.close();
   }
 
   private async launch(file: string, args: string[], confinement: Confinement): Promise<Launch> {
     const { sandbox, env } = this.setting;
-    if (this.wayOut) {
+    if (this.joined) {
       const launch = await sandbox.command(file, args, { ...confinement, network: NETWORK_INSIDE });
-      return { ...launch, fds: [this.wayOut.network.fd] };
+      return { ...launch, fds: [this.joined.network.fd] };
     }
     return sandbox.command(file, args, { ...confinement, network: env.runtimeBundles === 'network' ? 'host' : 'own' });
   }
 }
 
-async function openWayOut(setting: BundleWorkspaceOptions, program: Program, context: EngineContext): Promise<WayOut> {
+async function openProxy(
+  setting: BundleWorkspaceOptions,
+  program: Program,
+  context: EngineContext,
+): Promise<JoinedNetwork> {
   const network = await openBundleNetwork();
   try {
-    const egress = await setting.openWayOut(network.socket, {
+    const egress = await setting.openProxy(network.socket, {
       allow: program.egressAllow,
-      told: (line) => context.onTrace({ ref: program.ref, invocationId: '', lines: [line], exceptions: [] }),
+      onRefused: (line) => context.onTrace({ ref: program.ref, invocationId: '', lines: [line], exceptions: [] }),
     });
     return { network, egress };
   } catch (error) {

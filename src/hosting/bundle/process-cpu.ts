@@ -1,21 +1,21 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Linux counts in hundredths of a second on every machine it runs on. */
+/** Linux reports CPU time in hundredths of a second. */
 const TICK_MS = 10;
 
-/** Processes that are looked at: one of Node's takes 150 µs, and a session of a bundle has three as a rule. */
+/** Limit of processes per sample: one of Node takes 150 µs, and a bundle session usually has three. */
 const LOOKED_AT_MAX = 256;
 
-/** Threads whose children are looked for, at 10 µs each: an owner that is an account of its own has no more of them. */
+/** Limit of threads whose children are read, at 10 µs each. An owner with an account of its own has no more. */
 const THREADS_MAX = 1_024;
 
-/** The next look is this many times as far away as the last one took: many threads take a twentieth of a core, no more. */
+/** The next sample waits for this multiple of the last one's duration, so that sampling uses at most 1/20 of a core. */
 const LOOK_SHARE = 20;
 
-/** The CPU time of one process and all it started, looked at as often as its size allows. */
+/** CPU time of a process and its descendants, sampled as often as its cost allows. */
 export class CpuSample {
   private last: number | null = null;
-  /** By `performance.now()`: the last one is good until then. */
+  /** End of validity of the last sample, by `performance.now()`. */
   private goodUntil = 0;
 
   constructor(private readonly pid: number | undefined) {}
@@ -31,9 +31,9 @@ export class CpuSample {
 }
 
 /**
- * CPU time a process and all it started have used, with all their threads and those of them that are gone and were reaped,
- * in milliseconds; null where the system does not say, or the process is gone. Of more than 256 processes or 1,024 threads
- * that live at once the others are left out. Read in place: nothing may happen between the look and what follows.
+ * CPU time of a process and its descendants in milliseconds, with all threads and reaped children; null where the
+ * system does not report it, or after the exit. Processes above 256 and threads above 1,024 are not counted.
+ * Synchronous: nothing may run between the sample and its evaluation.
  */
 function cpuMsOf(pid: number | undefined): number | null {
   if (pid === undefined) return null;
@@ -47,7 +47,7 @@ function cpuMsOf(pid: number | undefined): number | null {
     return threads.flatMap((thread) => startedBy(parent, thread));
   };
   const pids = childrenOf(pid);
-  // Grows while it is walked.
+  // Grows during the iteration.
   for (const child of pids) {
     ticks += ticksOf(child) ?? 0;
     if (pids.length < LOOKED_AT_MAX) pids.push(...childrenOf(child).slice(0, LOOKED_AT_MAX - pids.length));
@@ -58,12 +58,12 @@ function cpuMsOf(pid: number | undefined): number | null {
 function ticksOf(pid: number): number | null {
   const stat = read(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  // The name stands in brackets and may hold anything; times are the 12th to 15th value behind it (proc(5)).
+  // The name is in brackets and may contain anything; times are values 12 to 15 after it (proc(5)).
   const values = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return values.slice(11, 15).reduce((sum, value) => sum + Number(value), 0);
 }
 
-/** Each thread has those it started; what nobody waits for any more comes to the first process. */
+/** Children of each thread; orphans belong to the first process. */
 function startedBy(pid: number, thread: string): number[] {
   const words = read(`/proc/${pid}/task/${thread}/children`)?.split(' ') ?? [];
   return words.filter((word) => word !== '').map(Number);

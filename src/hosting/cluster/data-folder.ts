@@ -7,8 +7,8 @@ import { makeFolder } from '../../platform/files/files.js';
 import { createOnce, readIfThere } from '../../platform/files/files.js';
 
 /**
- * Identifies the data folder: processes that read the same id share the folder, whatever path each has for it, and so the
- * state of programs. An operator who copies a folder for a second service removes `hosting/folder-id` from the copy.
+ * Identifies the data folder: processes that read the same id share the folder, whatever its path, and thus the state
+ * of programs. An operator who copies a folder for a second service removes `hosting/folder-id` from the copy.
  */
 @Injectable()
 export class DataFolder {

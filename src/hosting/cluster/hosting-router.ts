@@ -197,7 +197,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   private readonly onThrown = (error: unknown): void => {
-    this.logger.error({ msg: 'the caller of a program could not take its answer', err: error });
+    this.logger.error({ msg: 'the caller of a program could not receive its answer', err: error });
   };
 
   private async forgetHere(ownerId: string): Promise<void> {

@@ -5,36 +5,36 @@ import { PROXY_LIMITS } from './proxy-limits.js';
 import type { LookupAddress } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
 
-/** With 2 attempts, a name whose servers are silent is given up after about 4 s. */
+/** DNS timeout. With 2 attempts, a name with silent servers fails after about 4 s. */
 const ATTEMPT_MS = 1_300;
 
 const ATTEMPTS = 2;
 
-/** What a program's way out is given, and the end of it. */
+/** Options of a program's egress proxy. */
 export type EgressOptions = ProgramProxyOptions;
 
-/** An open way out. */
+/** An open egress proxy. */
 export interface OpenEgress {
-  /** Ends every socket now, and the proxy. Never rejects. */
+  /** Closes every socket and the proxy at once. Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the one way out of one running program: an HTTP proxy on a unix socket (a path of at most 107 bytes) or on a socket
- * that listens already, as workerd speaks to one (`globalOutbound` is `external` with `http = (style = proxy)`). Requests arrive in absolute form and in
- * clear, the proxy does TLS; CONNECT is for raw TCP. Only public addresses are dialled, whatever EGRESS_ALLOW says; what
- * `allow` adds to that is written at `OutboundRules`. Refusals are 403 with a sentence, and are `told`.
+ * Opens the egress proxy of one running program: an HTTP proxy on a unix socket (a path of at most 107 bytes) or on a
+ * listening socket, as workerd uses one (`globalOutbound` is `external` with `http = (style = proxy)`). Requests arrive
+ * in absolute form without TLS, which the proxy adds; CONNECT opens raw TCP. Dials public addresses only, whatever
+ * EGRESS_ALLOW says; `OutboundRules` describes `allow`. Refusals are answered 403 and reported to `onRefused`.
  *
- * @throws the error of `listen` when the socket cannot be made
+ * @throws the error of `listen` when the socket cannot be created
  */
 export function openEgress(place: ProxyPlace, options: EgressOptions): Promise<OpenEgress> {
   return openProgramProxy(place, options, new Egress(new AddressPolicy([]), publicNames()), PROXY_LIMITS);
 }
 
 /**
- * Asks the name servers of this machine, IPv4 first. Not `dns.lookup`: that holds one of the process's four threads for
- * files and names as long as it takes, so code that asks for names with silent servers would stop everybody. The
- * machine's own hosts file is not read; its names mean nothing to hosted code.
+ * Resolves by the name servers of this machine, IPv4 first. Not by `dns.lookup`, which occupies one of four libuv
+ * threads per name: a program that looks up names with silent servers would block everybody. Ignores the hosts file,
+ * whose names are internal.
  */
 function publicNames(): ResolveHost {
   const resolver = new Resolver({ timeout: ATTEMPT_MS, tries: ATTEMPTS });

@@ -8,11 +8,11 @@ import { answerHeaders, requestHeaders } from './proxy-headers.js';
 import type { ProxyLimits } from './proxy-limits.js';
 
 /**
- * Sends one request on and its answer back, both as they come: nothing is held, and a side that does not read makes the
- * other wait. When the program leaves, the far socket is closed at once. Trailers and answers before the answer (1xx) are
- * left out. Resolves when the answer is written, or nobody is there any more.
+ * Forwards one request and its answer as streams with back-pressure in both directions. Closes the far socket when the
+ * program disconnects. Drops trailers and interim answers (1xx). Resolves after the answer, or when the program has
+ * disconnected.
  *
- * @throws what the way out says; OutboundError (504) after `idleMs` without a byte
+ * @throws errors of the egress policy; OutboundError (504) after `idleMs` without a byte
  */
 export async function sendOut(
   url: URL,
@@ -55,7 +55,10 @@ async function passOn({ statusCode, headers, body }: Dispatcher.ResponseData, re
   }
 }
 
-/** A request without a body says so, or nothing; one with a body says how long it is, or comes in chunks. */
+/**
+ * Body of the outgoing request: a request without one has `Content-Length: 0` or neither header; one with a body has
+ * its length or is chunked.
+ */
 function outgoing(req: IncomingMessage): Pick<Dispatcher.RequestOptions, 'body'> & {
   method: Dispatcher.HttpMethod;
   headers: Record<string, string | string[]>;
@@ -66,7 +69,7 @@ function outgoing(req: IncomingMessage): Pick<Dispatcher.RequestOptions, 'body'>
   return { method: req.method as Dispatcher.HttpMethod, headers, body: hasBody ? req : null };
 }
 
-/** The parser of answers reads headers as UTF-8, and they are written one character a byte. */
+/** Header values parsed as UTF-8, converted to one character per byte for writing. */
 function bytesOf(value: string): string {
   return Buffer.from(value, 'utf8').toString('latin1');
 }

@@ -4,26 +4,26 @@ import { OutboundDeniedError } from './outbound.errors.js';
 /** `http`: an HTTP request, WebSocket included. `tcp`: bytes as they are. */
 export type OutboundKind = 'http' | 'tcp';
 
-/** Mail is what machines that send it lose their good name for. */
+/** Closed: machines that send mail lose their reputation. */
 const MAIL_PORT = 25;
 
 const WEB_PORTS = new Set([80, 443]);
 
-/** Below are the services of systems (SSH, SMB, …), which must not be spoken to in HTTP unless somebody means it. */
+/** Ports below belong to system services (SSH, SMB, …), which accept HTTP requests only if listed. */
 const FREE_PORT_MIN = 1_024;
 
-/** Asked by `node:dns`, which has no other way to a name. */
+/** DNS over HTTPS host used by `node:dns` in workerd, which has no other resolver. */
 const DNS_HOST = 'cloudflare-dns.com';
 
 /**
- * Where one program may go, by the name it asks for; whether the name's addresses are public is judged where sockets are
- * opened. Without a list every host is open; with one only what it names. HTTP may use the ports 80, 443 and those from
- * 1024, raw TCP 80 and 443; any other port must stand in the list (`db.example.com:5432`). Port 25 is never open.
+ * Hosts a program may connect to, by name; addresses are checked when sockets are opened. Without a list every host is
+ * open, otherwise only listed ones. HTTP may use the ports 80, 443 and from 1024, raw TCP 80 and 443; other ports must
+ * be listed (`db.example.com:5432`). Port 25 is always closed.
  */
 export class OutboundRules {
   private readonly patterns: HostPattern[] | null;
 
-  /** Entries that are no patterns open nothing. */
+  /** Ignores entries that are not patterns. */
   constructor(allow: string[] | null) {
     this.patterns = allow && allow.map(parseHostPattern).filter((pattern) => pattern !== null);
   }

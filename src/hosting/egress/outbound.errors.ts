@@ -1,6 +1,6 @@
 import { EgressRefusedError } from '../../platform/egress/egress.errors.js';
 
-/** Why hosted code gets an answer of ours instead of the one it asked for. The message goes to the code. */
+/** Error answered to hosted code in place of a response. The message is for the code. */
 export class OutboundError extends Error {
   constructor(
     readonly status: number,
@@ -10,7 +10,7 @@ export class OutboundError extends Error {
   }
 }
 
-/** A rule forbids it: its author hears of it too. */
+/** A rule forbids the request; also logged for the author. */
 export class OutboundDeniedError extends OutboundError {
   constructor(message: string, status = 403) {
     super(status, message);
@@ -21,7 +21,7 @@ const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT', 'ETIMEOUT']);
 const NO_NAME = new Set(['ENOTFOUND', 'ENODATA', 'ESERVFAIL', 'EAI_AGAIN']);
 const TLS_CODES = /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|EPROTO$)/;
 
-/** Says what became of a request to `host` in words for the code that made it. */
+/** Converts a failed request to `host` into an error for the code. */
 export function outboundErrorOf(error: unknown, host: string): OutboundError {
   if (error instanceof OutboundError) return error;
   if (error instanceof EgressRefusedError) return new OutboundDeniedError(refusal(error, host));

@@ -17,11 +17,11 @@ interface RefusalLine {
 }
 
 /**
- * Tells a program's author what was refused, at most so many lines a minute: code that tries in a loop must not drown its
- * own log. What was left out is counted in the next line.
+ * Logs refusals for a program's author, limited per minute: code that retries in a loop must not flood its log. The
+ * next line counts the omitted ones.
  */
 class RefusalLines {
-  private told = 0;
+  private onRefused = 0;
   private leftOut = 0;
   private minuteEnds = 0;
 
@@ -34,40 +34,40 @@ class RefusalLines {
     const now = Date.now();
     if (now >= this.minuteEnds) {
       this.minuteEnds = now + 60_000;
-      this.told = 0;
+      this.onRefused = 0;
     }
-    if (this.told >= this.perMinute) {
+    if (this.onRefused >= this.perMinute) {
       this.leftOut++;
       return;
     }
-    this.told++;
+    this.onRefused++;
     const more = this.leftOut === 0 ? '' : ` (${this.leftOut} refusals before this one were not written down)`;
     this.leftOut = 0;
     this.tell({ at: now, level: 'warn', message: `Outbound request refused: ${message}${more}` });
   }
 }
 
-/** What a program's way out is given. */
+/** Options of a program's proxy. */
 export interface ProgramProxyOptions {
-  /** Hosts it may ask for, such as `api.example.com`, `*.example.com` or `db.example.com:5432`; null: every one. */
+  /** Allowed hosts, such as `api.example.com`, `*.example.com` or `db.example.com:5432`; null for every one. */
   allow: string[] | null;
-  /** Hears what was refused, at most 20 lines a minute. Must not throw. */
-  told: (line: RefusalLine) => void;
+  /** Receives refusals, at most 20 lines a minute. Must not throw. */
+  onRefused: (line: RefusalLine) => void;
 }
 
-/** How often, at least, sockets are looked at that send no request to its end. */
+/** Maximum interval of checking for sockets with incomplete requests. */
 const CHECK_MS = 5_000;
 
-/** Longer than the 5 s that workerd keeps a socket, so that it is the side that closes and loses no request. */
+/** Longer than workerd's 5 s, so that workerd closes idle sockets and loses no request. */
 const KEEP_MS = 30_000;
 
 const ABSOLUTE = /^https?:\/\//i;
 const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:/?#@[\]\\\s]+):([1-9]\d{0,4})$/i;
 
-/** Where a proxy listens: a path for a unix socket, or a socket that listens already, which it closes. */
+/** Listening address: the path of a unix socket, or a listening socket, which the proxy closes. */
 export type ProxyPlace = string | NetServer;
 
-/** Starts a proxy; `egress` is its own from now on, and is closed with it. */
+/** Starts a proxy, which owns and closes `egress`. */
 export async function openProgramProxy(
   place: ProxyPlace,
   options: ProgramProxyOptions,
@@ -80,32 +80,32 @@ export async function openProgramProxy(
 }
 
 /**
- * The way out of one program. What comes in was written by a tenant, whatever it claims to be: no request, and no answer
- * it arranged for itself, may end the process, hold more than {@link ProxyLimits} or reach what is not public.
+ * Egress proxy of one program. All input comes from a tenant: no request, and no answer arranged by it, may end the
+ * process, exceed {@link ProxyLimits} or reach private addresses.
  */
 export class ProgramProxy {
   private readonly server: Server;
   private readonly rules: OutboundRules;
   private readonly places: Semaphore;
   private readonly lines: RefusalLines;
-  /** All sockets of the program, and the far ends of its tunnels. */
+  /** Sockets of the program, and the far ends of its tunnels. */
   private readonly sockets = new Set<Duplex>();
-  /** The last answer on a socket. */
+  /** Last answer per socket. */
   private readonly answers = new WeakMap<Duplex, ServerResponse>();
   private isClosed = false;
 
   constructor(
-    { allow, told }: ProgramProxyOptions,
+    { allow, onRefused }: ProgramProxyOptions,
     private readonly egress: Egress,
     private readonly limits: ProxyLimits,
   ) {
     this.rules = new OutboundRules(allow);
     this.places = new Semaphore(limits.atOnceMax, limits.waitingMax, limits.waitMs);
-    this.lines = new RefusalLines(limits.linesPerMinute, told);
+    this.lines = new RefusalLines(limits.linesPerMinute, onRefused);
     this.server = this.createServer();
   }
 
-  /** @throws what the system says of the path */
+  /** @throws system errors of the path */
   listen(place: ProxyPlace): Promise<void> {
     return new Promise((resolve, reject) => {
       this.server.once('error', reject);
@@ -116,7 +116,7 @@ export class ProgramProxy {
     });
   }
 
-  /** Ends every socket now, and the proxy. Never rejects. */
+  /** Closes every socket and the proxy at once. Never rejects. */
   async close(): Promise<void> {
     this.isClosed = true;
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
@@ -124,7 +124,7 @@ export class ProgramProxy {
     await Promise.allSettled([closed, this.egress.close()]);
   }
 
-  /** workerd sends no `Host` with a URL in absolute form, which is otherwise a fault. */
+  /** Accepts requests without `Host`: workerd omits it with a URL in absolute form. */
   private createServer(): Server {
     const { headerBytes, headersMs, totalMs, socketsMax } = this.limits;
     const server = createServer({
@@ -157,8 +157,8 @@ export class ProgramProxy {
   }
 
   /**
-   * Works on one request of a socket at a time. workerd sends the next one after the answer to the last: a pile of them
-   * would have no bound, and one that changes the protocol would meet a socket that is being written to.
+   * Processes one request per socket at a time. workerd does not pipeline; a pipeline would be unbounded, and an
+   * upgrade would meet a socket that is being written to.
    */
   private alone(socket: Socket, work: () => Promise<void>): void {
     if (socket.destroyed || this.answers.get(socket)?.writableEnded === false) socket.destroy();
@@ -200,7 +200,7 @@ export class ProgramProxy {
     });
   }
 
-  /** The last answer may have been heard before its end was noticed here. */
+  /** Waits for the end of the last answer, which the client may have read before it is noticed here. */
   private async detached(req: IncomingMessage, near: Socket): Promise<ServerResponse> {
     const last = this.answers.get(near);
     if (last && !last.closed) await new Promise((resolve) => last.once('close', resolve));
@@ -213,7 +213,7 @@ export class ProgramProxy {
     return tunnel(near, far, { idleMs: this.limits.tunnelIdleMs, totalMs: this.limits.tunnelTotalMs });
   }
 
-  /** The URL a request is for, when it may go there as far as can be told from its name. */
+  /** Target URL of a request, after checking its name. */
   private target({ url = '' }: IncomingMessage, kind: OutboundKind): URL {
     if (!(kind === 'http' ? ABSOLUTE : AUTHORITY).test(url)) {
       throw new OutboundError(400, 'This is a proxy: ask for https://host/path, or CONNECT host:port.');
@@ -242,7 +242,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Whatever `work` throws becomes an answer, or the end of one that has begun. Never rejects. */
+  /** Answers with the error that `work` throws, or ends an answer that has begun. Never rejects. */
   private async answer(req: IncomingMessage, res: ServerResponse, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -254,7 +254,7 @@ export class ProgramProxy {
     }
   }
 
-  /** What is no request gets an answer only when no other one is being written on its socket. */
+  /** Answers malformed input only if no other answer is being written on its socket. */
   private refuseBytes(error: NodeJS.ErrnoException, socket: Duplex): void {
     const [status, message] = this.faultOf(error.code ?? '');
     if (status === 431) this.lines.add(message);
@@ -285,7 +285,7 @@ function hostOf(url: string): string {
   }
 }
 
-/** An answer on a socket that the server has let go of, which closes after it. */
+/** A response object for a socket that the server has detached; the socket closes after it. */
 function detached(req: IncomingMessage, socket: Socket): ServerResponse {
   const res = new ServerResponse(req);
   res.shouldKeepAlive = false;
@@ -296,9 +296,9 @@ function detached(req: IncomingMessage, socket: Socket): ServerResponse {
 }
 
 /**
- * Joins two sockets until both are closed; a side that ends in order may still be answered. They are cut after `idleMs`
- * without a byte, after `totalMs` in any case, and when one of them fails. A side that does not read makes the other wait.
- * Resolves when both are closed; never rejects.
+ * Pipes two sockets until both are closed; half-closed sockets may still receive. Destroys them after `idleMs` without
+ * a byte, after `totalMs` in any case, and when one fails. Applies back-pressure. Resolves when both are closed; never
+ * rejects.
  */
 async function tunnel(near: Socket, far: Socket, limits: { idleMs: number; totalMs: number }): Promise<void> {
   const cut = (): void => {

@@ -4,7 +4,7 @@ import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
 /** Headers by lower-case name. */
 export type Headers = Record<string, string | string[]>;
 
-/** What goes on of a request: all but what speaks of this hop. `host` is set from the URL by whoever sends it. */
+/** Headers of a request to forward, without those of this hop. `host` is set from the URL by the sender. */
 export function requestHeaders({ headersDistinct, headers }: IncomingMessage, dropped: string[] = []): Headers {
   const kept = noHeaders();
   const isHopByHop = hopByHopOf(headers.connection);
@@ -15,7 +15,7 @@ export function requestHeaders({ headersDistinct, headers }: IncomingMessage, dr
   return kept;
 }
 
-/** What goes back of an answer. `encode` turns its text into one character a byte, which is how headers are written. */
+/** Headers of an answer to forward. `encode` converts values to one character per byte, as headers are written. */
 export function answerHeaders(headers: IncomingHttpHeaders, encode: (value: string) => string): Headers {
   const kept = noHeaders();
   const isHopByHop = hopByHopOf(headers.connection);
@@ -26,7 +26,7 @@ export function answerHeaders(headers: IncomingHttpHeaders, encode: (value: stri
   return kept;
 }
 
-/** Without a prototype: `__proto__` is a header like any other. */
+/** Without a prototype: `__proto__` is an ordinary header name. */
 function noHeaders(): Headers {
   return Object.create(null) as Headers;
 }

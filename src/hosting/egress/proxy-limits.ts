@@ -1,27 +1,27 @@
-/** What one program may take of the way out. */
+/** Limits of one program's egress proxy. */
 export interface ProxyLimits {
-  /** Requests, WebSockets and raw connections under way at once; as many sockets again may be kept for the next ones. */
+  /** Concurrent requests, WebSockets and raw connections; as many idle sockets again may stay open. */
   atOnceMax: number;
-  /** Requests that wait for one of those to end, and how long. */
+  /** Limit and timeout of requests that wait for a free place. */
   waitingMax: number;
   waitMs: number;
-  /** Sockets of the program to the proxy. */
+  /** Sockets from the program to the proxy. */
   socketsMax: number;
-  /** Of one request, and of one answer: what the parsers on both sides take. */
+  /** Header size of one request or answer, the limit of the parsers on both sides. */
   headerBytes: number;
-  /** From the first byte of a request to the end of its headers. */
+  /** Time from the first byte of a request to the end of its headers. */
   headersMs: number;
-  /** Without a byte either way: of an HTTP exchange, and of a WebSocket or raw connection. */
+  /** Idle timeout of an HTTP exchange, and of a WebSocket or raw connection. */
   idleMs: number;
   tunnelIdleMs: number;
-  /** From start to end: of an HTTP exchange, and of a WebSocket or raw connection. */
+  /** Total timeout of an HTTP exchange, and of a WebSocket or raw connection. */
   totalMs: number;
   tunnelTotalMs: number;
   /** Lines about refusals in the program's log. */
   linesPerMinute: number;
 }
 
-/** Bodies have no limit: they pass through and are held nowhere. 16 KB of headers is what `Egress` takes of an answer. */
+/** Bodies are streamed and have no limit. 16 KB of headers is the limit of `Egress`. */
 export const PROXY_LIMITS: ProxyLimits = {
   atOnceMax: 32,
   waitingMax: 512,

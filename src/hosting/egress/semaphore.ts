@@ -1,9 +1,9 @@
 import { OutboundDeniedError } from './outbound.errors.js';
 
-/** A place among the requests at work; give it back once. */
+/** Releases a place; call once. */
 export type Release = () => void;
 
-/** Lets so many requests of one program out at once; more wait in order, so many and so long. */
+/** Limits concurrent requests of one program; further ones wait in order, limited in number and time. */
 export class Semaphore {
   private taken = 0;
   private readonly waiting = new Set<() => void>();
@@ -15,9 +15,9 @@ export class Semaphore {
   ) {}
 
   /**
-   * Resolves when there is room.
+   * Resolves when a place is free.
    *
-   * @throws OutboundDeniedError (503) when too many wait, or none became free in time
+   * @throws OutboundDeniedError (503) when too many wait, or on timeout
    */
   async take(): Promise<Release> {
     if (this.taken >= this.max) await this.turn();

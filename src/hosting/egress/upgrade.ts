@@ -5,14 +5,14 @@ import { OutboundError } from './outbound.errors.js';
 import { answerHeaders, requestHeaders } from './proxy-headers.js';
 import type { ProxyLimits } from './proxy-limits.js';
 
-/** A request to change the protocol, and where it goes. */
+/** A protocol upgrade request and its target. */
 export interface Upgrade {
   url: URL;
   req: IncomingMessage;
-  /** Writes to `near`, unless the far side agrees. */
+  /** Response to `near`, used unless the upgrade succeeds. */
   res: ServerResponse;
   near: Socket;
-  /** Open, and used for nothing else. */
+  /** Open socket, used by this upgrade only. */
   far: Socket;
 }
 
@@ -23,10 +23,11 @@ export function requireWebSocket({ headers }: IncomingMessage): void {
 }
 
 /**
- * Asks for a WebSocket and passes the answer on. True when it was agreed to: both sockets then carry its frames. False when
- * another answer was given, which ends both.
+ * Forwards a WebSocket handshake and its answer. True when the far side accepted: both sockets then carry frames. False
+ * when it answered otherwise, which ends both.
  *
- * @throws the error of the far socket; OutboundError (504) without an answer for `idleMs`. The far socket is closed then
+ * @throws the error of the far socket; OutboundError (504) without an answer for `idleMs`. The far socket is closed
+ * then
  */
 export async function upgradeOut(upgrade: Upgrade, limits: ProxyLimits): Promise<boolean> {
   const { res, near, far } = upgrade;
@@ -78,7 +79,7 @@ function handshake({ url, req, near, far }: Upgrade, { idleMs, headerBytes }: Pr
   });
 }
 
-/** The head of the answer that both sockets change by. */
+/** Head of the 101 answer. */
 function switchLines({ headers }: IncomingMessage): string {
   const lines = Object.entries(answerHeaders(headers, asIs)).flatMap(([name, values]) =>
     [values].flat().map((value) => `${name}: ${value}\r\n`),
@@ -86,7 +87,7 @@ function switchLines({ headers }: IncomingMessage): string {
   return `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n${lines.join('')}\r\n`;
 }
 
-/** Node's own parser reads headers one character a byte. */
+/** Latin-1 value as read by Node's parser, one character per byte. */
 function asIs(value: string): string {
   return value;
 }

@@ -7,24 +7,28 @@ import { parseUrl } from '../../config/parse-url.js';
 import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
 import { withoutAddress } from '../../mcp/client/http/hidden-address.js';
 
-/** A refresh holds the row of its credential for so long. */
+/** Timeout of one operation; a refresh locks its credential's row meanwhile. */
 const ANSWER_MS_MAX = 10_000;
 
 const URL_CHARS_MAX = 16 * 1024;
 
-/** Words by which a code or refresh token is refused for good (RFC 6749 section 5.2, OpenID Connect Core, GitHub). */
+/** Error codes of a permanent refusal (RFC 6749 section 5.2, OpenID Connect Core, GitHub). */
 const REFUSALS = ['invalid_grant', 'bad_refresh_token', 'access_denied', 'interaction_required', 'login_required'];
 
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
-/** The auth adapter of a hosted module, asked at its own path. What it throws is never repeated: it may quote tokens. */
+/**
+ * Calls the auth adapter of a hosted module at its own path. Its error messages are never repeated, since they may
+ * contain tokens.
+ */
 export class HostedAuthAdapter implements AuthAdapter {
   /**
-   * @param url of its path, with the caller's values as its query
-   * @param name of the server, with its quotes
+   * @param url URL of its path, with the caller's configuration as the query
+   *
+   * @param name name of the server, with its quotes
    */
   constructor(
-    private readonly door: HttpDispatcher,
+    private readonly dispatcher: HttpDispatcher,
     private readonly url: URL,
     private readonly name: string,
   ) {}
@@ -57,7 +61,7 @@ export class HostedAuthAdapter implements AuthAdapter {
     const body = JSON.stringify({ action, payload });
     try {
       const request = { url: this.url, method: 'POST', headers, body, timeoutMs: ANSWER_MS_MAX } as const;
-      const { status, text } = await exchange(this.door, request);
+      const { status, text } = await exchange(this.dispatcher, request);
       return this.read(action, status, text);
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;

@@ -10,29 +10,29 @@ import { HostedAuthAdapter } from './hosted-auth-adapter.js';
 import { HostedDispatcher } from './hosted-dispatcher.js';
 import { SessionNames } from './session-names.js';
 
-/** Callers of one stateful program that may have sessions of their own at once, through one channel. */
+/** Limit of concurrent caller-owned sessions of a stateful program per channel. */
 const SESSIONS_MAX = 1_000;
 
-/** The profile key of callers without a key of their own. No client session and no key has this name. */
+/** Profile key of callers without one. No client session or API key has this name. */
 const SHARED = 'shared';
 
-/** How a program is called. */
+/** Options of calls to a program. */
 export interface HostedCall {
-  /** Where it answers MCP. */
+  /** Path of its MCP endpoint. */
   mcpPath: string;
-  /** What its callers are told its name is, such as `"acme/weather"`. */
+  /** Name in error messages, such as `"acme/weather"`. */
   name: string;
   headers?: Record<string, string>;
   query?: readonly [name: string, value: string][];
   bearer?: HttpTarget['bearer'];
   /**
-   * Whose sessions these are, such as `connection <id>`: with it, every process leads a caller to the same one. Without it
-   * sessions are this channel's own, and end with it.
+   * Scope of the sessions, such as `connection <id>`: every process then continues the same session for a caller.
+   * Without it sessions belong to this channel and end with it.
    */
   sessionsOf?: string;
 }
 
-/** The way to MCP servers whose code runs here. */
+/** Creates channels to MCP servers hosted by this service. */
 @Injectable()
 export class HostedChannelsService {
   private readonly host: string;
@@ -46,18 +46,18 @@ export class HostedChannelsService {
     this.host = new URL(env.baseUrl).host;
   }
 
-  /** The auth adapter of a program, for a caller with these values. */
+  /** Auth adapter of a program, for a caller with these values. */
   adapterOf(ref: ProgramRef, { name, query = [] }: Pick<HostedCall, 'name' | 'query'>): AuthAdapter {
     const url = hostedAddress(ref, AUTH_ADAPTER_PATH);
     for (const [key, value] of query) url.searchParams.append(key, value);
     return new HostedAuthAdapter(new HostedDispatcher(this.hosting, ref, this.host), url, name);
   }
 
-  /** A channel of its own to a program, which is started by the first call. */
+  /** A new channel to a program, which the first call starts. */
   channelTo(ref: ProgramRef, { mcpPath, name, headers = {}, query = [], bearer, sessionsOf }: HostedCall): Channel {
     const url = hostedAddress(ref, mcpPath);
     for (const [key, value] of query) url.searchParams.append(key, value);
-    // A bundle's sessions are processes, which nothing brings back.
+    // Sessions of a bundle are processes and cannot be restored.
     const isKept = ref.isStateful && ref.engine === 'worker' && sessionsOf !== undefined;
     const nameOf = isKept ? this.names.within(ref.ownerId, sessionsOf, headers, query) : null;
     return this.channels.channelTo({
@@ -66,7 +66,7 @@ export class HostedChannelsService {
       headers: withoutOurs(headers),
       bearer,
       connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
-      door: new HostedDispatcher(this.hosting, ref, this.host),
+      dispatcher: new HostedDispatcher(this.hosting, ref, this.host),
       invocationHeader: INVOCATION_HEADER,
       sessionsMax: SESSIONS_MAX,
       ...(ref.isStateful && { sessionPerCaller: { sharedKey: nameOf ? SHARED : undefined } }),
@@ -75,15 +75,15 @@ export class HostedChannelsService {
   }
 }
 
-/** Names a program where an upstream has an address: another version has another one, and nothing ever dials it. */
+/** Placeholder URL of a program, different for each version, and never dialled. */
 export function hostedAddress({ id }: ProgramRef, path: string): URL {
   return new URL(path, `https://${id}.hosted.invalid`);
 }
 
-/** Headers in which the runtime is told things; nobody outside may say them. */
+/** Headers between this service and its runtime, which external requests must not set. */
 const OURS = /^x-slipway-/i;
 
-/** The headers without those that only this service may set. */
+/** Headers without those reserved for this service. */
 export function withoutOurs<V>(headers: Record<string, V>): Record<string, V> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OURS.test(name)));
 }

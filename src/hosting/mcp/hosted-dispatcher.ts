@@ -11,12 +11,12 @@ import { HostedFailure, HostingUnavailableError, LimitExceededError, ProgramBusy
 import type { Hosting } from '../hosting.js';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../hosting.types.js';
 
-/** The method of a message as `requestText` writes it. */
+/** Method of a message in the form of `requestText`. */
 const RPC_METHOD = /^\{"jsonrpc":"2\.0",(?:"id":\d+,)?"method":"([\w/$.-]{1,100})"/;
 
-/** Leads MCP requests to a program that runs here. The origin they are sent to names it and is never dialled. */
+/** Sends MCP requests to a hosted program. The origin of their URL names the program and is never dialled. */
 export class HostedDispatcher implements HttpDispatcher {
-  /** @param host what the code sees as its own */
+  /** @param host host name that the code sees as its own */
   constructor(
     private readonly hosting: Hosting,
     private readonly ref: ProgramRef,
@@ -40,13 +40,13 @@ export class HostedDispatcher implements HttpDispatcher {
     this.hosting.dispatch(this.ref, request, new InMcpWords(handler));
   }
 
-  /** No socket is opened for a request. */
+  /** Requests use no socket. */
   lastConnect(): undefined {
     return undefined;
   }
 }
 
-/** Tells what failed as what goes wrong with any upstream. */
+/** Converts failures of hosting to upstream failures. */
 class InMcpWords implements Dispatcher.DispatchHandler {
   constructor(private readonly handler: Dispatcher.DispatchHandler) {}
 
@@ -71,7 +71,7 @@ class InMcpWords implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The same failure as one of an upstream; the first stays behind it as its detail. */
+/** Converts a hosting failure to an upstream failure, with the original as its detail. */
 export function asUpstreamFailure(failure: HostedFailure): UpstreamFailure {
   const { message, mayHaveRun } = failure;
   if (failure instanceof HostingUnavailableError) return new NotHostedError(message, failure);

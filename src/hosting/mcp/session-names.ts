@@ -4,9 +4,9 @@ import { Env } from '../../config/env.js';
 import { keysFor } from '../../platform/http/secrets.js';
 
 /**
- * Names the sessions of stateful programs by who asks, so that every process, also after a restart, leads the same caller
- * to the same session. Whoever knows a session's name can enter it, so names are made with the first of the service's keys:
- * another one first begins new sessions.
+ * Derives the names of stateful programs' sessions from the caller, so that every process, also after a restart,
+ * continues the same session. A name grants access, so it is an HMAC with the first encryption key of the service; a
+ * new first key begins new sessions.
  */
 @Injectable()
 export class SessionNames {
@@ -17,14 +17,14 @@ export class SessionNames {
   }
 
   /**
-   * The names of sessions with one program, by profile key; null when the service has no key.
+   * Session names with one program, by profile key; null without encryption keys.
    *
-   * @param scope all that tells these sessions from others: whose program, who calls it, with what values
+   * @param scope everything that separates these sessions from others: program, caller, configuration
    */
   within(...scope: unknown[]): ((profileKey: string) => string) | null {
     const { secret } = this;
     if (!secret) return null;
-    // JSON keeps the parts apart, whatever stands in them.
+    // JSON separates the parts unambiguously.
     return (profileKey) =>
       createHmac('sha256', secret)
         .update(JSON.stringify([...scope, profileKey]))

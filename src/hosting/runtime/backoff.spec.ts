@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Backoff } from './backoff.js';
 
-/** What a version that crashes as soon as it may rests after each crash, in seconds. */
+/** Back-off in seconds after each crash of a version that crashes at once. */
 function rests(crashes: number): number[] {
   const backoff = new Backoff();
   let now = 0;

@@ -4,10 +4,10 @@ import { SESSION_HEADER } from '../hosting.types.js';
 
 type Headers = Record<string, string | string[]>;
 
-/** What processes of this service tell each other. */
+/** Prefix of internal headers of this service. */
 const INTERNAL_PREFIX = 'x-slipway-';
 
-/** What of these headers goes on: neither those of one connection, nor ours, but for the name of a session. */
+/** End-to-end headers: without hop-by-hop headers and internal ones, except the session name. */
 export function endToEnd(headers: IncomingHttpHeaders | Headers): Headers {
   const isHopByHop = hopByHopOf(headers.connection);
   const kept: Headers = {};

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { CpuMeter } from './cpu-meter.js';
 
-/** A process whose figures are set by hand. */
+/** A process with injected CPU figures. */
 function metered() {
   const state = { ranMs: 100, now: 0 };
   const meter = new CpuMeter(

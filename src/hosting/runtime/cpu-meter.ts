@@ -1,27 +1,30 @@
 import type { CpuFigures } from './process-metrics.js';
 
-/** Of a core, what code may use beside requests, in loops of `waitUntil` and the like, before it counts against its limit. */
+/**
+ * Share of a core that code may use outside of requests, in `waitUntil` and the like, before it counts against its
+ * limit.
+ */
 const BESIDE_SHARE = 0.1;
 
-/** One request's account. */
+/** CPU account of one request. */
 export interface CpuAccount {
   /** CPU time so far, in ms. */
   used(): number;
 }
 
 /**
- * Splits the CPU time of one process over the requests it works on: what was used since the last reading goes to those in
- * flight in equal parts. So a request that was alone all the time has its exact time, and together they have what was used.
+ * Divides the CPU time of one process among its requests: the time since the last reading is split equally among those
+ * in flight. A request without concurrent ones has its exact time, and the sum is always exact.
  */
 export class CpuMeter {
   private lastRanMs: number;
   private lastAt: number;
-  /** What a request that was there from the beginning would have by now. */
+  /** CPU time of a request that had been in flight since the start. */
   private share = 0;
   private inFlight = 0;
   private beside = 0;
 
-  /** @param read null when nothing can be read (any more): then everything counts 0 */
+  /** @param read returns null when nothing can be read (any more); everything then counts 0 */
   constructor(
     private readonly read: () => Pick<CpuFigures, 'ranMs'> | null,
     private readonly now: () => number = () => performance.now(),
@@ -30,7 +33,7 @@ export class CpuMeter {
     this.lastAt = now();
   }
 
-  /** A request begins. */
+  /** Opens the account of a request. */
   begin(): CpuAccount {
     this.settle();
     this.inFlight += 1;
@@ -38,14 +41,14 @@ export class CpuMeter {
     return { used: () => this.share - from };
   }
 
-  /** A request ended: its account holds all it will. */
+  /** Closes the account of a request and returns its CPU time. */
   end(account: CpuAccount): number {
     this.settle();
     this.inFlight -= 1;
     return account.used();
   }
 
-  /** Brings the accounts up to date; @returns the share of a core that was used since the last time */
+  /** Updates the accounts; @returns the share of a core used since the last update */
   settle(): number {
     const ranMs = this.read()?.ranMs ?? this.lastRanMs;
     const at = this.now();
@@ -59,7 +62,7 @@ export class CpuMeter {
     return elapsed === 0 ? 0 : delta / elapsed;
   }
 
-  /** CPU time used while no request was in flight, in ms, less the tenth of a core that is free. */
+  /** CPU time used outside of requests, in ms, above the free tenth of a core. */
   get besideMs(): number {
     return this.beside;
   }

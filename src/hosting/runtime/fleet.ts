@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { isUUID } from 'class-validator';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
@@ -14,14 +15,14 @@ import type { RunDirs } from './run-dirs.js';
 import { StartSemaphore } from './start-semaphore.js';
 import { Watchdog } from './watchdog.js';
 
-/** How often idle programs are looked for. */
+/** Upper limit of the sweep interval for idle programs. */
 const SWEEP_MS = 5_000;
 
-/** How long programs have to end in order when the service does, and then to be gone by force. */
+/** Time for programs to exit when the service stops, and then after being killed. */
 const CLOSE_MS = 4_000;
 const CLOSE_BY_FORCE_MS = 1_000;
 
-/** What a fleet is made with. */
+/** Dependencies of a fleet. */
 export interface FleetSetting {
   limits: ProgramLimits;
   stallMs: number;
@@ -30,18 +31,18 @@ export interface FleetSetting {
   programs: Programs;
   engineOf: (name: EngineName) => Engine;
   runDirs: RunDirs;
-  /** Below it each owner's sessions have a folder. */
+  /** Parent of each owner's session data folder. */
   stateRoot: string;
 }
 
-/** All programs of this process: which of them run, and which make room. */
+/** All programs of this process: starts, replaces and evicts them. */
 export class Fleet {
   private readonly logger = new Logger('hosting');
   private readonly owners = new Map<string, OwnerVersions>();
   private readonly programs = new Set<LiveProgram>();
   private readonly watchdog = new Watchdog();
   private readonly starts: StartSemaphore;
-  private readonly sweeper: NodeJS.Timeout;
+  private readonly sweeper: Repeat;
   private isClosing = false;
   readonly counts: RuntimeCounts = {
     starts: 0,
@@ -54,23 +55,22 @@ export class Fleet {
 
   constructor(private readonly setting: FleetSetting) {
     this.starts = new StartSemaphore(setting.limits.wallMs);
-    this.sweeper = setInterval(() => this.sweep(), Math.min(SWEEP_MS, setting.idleMs / 2));
-    this.sweeper.unref();
+    this.sweeper = repeat(Math.min(SWEEP_MS, setting.idleMs / 2), () => this.sweep());
   }
 
   get live(): readonly LiveProgram[] {
     return [...this.programs];
   }
 
-  /** How many programs are looked after: those at work, and those that were just now. */
+  /** Number of programs that the watchdog follows: active ones and recently active ones. */
   get watched(): number {
     return this.watchdog.count;
   }
 
   /**
-   * The program for a request, started if it does not run.
+   * Program for a request, started if it is not running.
    *
-   * @throws HostedFailure when it must rest, there is no room, or the service stops
+   * @throws HostedFailure during a back-off, without a free place, or while the service stops
    */
   programFor(asked: ProgramRef): LiveProgram {
     const owner = this.ownerOf(asked);
@@ -79,8 +79,8 @@ export class Fleet {
   }
 
   /**
-   * Brings another version of an owner into service; nothing is started of one that does not run. Resolves when it takes
-   * requests, or cannot. Either way the older ones end when their requests have.
+   * Makes another version of an owner current, and starts it if an older one runs. Resolves when it accepts requests or
+   * has failed. In both cases older ones stop after their requests.
    *
    * @throws HostedFailure as {@link programFor}
    */
@@ -92,8 +92,8 @@ export class Fleet {
   }
 
   /**
-   * Starts the current version of an owner anew if it runs with other values than it is given now; see
-   * {@link Hosting.renew}. Resolves when it takes requests, or cannot.
+   * Restarts the current version of an owner if its secrets or egress rules changed since its start; see {@link
+   * Hosting.renew}. Resolves when it accepts requests or has failed.
    *
    * @throws HostedFailure as {@link programFor}
    */
@@ -104,11 +104,11 @@ export class Fleet {
     const program = owner.takingOf(owner.current);
     await program?.settled;
     if (!program || !(await isOutdated(this.setting.programs, program.ref, program.given))) return;
-    // What was started meanwhile was started with the values of now.
+    // A program started meanwhile has the current values.
     if (owner.takingOf(owner.current) === program) await this.launch(owner, program.ref).settled;
   }
 
-  /** Ends all versions of an owner and removes what its sessions stored. */
+  /** Stops all versions of an owner and removes its session data. */
   async forget(ownerId: string): Promise<void> {
     const owner = this.owners.get(ownerId);
     await Promise.all([...(owner?.programs ?? [])].map((program) => program.stop()));
@@ -116,13 +116,13 @@ export class Fleet {
     await rm(this.stateDirOf(ownerId), { recursive: true, force: true, maxRetries: 3 });
   }
 
-  /** Ends what keeps state, see {@link LocalHosting.endStateful}. Never rejects. */
+  /** Stops stateful programs, see {@link LocalHosting.endStateful}. Never rejects. */
   async endStateful(graceMs: number): Promise<void> {
     const programs = this.live.filter(({ ref }) => ref.isStateful);
     await Promise.all(programs.map((program) => (graceMs > 0 ? program.drain(graceMs) : program.stop(0))));
   }
 
-  /** Whose sessions stored something here. @throws what the file system says */
+  /** Owners with session data here. @throws file system errors */
   async ownersWithState(): Promise<string[]> {
     const names = await readdir(this.setting.stateRoot).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return [];
@@ -131,10 +131,10 @@ export class Fleet {
     return names.filter((name) => isUUID(name));
   }
 
-  /** Ends everything, within 5 s. Never rejects. */
+  /** Stops everything within 5 s. Never rejects. */
   async close(): Promise<void> {
     this.isClosing = true;
-    clearInterval(this.sweeper);
+    this.sweeper.stop();
     const programs = this.live;
     const ended = Promise.all(programs.map((program) => program.stop()));
     const patience = new AbortController();
@@ -183,7 +183,7 @@ export class Fleet {
     return program;
   }
 
-  /** Keeps it while it lives; what it replaces goes when it is ready. */
+  /** Registers the program until its exit; when it is ready, the one it replaces is drained. */
   private add(owner: OwnerVersions, program: LiveProgram): void {
     this.programs.add(program);
     owner.programs.add(program);
@@ -203,11 +203,11 @@ export class Fleet {
   }
 
   /**
-   * Resolves when the version may start. One that keeps sessions on disk waits until every other is gone: two must never
-   * write there. Others wait while two of the owner are there, and without a predecessor for a place: the one that was idle
-   * longest makes room, those with open streams last. A version that only ends its requests takes no place.
+   * Resolves when the version may start. A stateful one waits until all others have exited: two must never write to its
+   * data. Others wait while the owner has two programs. Without a predecessor, a new program may need a place: the
+   * longest idle program is evicted, those with open streams last. Draining programs need no place.
    *
-   * @throws HostingUnavailableError when nobody can make room
+   * @throws HostingUnavailableError when no program can be evicted
    */
   private roomFor(owner: OwnerVersions, { isStateful }: ProgramRef): Promise<unknown> {
     const { limits, liveMax } = this.setting;
@@ -234,14 +234,14 @@ export class Fleet {
       if (!program.hasStreams && now - program.idleSince >= this.setting.idleMs) {
         program
           .stop()
-          .catch((error: unknown) => this.logger.error({ msg: 'an idle program did not stop', err: error }));
-      } else this.watchdog.glance(program);
+          .catch((error: unknown) => this.logger.error({ msg: 'an idle program could not be stopped', err: error }));
+      } else this.watchdog.followIfActive(program);
     }
     for (const [id, owner] of this.owners) if (owner.isForgettable(now)) this.owners.delete(id);
   }
 }
 
-/** Of those without a request in flight: the one without streams that waits longest, else the one with them. */
+/** The longest idle program without requests in flight, those with streams last. */
 export function idleLongest<T extends Pick<LiveProgram, 'isIdle' | 'hasStreams' | 'idleSince'>>(
   programs: readonly T[],
 ): T | undefined {

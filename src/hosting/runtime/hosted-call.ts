@@ -19,28 +19,28 @@ import { noAnswer, overResponse, overWall } from './termination-errors.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** How long a broken answer waits to hear whether the program died of it. */
+/** Time a broken answer waits for the exit of its program to be reported as the cause. */
 const EXIT_NEWS_MS = 500;
 
-/** Who works on a call. */
+/** Owner of a call. */
 export interface CallHost {
-  /** It was never given to the program. */
+  /** Called when the call was refused before being sent. */
   refused(error: HostedFailure): void;
-  /** It ended, before anybody hears of it. @returns its CPU time in ms */
+  /** Called at the end, before the caller is notified. @returns its CPU time in ms */
   left(call: HostedCall, isWhole: boolean): number;
-  /** What is to be told about it. */
+  /** Receives the observations of the call. */
   ended(trace: Omit<Trace, 'ref'>): void;
 }
 
-/** How a call ended. `outcome` undefined: the program's own view counts. */
+/** End of a call. `outcome` undefined: the program's own outcome counts. */
 interface Ending {
   error: Error | null;
   outcome?: RuntimeOutcome;
 }
 
 /**
- * One request on its way to a program and its answer on the way back, chunk by chunk, held to the limits of time and size.
- * Ends once, whatever comes first: the answer, the caller, a limit, or the program.
+ * One request to a program and its streamed answer, limited in time and size. Ends once, by the first of: the answer,
+ * the caller, a limit, or the program's exit.
  */
 export class HostedCall implements Dispatcher.DispatchHandler {
   private static readonly logger = new Logger('hosting');
@@ -68,7 +68,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     this.invocationId = this.hasRecord ? (given as string) : uuidV7(this.at);
     this.controller = new CallerController((reason) => this.callerLeft(reason));
     if (!request.isStream) this.timer = setTimeout(() => this.fail(overWall(limits.wallMs)), limits.wallMs);
-    // A body that breaks while nobody reads it yet must not end the process.
+    // A body that fails before it is read must not end the process.
     if (request.body instanceof Readable) request.body.on('error', (error) => this.callerLeft(error));
   }
 
@@ -76,19 +76,19 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     return this.isDone;
   }
 
-  /** When the program was handed it, by `performance.now()`; 0 before. */
+  /** Time of sending by `performance.now()`; 0 before. */
   get sentAt(): number {
     return this.handedAt;
   }
 
-  /** Hands it to the program. */
+  /** Sends the request to the program. */
   send({ dispatcher }: Instance): void {
     if (this.isDone) return;
     this.handedAt = performance.now();
     const { method, path, body } = this.request;
     const headers = endToEnd(this.request.headers);
     headers[INVOCATION_HEADER] = this.invocationId;
-    // undici counts the bytes of a text by itself, and refuses a request whose own count differs.
+    // undici computes the length of a text itself, and refuses a request with another length.
     if (!(body instanceof Readable)) delete headers['content-length'];
     try {
       const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
@@ -98,13 +98,13 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Ends it; the caller hears why. After the head went out, its answer is cut. */
+  /** Ends the call with an error for the caller. An answer in progress is cut off. */
   fail(error: HostedFailure): void {
     if (!this.isDone && !error.mayHaveRun) this.host.refused(error);
     this.end({ error, outcome: error.outcome });
   }
 
-  /** Its program is being stopped in order: an event stream that stayed open ends there, as it may at any time. */
+  /** Ends an event stream because its program is stopped. */
   close(): void {
     if (this.status !== 0) this.end({ error: null });
   }
@@ -147,7 +147,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     this.broke(error);
   }
 
-  /** The connection broke: by the end of the program, of which its host hears in a moment, or by itself. */
+  /** Handles a broken connection, caused by the exit of the program, which is reported shortly after, or by itself. */
   private broke(error: Error): void {
     if (this.isDone) return;
     this.inner = null;
@@ -169,18 +169,18 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     const { error, outcome } = ending;
     const cpuMs = this.host.left(this, error === null);
     this.host.ended(this.traceOf(error, outcome, cpuMs));
-    // Closes the socket of an answer that was not read to its end; of a whole one it does nothing.
+    // Closes the socket of an incomplete answer; no effect on a complete one.
     this.inner?.abort(error ?? new Error('The stream was closed'));
     this.deliver(error, trailers);
   }
 
-  /** Called from timers and exits too, where nobody would catch what the caller's handler throws. */
+  /** Called from timers and exits too, so exceptions of the caller's handler are caught here. */
   private deliver(error: Error | null, trailers: IncomingHttpHeaders): void {
     try {
       if (error === null) this.handler.onResponseEnd?.(this.controller, trailers);
       else this.handler.onResponseError?.(this.controller, error);
     } catch (thrown) {
-      HostedCall.logger.error({ msg: 'the end of a hosted request could not be handed on', err: thrown });
+      HostedCall.logger.error({ msg: 'the end of a hosted request could not be delivered', err: thrown });
     }
   }
 
@@ -208,7 +208,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
   }
 }
 
-/** What the caller of a {@link HostedCall} steers it with. The raw headers stay hidden: they hold those of one connection. */
+/** Controller for the caller of a {@link HostedCall}. Hides the raw headers, which include hop-by-hop ones. */
 class CallerController implements Dispatcher.DispatchController {
   inner: Dispatcher.DispatchController | null = null;
   private left: Error | null = null;

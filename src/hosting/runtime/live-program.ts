@@ -15,23 +15,23 @@ import { digestOf } from './restart-coalescer.js';
 import type { RunDirs } from './run-dirs.js';
 import type { StartSemaphore } from './start-semaphore.js';
 
-/** How long a program may take to end in order. workerd takes 65 ms. */
+/** Time to exit in order. workerd takes 65 ms. */
 const STOP_GRACE_MS = 2_000;
 
-/** What became of a program in numbers, for all of one process. */
+/** Counters of all programs of a process. */
 export interface RuntimeCounts {
   starts: number;
   crashes: number;
   kills: Record<KillReason, number>;
-  /** Requests that no program was given. */
+  /** Requests refused before a program received them. */
   refused: Record<RefusalReason, number>;
-  /** CPU time of requests that are over. */
+  /** CPU time of finished requests. */
   cpuMs: number;
-  /** Pieces of what programs said that were not kept. */
+  /** Dropped parts of programs' output. */
   dropped: number;
 }
 
-/** What a program needs around it. */
+/** Dependencies of a program. */
 export interface ProgramSetting {
   limits: ProgramLimits;
   stallMs: number;
@@ -39,21 +39,21 @@ export interface ProgramSetting {
   engine: Engine;
   runDirs: RunDirs;
   stateDir: string;
-  /** Lets so many start at once. */
+  /** Limits concurrent starts. */
   starts: StartSemaphore;
   counts: RuntimeCounts;
-  /** It has work: look after it. */
+  /** Called when it becomes active, to be followed by the watchdog. */
   watch(program: LiveProgram): void;
   hasCrashedLately(): boolean;
-  /** It gave a whole answer. */
+  /** Called after a complete answer. */
   answered(): void;
-  /** It did not start, or ended otherwise than asked to. */
+  /** Called after a failed start or an unexpected exit. */
   crashed(lastWords: string): void;
 }
 
 type State = 'starting' | 'ready' | 'stopping' | 'gone';
 
-/** One version of a program in this process, from its start to its end. */
+/** One version of a program in this process, from start to exit. */
 export class LiveProgram {
   private readonly logger = new Logger('hosting');
   readonly calls: ProgramCalls;
@@ -61,17 +61,17 @@ export class LiveProgram {
   private state: State = 'starting';
   private isKilled = false;
   private resolveGone: () => void = () => undefined;
-  /** Resolves when nothing of it is left. */
+  /** Resolves after the exit and the cleanup. */
   readonly gone = new Promise<void>((resolve) => (this.resolveGone = resolve));
-  /** Resolves when it takes requests, or never will. */
+  /** Resolves when it accepts requests or has failed. */
   readonly settled: Promise<void>;
   private runDir: string | null = null;
   instance: Instance | null = null;
   figures: ProcessMetrics | null = null;
-  /** Of the values it was started with; null before. */
+  /** Digest of the values it was started with; null before. */
   given: string | null = null;
 
-  /** @param after resolves when there is room for it */
+  /** @param after resolves when it may start */
   constructor(
     readonly ref: ProgramRef,
     private readonly setting: ProgramSetting,
@@ -94,12 +94,12 @@ export class LiveProgram {
     return this.state === 'starting';
   }
 
-  /** False once it is being stopped: nothing is sent there any more. */
+  /** False once it is being stopped. */
   get takesCalls(): boolean {
     return this.state === 'starting' || this.state === 'ready';
   }
 
-  /** Streams do not count: their clients come back. */
+  /** True without requests in flight. Streams do not count, since their clients reconnect. */
   get isIdle(): boolean {
     return this.state === 'ready' && this.calls.count === 0;
   }
@@ -112,7 +112,7 @@ export class LiveProgram {
     return this.calls.idleSince;
   }
 
-  /** It works on requests, or may still do so on the last one's behalf. */
+  /** True with requests in flight, or shortly after the last one, whose work may continue. */
   get isAtWork(): boolean {
     return this.state === 'ready' || (this.state === 'stopping' && !this.isKilled && this.calls.count > 0);
   }
@@ -121,12 +121,12 @@ export class LiveProgram {
     return this.state === 'gone';
   }
 
-  /** Works on a request as soon as it runs, or ends it with the reason why not. */
+  /** Sends a request as soon as the program runs, or fails it. */
   take(call: HostedCall): void {
     if (this.calls.admit(call) && this.state === 'ready') this.send(call);
   }
 
-  /** Its part at the end of a request; see `CallHost`. */
+  /** Accounts for the end of a request; see `CallHost`. */
   left(call: HostedCall, isWhole: boolean): number {
     if (isWhole) this.setting.answered();
     return this.calls.left(call, isWhole);
@@ -136,7 +136,7 @@ export class LiveProgram {
     this.traces.ended(trace);
   }
 
-  /** Takes no new requests, lets those in flight end as they began, for so long at most, and stops. Never rejects. */
+  /** Refuses new requests, waits for those in flight up to the limit, and stops. Never rejects. */
   async drain(withinMs: number): Promise<void> {
     await this.settled;
     if (!this.takesCalls) return this.gone;
@@ -145,7 +145,7 @@ export class LiveProgram {
     return this.stop();
   }
 
-  /** Ends it now, in order as far as it follows. Never rejects. */
+  /** Stops it, by force after `graceMs`. Never rejects. */
   async stop(graceMs = STOP_GRACE_MS): Promise<void> {
     if (this.state === 'gone') return;
     this.state = 'stopping';
@@ -158,13 +158,13 @@ export class LiveProgram {
     return this.gone;
   }
 
-  /** Ends it by force. The request that it is ended for hears that, the others that they may try again. */
+  /** Kills it. The request that caused it fails with the exceeded limit, the others with a retryable error. */
   kill(reason: KillReason, guilty: HostedCall | null): void {
     if (this.state === 'gone' || this.isKilled) return;
     this.isKilled = true;
     this.state = 'stopping';
     this.setting.counts.kills[reason] += 1;
-    this.logger.warn(`a program of ${this.ref.ownerId} was ended: ${reason}`);
+    this.logger.warn(`a program of ${this.ref.ownerId} was killed: ${reason}`);
     this.instance?.kill();
     const verdict = culprit(reason, this.limits, this.stallMs);
     this.setting.crashed(verdict.message);
@@ -173,7 +173,7 @@ export class LiveProgram {
     this.calls.fail((call) => (call === guilty ? verdict : others));
   }
 
-  /** What it still says belongs to this request. Its record may be there already: then it learns how it really ended. */
+  /** Assigns further output to this request, and corrects the outcome of its record. */
   private blame(call: HostedCall | null, { outcome, name, message }: HostedFailure): void {
     this.traces.blame(call?.invocationId ?? null);
     if (!call?.isEnded) return;

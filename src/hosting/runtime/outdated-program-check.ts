@@ -1,14 +1,15 @@
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Programs } from '../programs.js';
 import type { LiveProgram } from './live-program.js';
 import { digestOf } from './restart-coalescer.js';
 
-/** How many times in its period programs are looked for whose turn it is. */
+/** Ticks per period; each checks the programs that are due. */
 const TICKS = 4;
 
-/** What rechecks need. */
+/** Dependencies of the check. */
 export interface RecheckSetting {
-  /** How long a program may go on with values that are others by now and that nobody told it of. */
+  /** Maximum time that a program runs with outdated values after a lost message. */
   everyMs: number;
   live(): readonly LiveProgram[];
   programs: Programs;
@@ -17,23 +18,22 @@ export interface RecheckSetting {
 }
 
 /**
- * Compares what programs run with to what they would be given now, for the message that was lost: a program that is never
- * idle would keep a secret that was taken away for as long as it is called. One program after the other, so that 100 of
- * them are a query now and then.
+ * Compares the values of running programs with the current ones, in case a message was lost: a program that is never
+ * idle would otherwise use a revoked secret without end. Checks programs one after the other to spread the queries.
  */
 export class OutdatedProgramCheck {
   private readonly logger = new Logger('hosting');
-  private readonly timer: NodeJS.Timeout;
-  /** By `performance.now()`: when a program was last compared, or seen first. */
+  private readonly timer: Repeat;
+  /** Time of the last check or first sight, by `performance.now()`. */
   private readonly checkedAt = new WeakMap<LiveProgram, number>();
   private isRunning = false;
 
   constructor(private readonly setting: RecheckSetting) {
-    this.timer = setInterval(() => void this.run(), setting.everyMs / TICKS).unref();
+    this.timer = repeat(setting.everyMs / TICKS, () => void this.run());
   }
 
   close(): void {
-    clearInterval(this.timer);
+    this.timer.stop();
   }
 
   private async run(): Promise<void> {
@@ -51,7 +51,7 @@ export class OutdatedProgramCheck {
     return isDue;
   }
 
-  /** Nobody can say while the database is away: then all goes on, since nothing is known to have changed. */
+  /** Checks one program. During a database failure it continues, since no change is known. */
   private async check(program: LiveProgram): Promise<void> {
     const { given, ref } = program;
     if (given === null || !program.takesCalls) return;
@@ -59,7 +59,7 @@ export class OutdatedProgramCheck {
       const values = await this.setting.programs.of(ref.kind).valuesOf(ref);
       if (digestOf(values) !== given) await this.setting.renew(ref.ownerId);
     } catch (error) {
-      this.logger.debug({ msg: `what a program of ${ref.ownerId} is given now cannot be told`, err: error });
+      this.logger.debug({ msg: `the current values of a program of ${ref.ownerId} could not be read`, err: error });
     }
   }
 }

@@ -2,16 +2,16 @@ import type { ProgramRef } from '../hosting.types.js';
 import { Backoff } from './backoff.js';
 import type { LiveProgram } from './live-program.js';
 
-/** Versions of one owner that are known to be old. */
+/** Limit of remembered past versions of one owner. */
 const PAST_MAX = 16;
 
-/** Crashes are remembered for so long after the last one. */
+/** Time for which crashes are remembered. */
 const REMEMBER_MS = 600_000;
 
-/** What runs here of one owner: a version that takes requests, and while they swap one that only ends its own. */
+/** Programs of one owner: the active version, and during a swap one that is draining. */
 export class OwnerVersions {
   private newest: ProgramRef;
-  /** Ids of versions that another one followed. */
+  /** Ids of versions that have been replaced. */
   private readonly past = new Set<string>();
   private rest = new Backoff();
   private lastCrashAt = -Infinity;
@@ -25,28 +25,28 @@ export class OwnerVersions {
     return this.newest;
   }
 
-  /** Of the current version: another one begins anew. */
+  /** Back-off of the current version; another version starts without one. */
   get backoff(): Backoff {
     return this.rest;
   }
 
-  /** What takes requests: of the current version, or of the one before as long as the current one starts. */
+  /** Programs that accept requests: of the current version, or of the previous one until it has started. */
   get taking(): LiveProgram[] {
     return [...this.programs].filter((program) => program.takesCalls);
   }
 
-  /** What takes requests of a version: the last one started, while one before has some to end. */
+  /** Program of a version that accepts requests: the last one started, if an older one is draining. */
   takingOf({ id }: ProgramRef): LiveProgram | undefined {
     return this.taking.findLast((program) => program.ref.id === id);
   }
 
-  /** The version a request is for: a past one means the current one, unless it still takes requests. */
+  /** Version for a request: the current one in place of a past one, unless that still accepts requests. */
   meant(ref: ProgramRef): ProgramRef {
     if (!this.past.has(ref.id)) return this.follow(ref);
     return this.taking.some((program) => program.ref.id === ref.id) ? ref : this.newest;
   }
 
-  /** From now on this version is current. */
+  /** Makes this version current. */
   follow(ref: ProgramRef): ProgramRef {
     if (ref.id === this.newest.id) return this.newest;
     this.past.delete(ref.id);
@@ -58,7 +58,7 @@ export class OwnerVersions {
     return ref;
   }
 
-  /** What made it crash may be set right: it need not rest. */
+  /** Ends the back-off, since the cause of the crashes may be fixed. */
   endRest(): void {
     this.rest = new Backoff();
   }
@@ -67,12 +67,12 @@ export class OwnerVersions {
     this.lastCrashAt = now;
   }
 
-  /** True while its programs yield to those of owners that behave: what they do to a machine is worth waiting for others. */
+  /** True while its programs run with lower priority than those of other owners, after crashes. */
   hasCrashedLately(now: number): boolean {
     return now - this.lastCrashAt <= REMEMBER_MS;
   }
 
-  /** True when nothing of it runs, and nothing of it must be remembered. */
+  /** True when nothing of it runs or must be remembered. */
   isForgettable(now: number): boolean {
     return this.programs.size === 0 && !this.hasCrashedLately(now);
   }

@@ -1,16 +1,16 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** What a process has used since it began. */
+/** CPU usage of a process since its start. */
 export interface CpuFigures {
   /** CPU time of its main thread, where code in workerd runs. */
   ranMs: number;
-  /** How long that thread waited for a core. */
+  /** Time that the main thread waited for a core. */
   waitedMs: number;
 }
 
 /**
- * Reads what a process uses from `/proc`: 5 µs for its CPU time, 30 µs for its memory. The files stay open, so they never
- * tell of another process that was given the same id.
+ * Reads the usage of a process from `/proc`: 5 µs for CPU time, 30 µs for memory. The files stay open, so that a reused
+ * process id cannot be confused.
  */
 export class ProcessMetrics {
   private readonly buffer = Buffer.alloc(4_096);
@@ -21,7 +21,7 @@ export class ProcessMetrics {
     private readonly status: number,
   ) {}
 
-  /** Null where the system tells nothing of the kind (not Linux, no schedstat), or the process is gone. */
+  /** Null where the system does not provide it (not Linux, no schedstat), or after the exit. */
   static of(pid: number | null): ProcessMetrics | null {
     if (pid === null) return null;
     const schedstat = opened(`/proc/${pid}/schedstat`);
@@ -31,13 +31,13 @@ export class ProcessMetrics {
     return null;
   }
 
-  /** Null when it is gone. */
+  /** CPU usage; null after the exit. */
   cpu(): CpuFigures | null {
     const [ran, waited] = this.read(this.schedstat)?.split(' ') ?? [];
     return ran && waited ? { ranMs: Number(ran) / 1e6, waitedMs: Number(waited) / 1e6 } : null;
   }
 
-  /** Memory it took for itself, without files it has mapped; null when it is gone. */
+  /** Anonymous memory in MB, without mapped files; null after the exit. */
   anonMb(): number | null {
     const kilobytes = /^RssAnon:\s+(\d+)/m.exec(this.read(this.status) ?? '')?.[1];
     return kilobytes === undefined ? null : Number(kilobytes) / 1_024;

@@ -3,29 +3,31 @@ import type { CpuAccount, CpuMeter } from './cpu-meter.js';
 import { busy, tooManyStreams } from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
 
-/** Open event streams of one program; each holds two sockets. */
+/** Limit of open event streams of one program; each holds two sockets. */
 const STREAMS_MAX = 256;
 
-/** For so long after its answer, a request may be blamed for the end of its program: workerd lets `waitUntil` take 30 s. */
+/**
+ * Time after its answer in which a request may be the cause of its program's exit: workerd allows 30 s of `waitUntil`.
+ */
 const BLAME_MS = 35_000;
 
-/** The requests one program works on, and those that wait until it runs. */
+/** Requests of one program, in flight or waiting for its start. */
 export class ProgramCalls {
-  /** The oldest first; without an account until it was sent. */
+  /** Oldest first; without an account until sent. */
   private readonly calls = new Map<HostedCall, CpuAccount | null>();
   private readonly streams = new Set<HostedCall>();
-  /** Of the process, once it runs. */
+  /** CPU meter of the process, once it runs. */
   meter: CpuMeter | null = null;
-  /** By `performance.now()`: the last begin or end of a request. */
+  /** Time of the last start or end of a request, by `performance.now()`. */
   idleSince = performance.now();
-  /** By `performance.now()`: the end of the last whole answer, which shows that its event loop turns. */
+  /** End of the last complete answer by `performance.now()`, which proves that the event loop runs. */
   lastAnswerAt = 0;
   private lastEnded: HostedCall | null = null;
   private onDrained: () => void = () => undefined;
 
   constructor(private readonly concurrency: number) {}
 
-  /** Requests in flight, the oldest first, without streams. */
+  /** Requests in flight, oldest first, without streams. */
   get all(): HostedCall[] {
     return [...this.calls.keys()];
   }
@@ -38,7 +40,7 @@ export class ProgramCalls {
     return this.streams.size;
   }
 
-  /** False for a request that is over the limit; it has ended. */
+  /** Registers a request. False for one above the limit, which has then failed. */
   admit(call: HostedCall): boolean {
     const { isStream } = call.request;
     const isFull = isStream ? this.streams.size >= STREAMS_MAX : this.calls.size >= this.concurrency;
@@ -52,12 +54,12 @@ export class ProgramCalls {
     return true;
   }
 
-  /** The program gets it now: from here on its CPU time counts. Streams have none of their own. */
+  /** Opens the CPU account of a request that was sent. Streams have none. */
   sent(call: HostedCall): void {
     if (this.meter && this.calls.has(call)) this.calls.set(call, this.meter.begin());
   }
 
-  /** It ended. @returns its CPU time in ms */
+  /** Removes a finished request. @returns its CPU time in ms */
   left(call: HostedCall, isWhole: boolean): number {
     const account = this.calls.get(call);
     this.streams.delete(call);
@@ -69,15 +71,15 @@ export class ProgramCalls {
     return account && this.meter ? this.meter.end(account) : 0;
   }
 
-  /** The first one that used more CPU time than it may. */
+  /** First request above its CPU limit. */
   over(cpuMs: number): HostedCall | null {
     for (const [call, account] of this.calls) if (account && account.used() > cpuMs) return call;
     return null;
   }
 
   /**
-   * Whose work it most likely is that the program does: the only one in flight, or the one given. With none in flight the
-   * one that ended last, in `waitUntil`.
+   * Request that most likely causes the program's current work: the only one in flight, or `given`. With none in flight
+   * the one that ended last, in `waitUntil`.
    */
   likely(given: HostedCall | null = null): HostedCall | null {
     if (given) return given;
@@ -86,12 +88,12 @@ export class ProgramCalls {
     return this.calls.size === 1 && only ? only : null;
   }
 
-  /** Ends all that are in flight, streams too. */
+  /** Fails all requests in flight, including streams. */
   fail(why: (call: HostedCall) => HostedFailure): void {
     for (const call of [...this.calls.keys(), ...this.streams]) call.fail(why(call));
   }
 
-  /** Hands out all that waited for the start. */
+  /** Sends all requests that waited for the start. */
   each(send: (call: HostedCall) => void): void {
     for (const call of [...this.calls.keys(), ...this.streams]) send(call);
   }
@@ -100,7 +102,7 @@ export class ProgramCalls {
     for (const stream of [...this.streams]) stream.close();
   }
 
-  /** Resolves when no request is in flight, streams aside, or after so long. */
+  /** Resolves when no request except streams is in flight, or on timeout. */
   drained(withinMs: number): Promise<void> {
     if (this.calls.size === 0) return Promise.resolve();
     return new Promise((resolve) => {

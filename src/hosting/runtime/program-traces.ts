@@ -4,28 +4,27 @@ import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import type { ProgramRef, RuntimeOutcome, Trace } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
 
-/** Requests whose end is remembered, for what the program still tells of them. */
+/** Limit of finished requests remembered for late output. */
 const ENDED_MAX = 1_000;
 
-/** Records a program gets in a minute for lines that belong to no request. */
+/** Limit of records per minute for output that belongs to no request. */
 const STRAYS_PER_MINUTE = 60;
 
-/** The method of a record that is no request: lines printed while the program was loaded, or between requests. */
+/** Method of such a record: output printed while the program was loaded, or between requests. */
 const START_METHOD = 'START';
 
-/** Lines and exceptions that wait for the end of a start that no request waits for. */
+/** Limit of buffered lines and exceptions of a start without a waiting request. */
 const START_PIECES_MAX = 100;
 
 /**
- * Hands what is seen of one program to its owner.
- *
- * A piece without an invocation goes to the request that waits for the start, to the one in flight when it is alone, and
- * after an end by force to the request that is blamed for it. Otherwise it becomes a record of its own with the method
- * `START` and the path `/`, at most 60 a minute.
+ * Passes the observations of one program to its owner.
+ * Output without an invocation is assigned to the request that waits for the start, to the only one in flight, or after
+ * a kill to the request that caused it. Otherwise it becomes a record with the method `START` and the path `/`, at most
+ * 60 a minute.
  */
 export class ProgramTraces {
   private readonly logger = new Logger('hosting');
-  /** What the runtime said of requests that it ended: the program's own view of those comes later, and counts less. */
+  /** Outcomes of requests that the runtime ended; they override the program's later report. */
   private readonly verdicts = new LRUCache<string, RuntimeOutcome>({ max: ENDED_MAX });
   private blamed: string | null = null;
   private starting: Trace[] | null = [];
@@ -36,22 +35,22 @@ export class ProgramTraces {
   constructor(
     private readonly programs: Programs,
     private readonly ref: ProgramRef,
-    /** The requests a piece without an id may belong to, the oldest first. */
+    /** Requests to which output without an id may belong, oldest first. */
     private readonly inFlight: () => readonly string[],
   ) {}
 
-  /** The runtime's own word at the end of a request. */
+  /** Reports the runtime's outcome of a request. */
   ended(trace: Omit<Trace, 'ref'>): void {
     if (trace.outcome) this.verdicts.set(trace.invocationId, trace.outcome);
     this.send({ ref: this.ref, ...trace });
   }
 
-  /** The program is ended because of this request, or of nobody in particular: what it still says belongs there. */
+  /** Assigns further output to this request, or to none, because the program was killed for it. */
   blame(invocationId: string | null): void {
     this.blamed = invocationId;
   }
 
-  /** The program runs, or will not: what it said until then goes out. */
+  /** Reports the output of the start, successful or not. */
   started(): void {
     const pieces = this.starting ?? [];
     this.starting = null;
@@ -63,7 +62,7 @@ export class ProgramTraces {
     this.stray({ ...first, lines, exceptions, ...(isTruncated && { isTruncated }) }, this.inFlight()[0]);
   }
 
-  /** What the program tells. */
+  /** Receives observations of the program. */
   told(trace: Trace): void {
     if (trace.invocationId !== '') {
       const { outcome, ...rest } = trace;
@@ -100,7 +99,7 @@ export class ProgramTraces {
     try {
       this.programs.of(this.ref.kind).traced(trace);
     } catch (error) {
-      this.logger.error({ msg: 'what was seen of a hosted request could not be handed on', err: error });
+      this.logger.error({ msg: 'the trace of a hosted request could not be recorded', err: error });
     }
   }
 }

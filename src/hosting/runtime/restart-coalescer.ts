@@ -2,10 +2,10 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { ProgramRef, ProgramValues } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
 
-/** Of this process only: what it makes of secrets says nothing to whoever reads it elsewhere. */
+/** Random per process, so that digests reveal nothing about secrets elsewhere. */
 const DIGEST_KEY = randomBytes(32);
 
-/** Stands for what a program is given beside its code, so that no secret is kept to compare with. */
+/** Digest of a program's values, so that secrets need not stay in memory for the comparison. */
 export function digestOf({ secrets, egressAllow }: ProgramValues): string {
   const sorted = Object.entries(secrets).sort(([a], [b]) => (a < b ? -1 : 1));
   return createHmac('sha256', DIGEST_KEY)
@@ -14,8 +14,8 @@ export function digestOf({ secrets, egressAllow }: ProgramValues): string {
 }
 
 /**
- * True when a program would be started with other values now than it was, or nobody can say: one that goes on with a
- * secret that was taken away is worse than one that is started in vain.
+ * True if secrets or egress rules changed since the start; also when unknown, since restarting is safer than keeping a
+ * revoked secret.
  */
 export async function isOutdated(programs: Programs, ref: ProgramRef, digest: string | null): Promise<boolean> {
   const values = await programs
@@ -27,15 +27,15 @@ export async function isOutdated(programs: Programs, ref: ProgramRef, digest: st
 
 interface Round {
   done: Promise<void>;
-  /** Begins when this one is over; all who asked meanwhile share it. */
+  /** Next run after this one, shared by all calls meanwhile. */
   next: Promise<void> | null;
 }
 
-/** Renews each owner's programs once at a time: changes that come meanwhile are one more round, however many they are. */
+/** Runs one renewal per owner at a time; calls during a run share one further run. */
 export class RestartCoalescer {
   private readonly rounds = new Map<string, Round>();
 
-  /** Resolves when a round is over that began after the call. @param renew never rejects */
+  /** Resolves after a run that began after the call. @param renew never rejects */
   run(ownerId: string, renew: () => Promise<void>): Promise<void> {
     const round = this.rounds.get(ownerId);
     if (!round) return this.begin(ownerId, renew);

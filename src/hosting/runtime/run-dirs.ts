@@ -7,9 +7,9 @@ import { Logger } from '@nestjs/common';
 const PREFIX = 'slipway-run-';
 
 /**
- * Folders for starts of programs: `slipway-run-<pid>-<start of the process>-<random>/<n>` in the system's folder for
- * temporary files. There, and not in `DATA_DIR`: the names of unix sockets may have 107 characters at most, and a process
- * id means nothing to a process of another machine or container that shares the folder.
+ * Folders of program starts: `slipway-run-<pid>-<start of the process>-<random>/<n>` in the system's temporary folder.
+ * Not in `DATA_DIR`, because paths of unix sockets are limited to 107 characters, and process ids are ambiguous in a
+ * folder shared by machines or containers.
  */
 export class RunDirs {
   private readonly logger = new Logger('hosting');
@@ -18,21 +18,24 @@ export class RunDirs {
 
   constructor(private readonly base = tmpdir()) {}
 
-  /** A new empty folder, 0700. Others may pass through the one above it, not look into it: programs run as other accounts. */
+  /**
+   * Creates an empty folder, mode 0700. Its parent is passable but not readable for others, since programs run as other
+   * accounts.
+   */
   async make(): Promise<string> {
     const folder = join(await (this.root ??= this.makeRoot()), String((this.lastNumber += 1)));
     await mkdir(folder, { mode: 0o700 });
     return folder;
   }
 
-  /** Never rejects: what cannot be removed is removed by the next process that starts. */
+  /** Never rejects: the next process that starts removes the leftovers. */
   async remove(folder: string): Promise<void> {
     await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) =>
       this.logger.warn({ msg: 'the folder of a program that ended could not be removed', err: error }),
     );
   }
 
-  /** Removes the folders of processes that are gone, which may hold secrets of programs. Never rejects. */
+  /** Removes the folders of ended processes, which may contain secrets. Never rejects. */
   async removeStale(): Promise<void> {
     const names = await readdir(this.base).catch(() => []);
     for (const name of names) {
@@ -43,7 +46,7 @@ export class RunDirs {
     }
   }
 
-  /** Removes everything of this process. Never rejects. */
+  /** Removes all folders of this process. Never rejects. */
   async close(): Promise<void> {
     const root = await this.root?.catch(() => null);
     if (root) await this.remove(root);
@@ -57,13 +60,13 @@ export class RunDirs {
   }
 }
 
-/** A folder somebody else made under such a name is left alone; so is a link. */
+/** False for a link, or a folder of another account with such a name. */
 async function isOurs(folder: string): Promise<boolean> {
   const found = await lstat(folder).catch(() => null);
   return found !== null && found.isDirectory() && found.uid === process.getuid?.();
 }
 
-/** True for the very process that had this id then: ids are given out again. */
+/** True if the process still runs; the start time detects reused ids. */
 function isAlive(pid: number, startedAt: string): boolean {
   const start = startOf(pid);
   if (start !== null) return start === startedAt;
@@ -75,7 +78,7 @@ function isAlive(pid: number, startedAt: string): boolean {
   }
 }
 
-/** When a process started, in ticks since the machine did; null when it is gone, or the system does not tell. */
+/** Start time of a process, in ticks since boot; null after the exit, or where the system does not provide it. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -5,7 +5,7 @@ import { BundleEngine } from '../bundle/bundle-engine.js';
 import type { Engine } from '../engine.js';
 import { ENGINES, Runtime } from './runtime.js';
 
-/** What running programs shows, in processes with the role `host`. */
+/** Metrics of running programs, in processes with the role `host`. */
 @Injectable()
 export class RuntimeMetrics {
   constructor(metrics: Metrics, runtime: Runtime, @Inject(ENGINES) engines: readonly Engine[]) {

@@ -19,18 +19,18 @@ import { RunDirs } from './run-dirs.js';
 /** Provides the engines of this process: a list of {@link Engine}. */
 export const ENGINES = Symbol('engines');
 
-/** What a program is given is compared with what it has after so many leases, 60 s by default. */
+/** Interval of checks for outdated programs, in leases; 60 s by default. */
 const RECHECK_LEASES = 4;
 
-/** What runs in this process at the moment, and what did since it began. */
+/** Current programs of this process and its counters. */
 export interface RuntimeStats extends RuntimeCounts {
-  /** Programs that run. */
+  /** Running programs. */
   live: number;
-  /** Programs that start. */
+  /** Starting programs. */
   starting: number;
-  /** Requests they work on, open event streams among them. */
+  /** Requests in flight, including open event streams. */
   inFlight: number;
-  /** Programs the watchdog looks after: those at work, and those that were in the last seconds. */
+  /** Programs that the watchdog follows: active ones, and those active in the last seconds. */
   watched: number;
 }
 
@@ -98,7 +98,9 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   async forget(ownerId: string): Promise<void> {
     await this.fleet
       .forget(ownerId)
-      .catch((error: unknown) => this.logger.error({ msg: `what ${ownerId} stored could not be removed`, err: error }));
+      .catch((error: unknown) =>
+        this.logger.error({ msg: `the state of ${ownerId} could not be removed`, err: error }),
+      );
   }
 
   async current(ref: ProgramRef): Promise<void> {
@@ -131,7 +133,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     return { live: live.length - starting, starting, inFlight, watched, ...copied };
   }
 
-  /** Memory the programs took for themselves, in MB, as far as the system tells: 30 µs for each. */
+  /** Anonymous memory of all programs in MB, where the system provides it: 30 µs per program. */
   memoryMb(): number {
     return this.fleet.live.reduce((sum, { figures }) => sum + (figures?.anonMb() ?? 0), 0);
   }
@@ -142,7 +144,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     return engine;
   }
 
-  /** What is no failure of a kind callers know is a fault of ours: they hear that, the log what. */
+  /** Converts unexpected errors to a generic failure and logs them. */
   private failureOf(error: unknown): HostedFailure {
     if (error instanceof HostedFailure) return error;
     this.logger.error({ msg: 'a program could not be started', err: error });
@@ -150,7 +152,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   }
 }
 
-/** Between a call and its program, which it may never get. */
+/** Owner of a call, before and after a program received it. */
 class Host implements CallHost {
   program: LiveProgram | null = null;
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { NoSlotError } from '../../platform/limits/fair-semaphore.js';
 import { StartSemaphore } from './start-semaphore.js';
 
-/** Starts that end when told. */
+/** Starts that end on demand. */
 function gates() {
   const ends: (() => void)[] = [];
   const start = () => new Promise<void>((resolve) => ends.push(resolve));

@@ -3,19 +3,19 @@ import { withTimeout } from '../../platform/limits/with-timeout.js';
 import { FairSemaphore } from '../../platform/limits/fair-semaphore.js';
 
 /**
- * Programs that start at once. One takes a core for about 80 ms, and more of them than there are cores only make each other
- * late; two where there is one core, since a start waits for its files too.
+ * Limit of concurrent starts. One takes a core for about 80 ms, and more starts than cores delay each other; two on one
+ * core, since a start also waits for files.
  */
 const STARTS_MAX = Math.max(2, availableParallelism());
 
-/** A start that takes longer leaves its place: a module that never ends loading must not hold up everybody else's. */
+/** Time after which a start releases its place: a module that never finishes loading must not block other starts. */
 const HELD_MS = 5_000;
 
-/** Lets so many programs start at once, and of one owner half of them. The others wait in order. */
+/** Limits concurrent starts, and those of one owner to half of the limit. Further ones wait in order. */
 export class StartSemaphore {
   private readonly slots: FairSemaphore;
 
-  /** @param waitMs how long one may wait for its turn */
+  /** @param waitMs maximum waiting time */
   constructor(
     waitMs: number,
     max = STARTS_MAX,
@@ -24,7 +24,7 @@ export class StartSemaphore {
     this.slots = new FairSemaphore(max, waitMs);
   }
 
-  /** @throws NoSlotError when its turn did not come in time; what `start` throws otherwise */
+  /** @throws NoSlotError on timeout; errors of `start` */
   async run(ownerId: string, start: () => Promise<void>): Promise<void> {
     let started = Promise.resolve();
     await this.slots.run(ownerId, () => {

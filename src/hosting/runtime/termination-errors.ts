@@ -10,13 +10,10 @@ import {
 import type { InstanceExit } from '../engine.js';
 import type { ProgramLimits } from '../hosting.types.js';
 
-/** Why the runtime ended a program by force. */
+/** Reason of a kill. */
 export type KillReason = 'cpu' | 'stall' | 'memory';
 
-/**
- * Why a request was given to no program: it answers as many as it may, rests after crashes, did not start, or none may
- * run here now.
- */
+/** Reason of a refused request: concurrency limit, back-off after crashes, failed start, or no place for a program. */
 export type RefusalReason = 'busy' | 'resting' | 'start' | 'unavailable';
 
 export function reasonOf(error: HostedFailure): RefusalReason {
@@ -25,13 +22,13 @@ export function reasonOf(error: HostedFailure): RefusalReason {
   return error instanceof ProgramStartError ? 'start' : 'unavailable';
 }
 
-/** What a program said last is quoted up to here. */
+/** Length limit of quoted output. */
 const WORDS_MAX = 500;
 
-/** Crashes in a row from which on the error quotes the program. */
+/** Number of crashes in a row from which the error quotes the program. */
 const QUOTED_FROM = 5;
 
-/** What the request hears that its program was ended for. */
+/** Error of the request that caused the kill. */
 export function culprit(reason: KillReason, { cpuMs, memoryMb }: ProgramLimits, stallMs: number): LimitExceededError {
   if (reason === 'memory') return overMemory(memoryMb);
   const used = reason === 'cpu' ? `used more than ${cpuMs} ms of CPU time` : `let nothing else run for ${stallMs} ms`;
@@ -41,14 +38,14 @@ export function culprit(reason: KillReason, { cpuMs, memoryMb }: ProgramLimits, 
   );
 }
 
-/** What those hear that were in flight beside it. */
+/** Error of other requests in flight at the kill. */
 export function bystander(): ProgramCrashedError {
   return new ProgramCrashedError(
     'The program was ended because another request to it took more than it may. This one may have run in part: try again.',
   );
 }
 
-/** What every request in flight hears when memory ran out: it is the program that takes it, all requests together. */
+/** Error of every request in flight when memory was exhausted, since all requests together use it. */
 export function overMemory(memoryMb: number): LimitExceededError {
   return new LimitExceededError(
     'exceededMemory',
@@ -70,7 +67,7 @@ export function overResponse(bytes: number): LimitExceededError {
   );
 }
 
-/** How requests end whose program is gone. */
+/** Error of requests whose program has exited. */
 export function whenGone({ reason, detail }: InstanceExit, { memoryMb }: ProgramLimits): HostedFailure {
   if (reason === 'memory') return overMemory(memoryMb);
   if (reason === 'stopped') {
@@ -84,7 +81,7 @@ export function whenGone({ reason, detail }: InstanceExit, { memoryMb }: Program
   );
 }
 
-/** Neither an answer nor an end of the program: it closed the connection. */
+/** Error of a connection that the program closed without an answer while running on. */
 export function noAnswer(): ProgramCrashedError {
   return new ProgramCrashedError(
     'The program closed the connection without an answer. The request may have run: try again.',
@@ -120,14 +117,14 @@ export function stopping(): HostingUnavailableError {
   return new HostingUnavailableError('The service is being stopped: try again in a moment.');
 }
 
-/** The program could not be read, or its engine failed in a way it should not: the log says how. */
+/** Error for a program that could not be read, or an unexpected engine failure; details are in the log. */
 export function notLoaded(): HostingUnavailableError {
   return new HostingUnavailableError(
     'The program could not be loaded: try again. If this lasts, ask the operator to look into the log.',
   );
 }
 
-/** One line, of bounded length. */
+/** Output on one line, limited in length. */
 function quoted(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > WORDS_MAX ? `…${line.slice(-WORDS_MAX)}` : line;

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Instance } from '../engine.js';
 import type { HostedCall } from './hosted-call.js';
 import type { LiveProgram } from './live-program.js';
@@ -6,42 +7,42 @@ import type { CpuFigures } from './process-metrics.js';
 
 const TICK_MS = 250;
 
-/** After its last request a program is looked after for so long, and on while it uses more than a tenth of a core. */
+/** Time after its last request for which a program is followed, longer while it uses more than a tenth of a core. */
 const AFTER_MS = 3_000;
 const AWAKE_SHARE = 0.1;
 
-/** What a program may take besides what its code allocates: 18 MB at rest, garbage and buffers of workerd under load. */
+/** Memory beyond the code's limit: 18 MB at rest, plus garbage and buffers of workerd under load. */
 const MEMORY_BASE_MB = 128;
 
-/** Code that lets nothing run is ended after so many times the patience, however little CPU it got meanwhile. */
+/** Blocking code is killed after this multiple of the stall limit, however little CPU it received meanwhile. */
 const PATIENCE_MAX = 3;
 
 /**
- * Looks after programs that have work, every 250 ms: whether one lets nothing else run, and what it takes of CPU and
- * memory. Idle ones cost nothing.
+ * Checks active programs every 250 ms: whether the event loop is blocked, and limits of CPU and memory. Idle programs
+ * cost nothing.
  */
 export class Watchdog {
   private readonly logger = new Logger('hosting');
   private readonly watches = new Map<LiveProgram, Watch>();
-  private timer: NodeJS.Timeout | undefined;
+  private timer: Repeat | undefined;
 
-  /** How many programs it looks after. */
+  /** Number of programs followed. */
   get count(): number {
     return this.watches.size;
   }
 
   watch(program: LiveProgram): void {
     if (!this.watches.has(program)) this.watches.set(program, new Watch(program));
-    this.timer ??= setInterval(() => this.tick(), TICK_MS).unref();
+    this.timer ??= repeat(TICK_MS, () => this.tick());
   }
 
-  /** An idle program: it is looked after when it works although no request asked it to. */
-  glance(program: LiveProgram): void {
+  /** Follows an idle program if it uses CPU without a request. */
+  followIfActive(program: LiveProgram): void {
     if ((program.calls.meter?.settle() ?? 0) > AWAKE_SHARE) this.watch(program);
   }
 
   close(): void {
-    clearInterval(this.timer);
+    this.timer?.stop();
     this.timer = undefined;
     this.watches.clear();
   }
@@ -49,32 +50,32 @@ export class Watchdog {
   private tick(): void {
     for (const [program, watch] of this.watches) {
       try {
-        if (!watch.look()) this.watches.delete(program);
+        if (!watch.check()) this.watches.delete(program);
       } catch (error) {
-        this.logger.error({ msg: 'a program could not be looked after', err: error });
+        this.logger.error({ msg: 'the watchdog failed to check a program', err: error });
       }
     }
     if (this.watches.size === 0) this.close();
   }
 }
 
-/** The time since which a program has answered nothing. */
+/** Period in which a program has not responded. */
 interface Silence {
   since: number;
   cpu: CpuFigures | null;
 }
 
-/** Looks after one program. */
+/** Follows one program. */
 class Watch {
   private silence: Silence | null = null;
   private isAsking = false;
-  /** By `performance.now()`: when it last showed that its event loop turns. */
+  /** Last sign of a running event loop, by `performance.now()`. */
   private lastSign = performance.now();
 
   constructor(private readonly program: LiveProgram) {}
 
-  /** False when there is nothing to look after any more. */
-  look(): boolean {
+  /** Checks the limits. False when the program need not be followed any more. */
+  check(): boolean {
     const { program } = this;
     const { calls, figures, limits, instance } = program;
     if (!instance || !program.isAtWork || !calls.meter) return false;
@@ -104,10 +105,7 @@ class Watch {
     }
   }
 
-  /**
-   * Not while it is this process that was held up, or the program that waited for a core: time in which it could not run is
-   * not held against it.
-   */
+  /** Excludes delays of this process and time in which the program waited for a core. */
   private isStalled({ since, cpu }: Silence, askedAt: number): boolean {
     const now = performance.now();
     const { stallMs, figures } = this.program;
@@ -118,8 +116,8 @@ class Watch {
   }
 
   /**
-   * The request that most likely holds the program up: the only one in flight, else the first that came after the last sign
-   * of life, because those behind it were not begun; else the newest.
+   * Request that most likely blocks the event loop: the only one in flight, otherwise the first after the last sign of
+   * life, because later ones have not begun; otherwise the newest.
    */
   private mostLikely(): HostedCall | null {
     const { all, lastAnswerAt } = this.program.calls;

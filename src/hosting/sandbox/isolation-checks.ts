@@ -5,55 +5,58 @@ import path from 'node:path';
 import { WALLS, type Wall } from '../../config/env.js';
 import { ENTER_ROOT, makePivotRoot, SCRATCH_INSIDE, type PivotRoot } from './pivot-root.js';
 
-/** `strong`: every wall stands. `limited`: at least a limit of memory, and an end with this service. `none`: less. */
+/**
+ * `strong`: every isolation measure is active. `limited`: at least the memory limit, and termination with this service.
+ * `none`: less.
+ */
 export type Level = 'strong' | 'limited' | 'none';
 
-/** What was found out about this host, once. */
+/** Isolation available on this host, determined once. */
 export interface Isolation {
   level: Level;
-  /** Why each wall does not stand; null for one that does. */
+  /** Reason per inactive measure; null for an active one. */
   missing: Record<Wall, string | null>;
-  /** This service is root, and gives each owner's programs an account of their own. */
+  /** True if this service is root and uses one account per owner. */
   isRoot: boolean;
-  /** Accounts beyond 65535 may be used: not in a container whose accounts are mapped. */
+  /** True if accounts above 65535 exist: not in a container with mapped accounts. */
   hasManyUsers: boolean;
-  /** `nice` is there: hosted code yields to this service. */
+  /** True if `nice` is available, which lowers the priority of hosted code. */
   canYield: boolean;
-  /** Why a network of its own cannot be given a way to this service; null where it can. */
-  whyNoWayOut: string | null;
+  /** Reason why a network namespace cannot be connected to this service; null if it can. */
+  whyNoProxyNetwork: string | null;
 }
 
-/** What one program is wrapped for. */
+/** Isolation requested for one program. */
 export interface Wrapping {
   user: number;
   dataBytes: number;
-  /** `own`: one in which there is nothing. `host`: this host's. A path: the namespace there, which stands already. */
+  /** `own`: an empty network namespace. `host`: the host's network. A path: an existing namespace. */
   network: string;
-  /** It yields to other hosted code too. */
+  /** Lower priority than other hosted code. */
   isLast: boolean;
-  /** Its processes see and reach no others, and end with the first of them. */
+  /** A process namespace of its own, which ends with its first process. */
   alone: boolean;
-  /** What it sees of files, and where it starts there; null: what its account may see on this host. For one that is alone. */
+  /** Root tree and working directory; null for the files that its account may see on this host. Requires `alone`. */
   root: { tree: PivotRoot; workDir: string } | null;
 }
 
-/** Runs a command; rejects with a few words when it is not there or fails. */
+/** Runs a command; rejects with a short reason when it is missing or fails. */
 export type Run = (file: string, args: string[]) => Promise<void>;
 
-/** Where the tools of a system are; nothing of this service's environment is asked. */
+/** Path of system tools; independent of this service's environment. */
 export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 const PROBE_MS_MAX = 5_000;
 
-/** The first of 65,536 accounts for hosted code, of a range that nothing else gives out (systemd's "unused"). */
+/** First of 65,536 accounts for hosted code, in a range that is not allocated otherwise (systemd's "unused"). */
 export const FIRST_USER = 1_900_000_000;
 
-/** `nobody`, for all hosted code, where there are no more accounts. */
+/** `nobody`, for all hosted code where accounts are limited. */
 export const NOBODY = 65_534;
 
 /**
- * What hosted code yields to this service, and what yields to hosted code that behaves: a tenth of its share of a core. A
- * program that fills its memory again and again costs its neighbour's p95 1.1 times then, and 1.3 times without (measured).
+ * Priority of hosted code below this service, and of crashing programs below others: a tenth of the share of a core. A
+ * program that repeatedly fills its memory raises its neighbour's p95 to 1.1 times, and to 1.3 without this (measured).
  */
 const NICE = '5';
 const NICE_LAST = '15';
@@ -61,15 +64,15 @@ const NICE_LAST = '15';
 const NAMESPACES = ['--net', '--ipc', '--uts'];
 const USER_SPACE = ['--user', '--map-root-user'];
 
-/** Nothing listens in a network of its own before this. */
+/** Activates the loopback device, without which a new network namespace has no addresses. */
 export const LOOPBACK_UP = 'ip link set lo up';
 
 const ALONE = ['--pid', '--fork', '--kill-child'];
 
-/** The first process of a program that is alone and shares the host's files: it reaps the others, and all end with it. */
+/** First process of a process namespace with the host's files: it reaps the others, and all end with it. */
 const INIT = 'exec 3<&-; "$@"; exit';
 
-/** Tries every wall by building it around `true`. Never rejects. */
+/** Tests every isolation measure by applying it to `true`. Never rejects. */
 export async function probeIsolation(run: Run = runTool, uid = process.getuid?.() ?? -1): Promise<Isolation> {
   const isRoot = uid === 0;
   const space = isRoot ? [] : USER_SPACE;
@@ -99,21 +102,21 @@ export async function probeIsolation(run: Run = runTool, uid = process.getuid?.(
     'own-processes': processes,
     'own-files': processes ?? files,
   };
-  const whyNoWayOut = network ?? loopback;
+  const whyNoProxyNetwork = network ?? loopback;
   return {
     level: levelOf(missing),
     missing,
     isRoot,
     hasManyUsers: many === null,
     canYield: nice === null,
-    whyNoWayOut,
+    whyNoProxyNetwork,
   };
 }
 
-/** Enters a tree as programs do, with what a tree is made of. */
+/** Tests the root tree with the mounts that programs use. */
 async function tryOwnFiles(tried: (args: string[]) => Promise<string | null>): Promise<string | null> {
   try {
-    const dir = await mkdtemp(path.join(tmpdir(), 'slipway-walls-'));
+    const dir = await mkdtemp(path.join(tmpdir(), 'slipway-probe-'));
     try {
       const plan = { dir: path.join(dir, 'root'), folder: dir, runtime: process.execPath, scratchMb: 1, hidden: [] };
       const tree = await makePivotRoot(plan);
@@ -126,7 +129,7 @@ async function tryOwnFiles(tried: (args: string[]) => Promise<string | null>): P
   }
 }
 
-/** What a program of one owner is wrapped in, for these walls. */
+/** Wrapper command of a program with the available isolation. */
 export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation, wanted: Wrapping): string[] {
   const hasUser = missing['own-user'] === null;
   const hasNetwork = missing['own-network'] === null && wanted.network === 'own';
@@ -145,10 +148,10 @@ export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation,
     ...(needsUserSpace ? ['--bounding-set=-all', '--inh-caps=-all'] : []),
     ...dies,
   ];
-  // Counted for an account, so only where nobody else has the same.
+  // Counted per account, so only for accounts of a single owner.
   const processes = isRoot && hasUser && hasManyUsers ? [`--nproc=${PROCESSES_MAX}`] : [];
   return [
-    // Of those that are alone the outermost stays, and the first inside ends with it.
+    // With a process namespace the outermost process stays outside, and the first process inside ends with it.
     ...(isAlone && dies.length > 0 ? ['setpriv', ...dies, '--'] : []),
     ...(missing['memory-limit'] === null ? ['prlimit', ...limitsOf(wanted.dataBytes), ...processes, '--'] : []),
     ...(joins ? ['nsenter', `--net=${wanted.network}`, '--'] : []),
@@ -163,10 +166,13 @@ function entering({ tree, workDir }: NonNullable<Wrapping['root']>): string[] {
   return ['sh', '-c', ENTER_ROOT, 'sh', tree.mounts, tree.dir, workDir];
 }
 
-/** Processes and threads of one owner: 25 sessions of a bundle in Node take some 300. */
+/** Limit of processes and threads of one owner: 25 bundle sessions in Node take some 300. */
 const PROCESSES_MAX = 1_024;
 
-/** Open files and the size of one of them (bytes): enough for 1,000 sessions on disk at once, and no disk is filled by one. */
+/**
+ * Limits of open files and of the size of one file (bytes): enough for 1,000 concurrent sessions on disk, and no file
+ * fills the disk.
+ */
 function limitsOf(dataBytes: number): string[] {
   return [`--data=${dataBytes}`, '--core=0', '--nofile=4096', '--fsize=1073741824'];
 }

@@ -1,34 +1,34 @@
 import { lstat, mkdir, readlink, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
-/** What a program behind `own-files` sees. */
+/** Contents of the root tree of a program with `own-files`. */
 export interface PivotRootPlan {
-  /** An empty folder that stays while the program runs: the tree is put together in it. */
+  /** Empty folder for the tree, required while the program runs. */
   dir: string;
-  /** The program's own folder, shown read-only at {@link FOLDER_INSIDE}. */
+  /** Folder of the program, mounted read-only at {@link FOLDER_INSIDE}. */
   folder: string;
-  /** The program's interpreter, shown at the same path. */
+  /** Interpreter of the program, mounted at the same path. */
   runtime: string;
-  /** Size of {@link SCRATCH_INSIDE}, its only place to write, in memory: of each process tree its own. */
+  /** Size of {@link SCRATCH_INSIDE}, the only writable folder, in memory, separate for each session. */
   scratchMb: number;
-  /** Folders of this service, which must not be seen even where they lie among the system's programs. */
+  /** Folders of this service to hide where they lie inside system folders. */
   hidden: string[];
 }
 
-/** A tree of files that stands ready; every process tree that enters it has mounts and scratch files of its own. */
+/** A prepared root tree; every session that enters it has mounts and scratch files of its own. */
 export interface PivotRoot {
   dir: string;
-  /** What is mounted, as fstab(5). */
+  /** Mounts in the format of fstab(5). */
   mounts: string;
 }
 
 export const FOLDER_INSIDE = '/bundle';
 export const SCRATCH_INSIDE = '/tmp';
 
-/** Programs and libraries of a system; each is a folder, or on most systems a link into `/usr`. */
+/** Folders of programs and libraries; on most systems links into `/usr`. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
 
-/** What libraries read of the system's settings: certificates, names, the time zone. Nothing else of `/etc` is seen. */
+/** Files of `/etc` that libraries need: certificates, names, the time zone. The rest of `/etc` is hidden. */
 const SETTINGS = [
   ...['alternatives', 'ca-certificates', 'group', 'hosts', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime'],
   ...['nsswitch.conf', 'passwd', 'pki', 'protocols', 'resolv.conf', 'services', 'ssl', 'timezone'],
@@ -36,18 +36,18 @@ const SETTINGS = [
 
 const DEVICES = ['full', 'null', 'random', 'urandom', 'zero'];
 
-/** Files in scratch for each MB of it: small ones cost memory that their size does not tell. */
+/** Limit of files in scratch per MB: small files use more memory than their size. */
 const FILES_PER_MB = 256;
 
-/** The tree itself lies one folder below what becomes the root: whoever is in it may make no user namespace (EPERM). */
+/** The tree is a subfolder of the new root: processes in a chroot cannot create user namespaces (EPERM). */
 const TREE = 'r';
 
 const READ_ONLY = 'bind,ro,nosuid,nodev';
 
 /**
- * What the first process of a program does before the program starts, as root of its own namespaces: mounts, makes the tree
- * its root, lets go of the host's. It stays as the parent of all others, so that none is left without one who reaps it, and
- * everything ends with it. Descriptor 3 may be the way into a network, which is nothing for the program.
+ * Script of the first process before the program starts, as root of its own namespaces: mounts the tree, makes it the
+ * root, and detaches the host's. Stays as the parent of all others, reaps them, and ends them with it. Descriptor 3 may
+ * be the network namespace and is closed before the program.
  */
 export const ENTER_ROOT = `set -e
 exec 3<&-
@@ -61,10 +61,10 @@ unshare --root=${TREE} --wd="$into" -- "$@"
 exit`;
 
 /**
- * Puts the tree together: the system's programs, the program's folder and interpreter, five devices, a `/proc` of its own
- * processes, and `/tmp`. All is read-only but the last.
+ * Creates the tree: system programs, the program's folder and interpreter, five devices, a separate `/proc`, and
+ * `/tmp`. Everything except `/tmp` is read-only.
  *
- * @throws the error of the file system
+ * @throws file system errors
  */
 export async function makePivotRoot({ dir, folder, runtime, scratchMb, hidden }: PivotRootPlan): Promise<PivotRoot> {
   const tree = path.join(dir, TREE);
@@ -105,7 +105,9 @@ export async function makePivotRoot({ dir, folder, runtime, scratchMb, hidden }:
   return { dir, mounts: file };
 }
 
-/** Names libraries look for; and those by which the tools are found between the change of root and the program. */
+/**
+ * Links for names that libraries expect, and those of the tools that run between the change of root and the program.
+ */
 async function link(dir: string, tree: string): Promise<void> {
   await symlink('/proc/self/fd', path.join(tree, 'dev/fd'));
   await symlink('../tmp', path.join(tree, 'dev/shm'));
@@ -116,7 +118,7 @@ function mount(source: string, target: string, options: string, type = 'none'): 
   return `${escaped(source)} ${escaped(target)} ${type} ${options} 0 0`;
 }
 
-/** fstab(5) knows white space by its octal number only. */
+/** Octal escapes of white space for fstab(5). */
 function escaped(name: string): string {
   return name.replace(/[\s\\#]/g, (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }

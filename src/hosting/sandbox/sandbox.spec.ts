@@ -6,7 +6,7 @@ import { probeIsolation, wrappers, type Run } from './isolation-checks.js';
 const ROOT = 0;
 const SOMEBODY = 1_000;
 
-/** A host where these commands fail, each with its words; the rest works. */
+/** A host on which these commands fail with these messages; others succeed. */
 const hostWithout =
   (...failing: [RegExp, string][]): Run =>
   (file, args) => {
@@ -24,16 +24,16 @@ const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', isLast: f
 describe('walls around hosted code', () => {
   it('are all there for root on a host that has the tools', async () => {
     const sandbox = sandboxOf(hostWithout(), ROOT);
-    expect((await sandbox.describeWalls()).level).toBe('strong');
+    expect((await sandbox.describeIsolation()).level).toBe('strong');
     expect(await sandbox.whyNot()).toBeNull();
   });
 
   it('are not there without the tools, and hosting is off until the operator does without them by name', async () => {
     const bare = hostWithout([/./, 'there is no such tool']);
-    const report = await sandboxOf(bare, SOMEBODY).describeWalls();
+    const report = await sandboxOf(bare, SOMEBODY).describeIsolation();
     expect(report).toEqual({
       level: 'none',
-      walls: {
+      measures: {
         'own-user': 'there is no such tool',
         'own-network': 'there is no such tool',
         'memory-limit': 'there is no such tool',
@@ -55,7 +55,7 @@ describe('walls around hosted code', () => {
 
   it('are limited in a container that refuses namespaces to accounts other than root', async () => {
     const container = sandboxOf(hostWithout([/^unshare/, 'unshare failed: Operation not permitted']), SOMEBODY);
-    expect((await container.describeWalls()).level).toBe('limited');
+    expect((await container.describeIsolation()).level).toBe('limited');
     expect(await container.whyNot()).toContain('own-network (unshare failed: Operation not permitted)');
   });
 
@@ -66,23 +66,23 @@ describe('walls around hosted code', () => {
   });
 
   it('wrap a program from the outside in: memory, network, account, and last what ends with the service', async () => {
-    const walls = await probeIsolation(hostWithout(), ROOT);
+    const isolation = await probeIsolation(hostWithout(), ROOT);
     const wanted = { ...alone(1_900_000_007), dataBytes: 805_306_368, alone: false };
-    expect(wrappers(walls, wanted).join(' ')).toBe(
+    expect(wrappers(isolation, wanted).join(' ')).toBe(
       'prlimit --data=805306368 --core=0 --nofile=4096 --fsize=1073741824 --nproc=1024 -- unshare --net --ipc --uts -- ' +
         'setpriv --reuid=1900000007 --regid=1900000007 --clear-groups --no-new-privs --bounding-set=-all ' +
         '--inh-caps=-all --pdeathsig=KILL -- nice -n 5',
     );
-    expect(wrappers(walls, { ...wanted, isLast: true }).slice(-3)).toEqual(['nice', '-n', '15']);
-    expect(wrappers(walls, { ...wanted, network: 'host' })).not.toContain('unshare');
-    expect(wrappers(walls, { ...wanted, network: '/proc/self/fd/3' }).join(' ')).toContain(
+    expect(wrappers(isolation, { ...wanted, isLast: true }).slice(-3)).toEqual(['nice', '-n', '15']);
+    expect(wrappers(isolation, { ...wanted, network: 'host' })).not.toContain('unshare');
+    expect(wrappers(isolation, { ...wanted, network: '/proc/self/fd/3' }).join(' ')).toContain(
       'nsenter --net=/proc/self/fd/3 -- unshare --ipc --uts --',
     );
   });
 
   it('of many processes end with the service from both sides: the one that waits outside, and the first inside', async () => {
-    const walls = await probeIsolation(hostWithout(), ROOT);
-    const words = wrappers(walls, { ...alone(7), root });
+    const isolation = await probeIsolation(hostWithout(), ROOT);
+    const words = wrappers(isolation, { ...alone(7), root });
     expect(words.slice(0, 3)).toEqual(['setpriv', '--pdeathsig=KILL', '--']);
     expect(words.join(' ')).toContain('unshare --net --ipc --uts --pid --fork --kill-child --mount -- sh -c');
     expect(words.filter((word) => word === '--pdeathsig=KILL')).toHaveLength(2);
@@ -95,14 +95,18 @@ describe('walls around hosted code', () => {
   });
 
   it('are built without each other: a host that cannot end a program with the service still gives it an account', async () => {
-    const walls = await probeIsolation(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
-    const command = wrappers(walls, { ...alone(7), alone: false }).join(' ');
-    expect([walls.level, command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual(['none', true, false]);
+    const isolation = await probeIsolation(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
+    const command = wrappers(isolation, { ...alone(7), alone: false }).join(' ');
+    expect([isolation.level, command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual([
+      'none',
+      true,
+      false,
+    ]);
   });
 
   it('use an account space of their own where the service is not root', async () => {
-    const walls = await probeIsolation(hostWithout(), SOMEBODY);
-    const command = wrappers(walls, { ...alone(7), alone: false }).join(' ');
+    const isolation = await probeIsolation(hostWithout(), SOMEBODY);
+    const command = wrappers(isolation, { ...alone(7), alone: false }).join(' ');
     expect(command).toContain(
       'unshare --user --map-root-user --net --ipc --uts -- setpriv --no-new-privs --bounding-set=-all',
     );

@@ -1,34 +1,34 @@
 import type { Dispatcher } from 'undici';
 import { INVOCATION_HEADER } from '../hosting.types.js';
 
-/** Invocations of one program that are remembered after their end: lines of an event come late. */
+/** Limit of remembered finished invocations of one program, for late lines. */
 const ENDED_MAX = 10_000;
 
-/** How long before the end of a process an answer may have broken because of it: whoever ends a loop ends the answer first. */
+/** Time before a process exit in which an answer may have broken because of it, since the answer ends first. */
 const BROKEN_MS = 2_000;
 
-/** Broken answers that are remembered so long. */
+/** Limit of remembered broken answers. */
 const BROKEN_MAX = 100;
 
-/** The invocations a program works on, and those it has answered of late. */
+/** Invocations of one program, in flight and recently answered. */
 export class InFlight {
   private readonly open = new Map<string, number>();
   private readonly ended = new Set<string>();
   private broken: { id: string; at: number }[] = [];
 
-  /** The one invocation that is being answered; null for none or several. */
+  /** The only invocation in flight; null for none or several. */
   get only(): string | null {
     return this.open.size === 1 ? [...this.open.keys()][0] : null;
   }
 
-  /** The one that was being answered when the process went: its answer broke a moment ago. Null for none or several. */
+  /** The only invocation in flight at the exit, whose answer broke just before. Null for none or several. */
   get onlyLost(): string | null {
     const since = performance.now() - BROKEN_MS;
     const lost = new Set([...this.open.keys(), ...this.broken.filter(({ at }) => at >= since).map(({ id }) => id)]);
     return lost.size === 1 ? [...lost][0] : null;
   }
 
-  /** False for an id no request to this program had: the code made it up. */
+  /** False for an id without a request, which the code made up. */
   knows(id: string): boolean {
     return this.open.has(id) || this.ended.has(id);
   }
@@ -37,7 +37,7 @@ export class InFlight {
     this.open.set(id, (this.open.get(id) ?? 0) + 1);
   }
 
-  /** An answer broke. */
+  /** Records a broken answer. */
   break(id: string): void {
     this.broken = [...this.broken.slice(1 - BROKEN_MAX), { id, at: performance.now() }];
   }
@@ -53,7 +53,7 @@ export class InFlight {
     }
   }
 
-  /** The same dispatcher, watched. */
+  /** The dispatcher with tracking of its requests. */
   watch(dispatcher: Dispatcher): Dispatcher {
     return dispatcher.compose((dispatch) => (options, handler) => {
       const id = invocationIn(options.headers);

@@ -28,7 +28,7 @@ describe('the log of a program', () => {
     const { traces, inFlight, log } = setUp();
     inFlight.begin(ONE);
     log.print(printed('early'));
-    log.tell([item(ONE, 'early', 'late')]);
+    log.report([item(ONE, 'early', 'late')]);
     log.print(printed('late', 1_003));
     log.close();
     expect(traces.map(({ lines }) => lines.map(({ message }) => message))).toEqual([['early', 'late']]);
@@ -54,14 +54,14 @@ describe('the log of a program', () => {
     const { traces, inFlight, log } = setUp();
     inFlight.begin(ONE);
     inFlight.end(ONE);
-    log.tell([item(OTHER, 'a'), item('nonsense', 'b'), item(ONE, 'c')]);
+    log.report([item(OTHER, 'a'), item('nonsense', 'b'), item(ONE, 'c')]);
     expect(traces.map(({ invocationId }) => invocationId)).toEqual(['', '', ONE]);
   });
 
   it('counts the bytes of a request over all its pieces, and says once that there were more', () => {
     const { traces, inFlight, log } = setUp(42);
     inFlight.begin(ONE);
-    log.tell([item(ONE, '12345'), item(ONE, '123456', 'x'), item(ONE, 'y')]);
+    log.report([item(ONE, '12345'), item(ONE, '123456', 'x'), item(ONE, 'y')]);
     expect(traces.map(({ lines, isTruncated }) => [lines.map(({ message }) => message), isTruncated])).toEqual([
       [['12345'], undefined],
       [['Lines were left out: one request may log 0 KB.'], true],
@@ -94,7 +94,7 @@ describe('the log of a program', () => {
     });
     for (const line of others) log.print(line);
     looks = 0;
-    log.tell([item(ONE, ...Array.from({ length: 80_000 }, () => 'x'))]);
+    log.report([item(ONE, ...Array.from({ length: 80_000 }, () => 'x'))]);
     expect(looks).toBe(0);
     expect(traces).toHaveLength(1);
   });

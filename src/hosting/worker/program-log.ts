@@ -4,23 +4,23 @@ import type { TailItem } from './tail-item.js';
 import { keyOf, WAITING_MAX, WaitingLines } from './waiting-lines.js';
 import { levelOf, withoutOurs } from './workerd-output.js';
 
-/** What a line counts besides its text: a request that prints nothing but line ends is held to its limit too. */
+/** Added to the size of each line, so that empty lines count towards the limit. */
 const LINE_BYTES = 16;
 
-/** Invocations whose bytes are counted at once; the oldest is forgotten. */
+/** Limit of invocations whose bytes are counted; the oldest is forgotten. */
 const COUNTED_MAX = 2_000;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
- * Joins the two ways a program's console reaches us. The tail knows which request printed a line, but tells it only when
- * the request is over; the pipe has it at once. So a line of the pipe waits for the tail, and what still waits when the
- * process is gone was printed by requests that died with it.
+ * Merges the two sources of a program's console. The tail names the request of a line, but reports only when the
+ * request has ended; the pipe delivers at once. A line of the pipe waits for the tail; lines that still wait at the
+ * exit belong to requests that ended with the process.
  */
 export class ProgramLog {
   private readonly printed = new WaitingLines();
-  /** And the other way round: how often the tail told a line that was not printed yet. */
-  private readonly told = new Map<string, number>();
+  /** Counts lines that the tail reported before the pipe. */
+  private readonly reported = new Map<string, number>();
   private readonly bytes = new Map<string, number>();
 
   constructor(
@@ -30,25 +30,25 @@ export class ProgramLog {
     private readonly onTrace: (trace: Trace) => void,
   ) {}
 
-  /** The console printed a line. */
+  /** Receives a printed line. */
   print(line: TraceLine): void {
     const key = keyOf(line);
-    const told = this.told.get(key);
-    if (told !== undefined) {
-      if (told > 1) this.told.set(key, told - 1);
-      else this.told.delete(key);
+    const reported = this.reported.get(key);
+    if (reported !== undefined) {
+      if (reported > 1) this.reported.set(key, reported - 1);
+      else this.reported.delete(key);
       return;
     }
     this.printed.add(line);
   }
 
-  /** The service itself says something about what the program does. */
+  /** Adds a line of the service itself. */
   add(line: TraceLine): void {
     this.handOn(this.inFlight.only ?? '', [line], []);
   }
 
-  /** The tail tells of requests. */
-  tell(items: TailItem[]): void {
+  /** Receives a report of the tail. */
+  report(items: TailItem[]): void {
     for (const item of items) {
       const lines = item.lines.map(([at, level, message]): TraceLine => ({
         at,
@@ -67,24 +67,24 @@ export class ProgramLog {
     }
   }
 
-  /** What was printed so far belongs to no request: the module was loading. */
+  /** Reports the lines printed so far without a request, after the module was loaded. */
   loaded(): void {
     const lines = this.printed.takeAll();
     if (lines.length > 0) this.handOn('', lines, []);
   }
 
-  /** The process is gone, and the tail with it. */
+  /** Reports all waiting lines after the process, and thus the tail, has ended. */
   close(): void {
     const lines = this.printed.takeAll();
     if (lines.length > 0) this.handOn(this.inFlight.onlyLost ?? '', lines, []);
   }
 
-  /** The tail told a line, so it need not wait any more, or must not when it comes. */
+  /** Removes a line from the waiting ones, or records that it need not wait. */
   private take(line: TraceLine): void {
     if (this.printed.take(line)) return;
     const key = keyOf(line);
-    this.told.set(key, (this.told.get(key) ?? 0) + 1);
-    if (this.told.size > WAITING_MAX) this.told.delete(firstOf(this.told));
+    this.reported.set(key, (this.reported.get(key) ?? 0) + 1);
+    if (this.reported.size > WAITING_MAX) this.reported.delete(firstOf(this.reported));
   }
 
   private handOn(
@@ -104,7 +104,7 @@ export class ProgramLog {
     });
   }
 
-  /** Leaves out what is more than a request may say, and says so once. */
+  /** Drops lines above the limit of a request, with one line that says so. */
   private withinBytes(id: string, lines: TraceLine[], exceptions: TraceException[]) {
     let used = this.bytes.get(id) ?? 0;
     const before = used;
@@ -129,7 +129,7 @@ export class ProgramLog {
   }
 }
 
-/** An exception that is both thrown and reported comes twice, with one time. */
+/** Removes duplicates: an exception that is both thrown and reported occurs twice with one time. */
 function once(exceptions: TraceException[]): TraceException[] {
   const seen = new Set<string>();
   return exceptions.filter(({ at, name, message }) => {

@@ -7,37 +7,37 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { tmpdir } from 'node:os';
 
-/** Only its owner reads what lies in a run folder. */
+/** Files of a run folder are readable by their owner only. */
 const PRIVATE = { mode: 0o600 };
 
-/** Bytes of the path of a unix socket, less the closing zero (Linux 108, macOS 104). */
+/** Length limit of a unix socket path, without the closing zero (Linux 108, macOS 104). */
 const PATH_BYTES_MAX = process.platform === 'darwin' ? 103 : 107;
 
-/** The longest name of a socket, and its slash. */
+/** Length of the longest socket name with its slash. */
 const NAME_BYTES = 4;
 
-/** Where the sockets of one program lie. */
+/** Folder of one program's sockets. */
 export interface SocketFolder {
   path: string;
-  /** The folder as the program writes it, from its run folder. */
+  /** Path of the folder relative to the run folder. */
   fromRunDir: string;
-  /** Removes it when it is not the run folder itself. Never rejects. */
+  /** Removes it, unless it is the run folder itself. Never rejects. */
   remove(): Promise<void>;
 }
 
-/** What of ours runs inside a program's workerd, as ES modules. */
+/** Our ES modules inside a program's workerd. */
 interface WorkerCode {
   prelude: string;
   wrapper: string;
   tail: string;
 }
 
-/** Tests run the sources; esbuild reads both. */
+/** Tests use the sources; esbuild reads both. */
 const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
 
 let made: Promise<WorkerCode> | undefined;
 
-/** Makes the folder of sessions within an owner's state, and returns it. */
+/** Creates the folder of sessions within an owner's state, and returns it. */
 export async function makeSessionsDir(stateDir: string): Promise<string> {
   const folder = path.join(stateDir, 'sessions');
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -45,9 +45,9 @@ export async function makeSessionsDir(stateDir: string): Promise<string> {
 }
 
 /**
- * Writes all that workerd reads at start into the run folder.
+ * Writes workerd's input files into the run folder.
  *
- * @param at where workerd finds the sockets, from its run folder, and the state; null without sessions
+ * @param at paths of the sockets, relative to the run folder, and of the state; null without sessions
  */
 export async function writeRunFiles(
   program: Program,
@@ -77,14 +77,14 @@ export async function writeRunFiles(
   ]);
 }
 
-/** Removes what workerd has read: the secrets, the code and the configuration. */
+/** Removes the files after workerd has read them: secrets, code and configuration. */
 export async function removeRunFiles(program: Program, runDir: string): Promise<void> {
   const { secret, ...others } = FILES;
   const names = [...Object.values(others), ...Object.keys(program.secrets).map((_, index) => secret(index))];
   await Promise.all(names.map((name) => rm(path.join(runDir, name), { force: true })));
 }
 
-/** Bundled once in the life of this process, at the first start of a program. @throws what esbuild throws */
+/** Bundled once per process, at the first start of a program. @throws errors of esbuild */
 function workerCode(): Promise<WorkerCode> {
   made ??= bundle().catch((error: unknown) => {
     made = undefined;
@@ -107,7 +107,7 @@ async function bundle(): Promise<WorkerCode> {
     external: ['node:*', 'cloudflare:*'],
     minify: true,
     define: { 'process.env.NODE_ENV': '"production"' },
-    // What is built stands beside the sources in tests, where their settings would be read.
+    // Prevents esbuild from reading the sources' tsconfig in tests.
     tsconfigRaw: '{}',
     logLevel: 'silent',
   });
@@ -116,8 +116,8 @@ async function bundle(): Promise<WorkerCode> {
 }
 
 /**
- * The run folder, when its path leaves room for the name of a socket. A longer one, such as under a deep data folder,
- * cannot hold sockets: then they lie in a short folder of their own in the system's place for temporary files.
+ * The run folder, if its path is short enough for socket names. Otherwise, such as under a deep data folder, a new
+ * folder in the system's temporary folder.
  */
 export async function socketFolder(runDir: string): Promise<SocketFolder> {
   if (Buffer.byteLength(runDir) + NAME_BYTES <= PATH_BYTES_MAX) {

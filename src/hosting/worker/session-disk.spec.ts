@@ -17,7 +17,7 @@ describe('the disk of sessions', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  /** Three files, used so many seconds after the first. */
+  /** Three files, last used this many seconds after the first. */
   const session = async (digit: string, seconds: number) => {
     for (const end of ['.sqlite', '.sqlite-wal', '.sqlite-shm']) {
       const file = path.join(inside, digit.repeat(64) + end);

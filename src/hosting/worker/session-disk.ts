@@ -1,21 +1,21 @@
 import { lstat, opendir, rm } from 'node:fs/promises';
 import path from 'node:path';
 
-/** What the sessions of one owner may take on disk. */
+/** Disk limits of one owner's sessions. */
 export interface DiskLimits {
   bytes: number;
-  /** A session has three files. */
+  /** Limit of files; a session has three. */
   files: number;
 }
 
-/** 1 GiB, in at most about 13,000 sessions: a tenant whose code fills the disk ends itself, and nobody else. */
+/** 1 GiB, at most about 13,000 sessions: a tenant whose code fills the disk is stopped without affecting others. */
 export const DISK_LIMITS: DiskLimits = { bytes: 1_073_741_824, files: 40_000 };
 
-/** How often the disk is looked at; one that takes long to look at, a hundredth of the time. */
+/** Interval of disk checks; a slow check uses at most 1/100 of the time. */
 const LOOK_MS = 30_000;
 const LOOK_SHARE = 100;
 
-/** What is left at a start that found too much. */
+/** Remaining share after trimming at start. */
 const TRIMMED_TO = 0.5;
 
 interface Stored {
@@ -24,8 +24,8 @@ interface Stored {
   usedAt: number;
 }
 
-/** The files of sessions, and whether they are more than may be; it stops counting there. */
-async function look(folder: string, limits: DiskLimits): Promise<{ stored: Stored[]; isTooMuch: boolean }> {
+/** Files of sessions; stops counting above the limits. */
+async function scan(folder: string, limits: DiskLimits): Promise<{ stored: Stored[]; isTooMuch: boolean }> {
   const stored: Stored[] = [];
   let bytes = 0;
   for await (const entry of await opendir(folder, { recursive: true })) {
@@ -42,12 +42,12 @@ async function look(folder: string, limits: DiskLimits): Promise<{ stored: Store
 }
 
 /**
- * Makes room at a start that finds too much: the sessions that were used longest ago go, until half of what may be is
- * left. Their clients are answered 404 and open new ones. Only while no process uses the folder.
+ * Deletes the least recently used sessions at start when limits are exceeded, down to half of them. Their clients
+ * receive 404 and open new ones. Requires that no process uses the folder.
  */
 export async function trimSessions(folder: string, limits = DISK_LIMITS): Promise<void> {
-  if (!(await look(folder, limits)).isTooMuch) return;
-  const { stored } = await look(folder, { bytes: Infinity, files: Infinity });
+  if (!(await scan(folder, limits)).isTooMuch) return;
+  const { stored } = await scan(folder, { bytes: Infinity, files: Infinity });
   const sessions = new Map<string, { files: string[]; bytes: number; usedAt: number }>();
   for (const { file, bytes, usedAt } of stored) {
     const name = /^(.*[0-9a-f]{64})\.sqlite/.exec(file)?.[1];
@@ -65,7 +65,7 @@ export async function trimSessions(folder: string, limits = DISK_LIMITS): Promis
   }
 }
 
-/** Looks at the disk while a program runs; `onTooMuch` is called once. Returns what ends the watch. */
+/** Checks the disk usage while a program runs; calls `onTooMuch` once. Returns a function that ends the checks. */
 export function watchSessions(
   folder: string,
   onTooMuch: () => void,
@@ -79,8 +79,8 @@ export function watchSessions(
   };
   const check = async () => {
     const began = performance.now();
-    // A folder that cannot be read now is looked at again.
-    const isTooMuch = await look(folder, limits).then(
+    // An unreadable folder is checked again later.
+    const isTooMuch = await scan(folder, limits).then(
       (found) => found.isTooMuch,
       () => false,
     );

@@ -1,9 +1,9 @@
-/** What the tail of a program tells its supervisor of one event. */
+/** Report of a program's tail about one event. */
 export interface TailItem {
-  /** The invocation's id as the request carried it; empty when it carried none. */
+  /** Invocation id of the request; empty without one. */
   id: string;
   hasThrown: boolean;
-  /** workerd left lines out: it keeps 256 KB of an event. */
+  /** True if workerd dropped lines: it stores 256 KB of an event. */
   isTruncated: boolean;
   /** Time in ms since 1970, level, text. */
   lines: [number, string, string][];

@@ -11,12 +11,12 @@ describe('where a tail reports to', () => {
   let folder: string;
   let sink: TraceSink;
   let pool: Pool;
-  let told: TailItem[];
+  let onItems: TailItem[];
 
   beforeEach(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'slipway-sink-'));
-    told = [];
-    sink = await openTraceSink(path.join(folder, 'log'), (items) => told.push(...items));
+    onItems = [];
+    sink = await openTraceSink(path.join(folder, 'log'), (items) => onItems.push(...items));
     pool = new Pool('http://sink', { socketPath: path.join(folder, 'log') });
   });
   afterEach(async () => {
@@ -38,7 +38,7 @@ describe('where a tail reports to', () => {
     bad.push(JSON.stringify([{ ...item, lines: [[1e300, 'log', 'm']] }]));
     bad.push(JSON.stringify([{ ...item, exceptions: [null] }]));
     for (const body of bad) expect([body, await post(body)]).toEqual([body, 400]);
-    expect(told).toHaveLength(1);
+    expect(onItems).toHaveLength(1);
   });
 
   it('reads no report of more than 2 MiB, and lives through what is no HTTP', async () => {

@@ -2,31 +2,31 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net';
 import type { TailItem } from './tail-item.js';
 
-/** Bytes of one report: workerd keeps 256 KB of an event, which escaping may multiply. */
+/** Size limit of a report: workerd stores 256 KB of an event, which escaping may multiply. */
 const REPORT_BYTES_MAX = 2_097_152;
 
-/** Reports that are read at once. */
+/** Limit of concurrent reports. */
 const CONNECTIONS_MAX = 64;
 
-/** How long the sending of a report may take. */
+/** Timeout of receiving a report. */
 const REPORT_MS_MAX = 10_000;
 
-/** Where the tail of one program reports to. */
+/** Endpoint for reports of one program's tail. */
 export interface TraceSink {
-  /** Ends it and its connections. Never rejects. */
+  /** Closes it with its connections. Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * Listens on a unix socket for what the tail of one program tells. Only workerd of that program reaches the socket, so
- * what arrives is of that program whatever it says; what is no report is refused.
+ * Listens on a unix socket for reports of one program's tail. Only that program's workerd reaches the socket, so
+ * reports always belong to it; malformed ones are refused.
  *
  * @throws the error of `listen`
  */
-export async function openTraceSink(path: string, told: (items: TailItem[]) => void): Promise<TraceSink> {
+export async function openTraceSink(path: string, onItems: (items: TailItem[]) => void): Promise<TraceSink> {
   const sockets = new Set<Socket>();
   const server = createServer({ requestTimeout: REPORT_MS_MAX, headersTimeout: REPORT_MS_MAX }, (request, response) =>
-    receive(request, response, told),
+    receive(request, response, onItems),
   );
   server.maxConnections = CONNECTIONS_MAX;
   server.on('connection', (socket) => {
@@ -52,7 +52,7 @@ export async function openTraceSink(path: string, told: (items: TailItem[]) => v
   };
 }
 
-function receive(request: IncomingMessage, response: ServerResponse, told: (items: TailItem[]) => void): void {
+function receive(request: IncomingMessage, response: ServerResponse, onItems: (items: TailItem[]) => void): void {
   const chunks: Buffer[] = [];
   let bytes = 0;
   request.on('error', () => response.destroy());
@@ -65,11 +65,11 @@ function receive(request: IncomingMessage, response: ServerResponse, told: (item
   request.on('end', () => {
     const items = itemsIn(Buffer.concat(chunks).toString());
     response.writeHead(items ? 204 : 400).end();
-    if (items) told(items);
+    if (items) onItems(items);
   });
 }
 
-/** Null for what no tail of ours sends. */
+/** Null for a malformed report. */
 function itemsIn(text: string): TailItem[] | null {
   try {
     const items = JSON.parse(text) as unknown;
@@ -90,7 +90,7 @@ function isItem(item: unknown): item is TailItem {
   );
 }
 
-/** What a Date holds. */
+/** True for a valid time of a Date. */
 function isTime(value: unknown): value is number {
   return typeof value === 'number' && Math.abs(value) <= 8.64e15;
 }

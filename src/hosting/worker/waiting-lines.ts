@@ -1,12 +1,12 @@
 import type { TraceLine } from '../hosting.types.js';
 
-/** Lines kept at once; the oldest goes first. */
+/** Limit of waiting lines; the oldest is dropped first. */
 export const WAITING_MAX = 2_000;
 
-/** And characters of them: what a request says that dies with its process is kept up to here. */
+/** Limit of their characters. */
 const WAITING_CHARS_MAX = 1_048_576;
 
-/** The pipe and the tail take the time of a line one after the other. Measured: up to 3 ms apart. */
+/** Maximum difference between the times that pipe and tail record for a line. Measured: up to 3 ms. */
 const SAME_TIME_MS = 5;
 
 interface Waiting {
@@ -16,8 +16,8 @@ interface Waiting {
 }
 
 /**
- * Printed lines that wait for the tail to tell whose they are. A request may print 80,000 lines while others wait, so each
- * is found by what it says, or by when it was printed, without looking at the rest.
+ * Printed lines that wait for the tail to name their request. A request may print 80,000 lines meanwhile, so lines are
+ * indexed by text and by time.
  */
 export class WaitingLines {
   private readonly all = new Set<Waiting>();
@@ -35,8 +35,8 @@ export class WaitingLines {
   }
 
   /**
-   * Takes the oldest line that says the same, or else one of the same level and time: what does not go through the console
-   * of the prelude, such as `console.table`, reads differently on the two ways. False when there is none.
+   * Removes the oldest line with the same text, otherwise one of the same level and time: output outside of the
+   * prelude's console, such as `console.table`, is formatted differently by pipe and tail. False without a match.
    */
   take(line: TraceLine): boolean {
     const time = Math.floor(line.at / SAME_TIME_MS);
@@ -49,7 +49,7 @@ export class WaitingLines {
     return false;
   }
 
-  /** Takes all, the oldest first. */
+  /** Removes and returns all, oldest first. */
   takeAll(): TraceLine[] {
     const lines = [...this.all].map(({ line }) => line);
     this.all.clear();
@@ -67,7 +67,7 @@ export class WaitingLines {
   }
 }
 
-/** Long lines are known by their beginning and their length. */
+/** Key of a line; long lines by their beginning and length. */
 export function keyOf({ level, message }: TraceLine): string {
   return `${level} ${message.length} ${message.slice(0, 256)}`;
 }

@@ -1,15 +1,15 @@
-/** What the configuration of one program's workerd depends on. */
+/** Inputs of one program's workerd configuration. */
 export interface WorkerdPlan {
-  /** Names of secrets; the value of the n-th stands in the file `secret-n`. */
+  /** Names of secrets; the n-th value is in the file `secret-n`. */
   secretNames: string[];
   /** Null for a program without sessions. */
   sessions: { uniqueKey: string; stateDir: string } | null;
   memoryMb: number;
-  /** Where the sockets are, relative to the run folder or absolute; ends with a slash or is empty. */
+  /** Folder of the sockets, relative to the run folder or absolute; ends with a slash or is empty. */
   socketsAt: string;
 }
 
-/** The files the configuration embeds, and the sockets it names. */
+/** Files that the configuration embeds, and sockets that it names. */
 export const FILES = {
   config: 'config.capnp',
   main: 'main.mjs',
@@ -23,28 +23,32 @@ export const FILES = {
 
 export const SOCKETS = { requests: 'in', health: 'up', sink: 'log', egress: 'out' } as const;
 
-/** The date and flags the published tool builds for. */
+/** Compatibility date and flags for which the published tool builds. */
 const COMPATIBILITY = 'compatibilityDate = "2026-01-07", compatibilityFlags = ["nodejs_compat"]';
 
 const ALONE = 'compatibilityDate = "2026-01-07", globalOutbound = "nowhere"';
 
-/** Young generation of V8, in MB: a small one keeps an idle program small (measured: 138 MB under load, 179 without). */
+/**
+ * Young generation of V8, in MB: a small one reduces the memory of an idle program (measured: 138 MB under load, 179
+ * without).
+ */
 const SEMI_SPACE_MB = 4;
 
 /**
- * From here on V8 collects, and then by what lives. Its own beginning is the whole heap, and each MB of garbage there holds
- * some 5 MB of workerd's: a trivial program grew by 12 KB a request to the end of its memory; so it stays at 150 MB.
+ * Heap size of V8's first full collection; later ones depend on live objects. By default it is the whole heap, and each
+ * MB of garbage retains some 5 MB of workerd's memory: a trivial program grew by 12 KB a request up to its limit; with
+ * this it stays at 150 MB.
  */
 const FIRST_COLLECTION_MB = 8;
 
 /**
- * Garbage is collected by the thread that made it, in time that counts for the request and is held back with it. Threads
- * beside it took the second core as well while a program filled its memory: a neighbour's p95 grew to 2.3 times, and to 1.3
- * without them; calls/s of programs that behave are the same (measured, 2 cores).
+ * Collects garbage on the thread that produced it, so that its time counts for the request and is limited with it. With
+ * separate threads a program that filled its memory used the second core too: a neighbour's p95 grew to 2.3 times, and
+ * to 1.3 without them; the calls/s of other programs are equal (measured, 2 cores).
  */
 const COLLECTS_ITSELF = '"--single-threaded-gc"';
 
-/** workerd's configuration as Cap'n Proto text. Nothing of a user's stands in it but names of secrets, escaped. */
+/** workerd's configuration as Cap'n Proto text. Contains no user input except escaped names of secrets. */
 export function workerdConfig(plan: WorkerdPlan): string {
   const secrets = plan.secretNames.map(
     (name, index) => `(name = ${quoted(name)}, text = embed "${FILES.secret(index)}")`,
@@ -82,7 +86,7 @@ const config :Workerd.Config = (
 `;
 }
 
-/** The main module: our prelude runs first, then the user's module, then the wrapper makes a worker of it. */
+/** Main module: imports the prelude, then the user's module, and wraps it as a worker. */
 export const MAIN = `import './${FILES.prelude}';
 import * as module from './${FILES.module}';
 import { open } from './${FILES.wrapper}';
@@ -101,7 +105,7 @@ function diskOf(stateDir: string): string {
   return `(name = "state", disk = (path = ${quoted(stateDir)}, writable = true))`;
 }
 
-/** A Cap'n Proto string: everything but plain letters by its bytes, as that language knows no \\u. */
+/** A Cap'n Proto string with all characters except plain letters as bytes, since the language has no \\u. */
 export function quoted(text: string): string {
   const bytes = [...Buffer.from(text)].map((byte) => {
     const character = String.fromCharCode(byte);

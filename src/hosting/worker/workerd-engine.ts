@@ -17,15 +17,15 @@ import { WorkerdProcess, type ProcessEnd } from './workerd-process.js';
 import { Pool, type Dispatcher } from 'undici';
 
 /**
- * A module that loads longer than this does not start. An ordinary one takes a tenth of a second, and some ten seconds where
- * a hundred start at once on two busy cores.
+ * Timeout of loading a module. An ordinary one takes a tenth of a second, and some ten seconds when a hundred start at
+ * once on two busy cores.
  */
 const START_MS_MAX = 30_000;
 
-/** Standard streams and the channel on which workerd tells that it listens come first. */
+/** First free descriptor after the standard streams and workerd's control channel. */
 const FIRST_HELD = 4;
 
-/** Any host does: the socket is the address. */
+/** Placeholder origin: the socket is the address. */
 const ORIGIN = 'http://program';
 
 /** A running workerd. */
@@ -38,7 +38,7 @@ class WorkerdInstance implements Instance {
   private isAsked = false;
   private why: string | null = null;
 
-  /** @param cleanUp what is to be closed when the process is gone; must not reject */
+  /** @param cleanUp called after the exit; must not reject */
   constructor(
     private readonly process: WorkerdProcess,
     inFlight: InFlight,
@@ -70,7 +70,7 @@ class WorkerdInstance implements Instance {
     this.process.signal('SIGKILL');
   }
 
-  /** Ends it now, for a reason its author is told. */
+  /** Kills it, with a reason for its author. */
   end(reason: string): void {
     this.why ??= reason;
     this.process.signal('SIGKILL');
@@ -84,7 +84,7 @@ class WorkerdInstance implements Instance {
   }
 }
 
-/** Runs ES modules, each in its own process of workerd, in the sandbox, with unix sockets as its only ways in and out. */
+/** Runs ES modules, each in its own workerd process in the sandbox, connected by unix sockets only. */
 @Injectable()
 export class WorkerdEngine extends Engine {
   readonly name = 'worker';
@@ -100,7 +100,7 @@ export class WorkerdEngine extends Engine {
 
   async start(program: Program, context: EngineContext): Promise<Instance> {
     const inFlight = new InFlight();
-    const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => this.tell(context, trace));
+    const log = new ProgramLog(program.ref, inFlight, context.limits.logBytes, (trace) => this.emit(context, trace));
     const opened: (() => Promise<void>)[] = [async () => log.close()];
     const cleanUp = async () => {
       for (const close of opened.splice(0).reverse()) await close();
@@ -108,11 +108,11 @@ export class WorkerdEngine extends Engine {
     try {
       const sockets = await socketFolder(context.runDir);
       opened.push(() => sockets.remove());
-      const sink = await openTraceSink(path.join(sockets.path, SOCKETS.sink), (items) => log.tell(items));
+      const sink = await openTraceSink(path.join(sockets.path, SOCKETS.sink), (items) => log.report(items));
       opened.push(() => sink.close());
       const egress = await openEgress(path.join(sockets.path, SOCKETS.egress), {
         allow: program.egressAllow,
-        told: (line) => log.add(line),
+        onRefused: (line) => log.add(line),
       });
       opened.push(() => egress.close());
       const stateDir = program.ref.isStateful ? await makeSessionsDir(context.stateDir) : null;
@@ -129,12 +129,12 @@ export class WorkerdEngine extends Engine {
     }
   }
 
-  /** Whoever hears must not throw; one that does would end this process, and all programs with it. */
-  private tell(context: EngineContext, trace: Trace): void {
+  /** Catches errors of the receiver, which would end this process with all programs. */
+  private emit(context: EngineContext, trace: Trace): void {
     try {
       context.onTrace(trace);
     } catch (error) {
-      this.logger.error({ msg: 'what a program said was lost', err: error });
+      this.logger.error({ msg: 'a console line of a program was lost', err: error });
     }
   }
 
@@ -172,12 +172,12 @@ export class WorkerdEngine extends Engine {
 
 const TOO_MUCH_DISK = 'Its sessions took more disk than they may (1 GB, or 40,000 files): the oldest are removed.';
 
-/** Where the package keeps its binary. @throws Error when it is not installed for this platform */
+/** Path of the package's binary. @throws Error when it is not installed for this platform */
 function workerdPath(): string {
   return (createRequire(import.meta.url)('workerd') as { default: string }).default;
 }
 
-/** Waits until it listens. @throws ProgramStartError when it ends before, or takes too long, with what it said */
+/** Waits until the program listens. @throws ProgramStartError with its output, when it exits before or on timeout */
 async function requireReady(process: WorkerdProcess): Promise<void> {
   let isLate = false;
   const timer = setTimeout(() => {
@@ -198,7 +198,7 @@ function whyNotStarted({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isLate:
 }
 
 function pool(socketPath: string): Pool {
-  // Deadlines are the caller's: an event stream may be silent for hours.
+  // Without timeouts, which are the caller's: an event stream may be silent for hours.
   return new Pool(ORIGIN, { socketPath, headersTimeout: 0, bodyTimeout: 0 });
 }
 

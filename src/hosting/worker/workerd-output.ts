@@ -1,7 +1,7 @@
 import type { TraceLine } from '../hosting.types.js';
 import { FILES } from './workerd-config.js';
 
-/** One line workerd wrote: of the code's console, or of its own. */
+/** One line of workerd's output: of the code's console, or of workerd itself. */
 export type OutputLine = { by: 'code'; line: TraceLine } | { by: 'workerd'; message: string };
 
 const OUR_PLACES = new RegExp(
@@ -12,11 +12,11 @@ const OUR_PLACES = new RegExp(
 const LEVELS: readonly string[] = ['debug', 'info', 'log', 'warn', 'error'];
 
 /**
- * Reads a line of workerd's structured log. A line of the code has a number for its time and no source; workerd's own have
- * a source, and the code can write none that has: all it prints arrives as the text of a message. What is no JSON comes
- * from V8 or the allocator.
+ * Parses a line of workerd's structured log. A line of the code has a numeric time and no source; workerd's own have a
+ * source, which the code cannot forge, since its output is the text of a message. Lines that are not JSON come from V8
+ * or the allocator.
  *
- * @param now for lines printed while the module loads, which have no time
+ * @param now time of lines printed while the module loads, which have none
  */
 export function readOutputLine(text: string, now: Date): OutputLine {
   const { timestamp, level, message, source } = parsed(text);
@@ -26,7 +26,7 @@ export function readOutputLine(text: string, now: Date): OutputLine {
   return { by: 'code', line: { at, level: levelOf(level), message } };
 }
 
-/** The level of a console line; what is none counts as `log`. */
+/** Level of a console line; `log` for unknown ones. */
 export function levelOf(level: unknown): TraceLine['level'] {
   return LEVELS.includes(level as string) ? (level as TraceLine['level']) : 'log';
 }
@@ -40,7 +40,7 @@ function parsed(text: string): Record<string, unknown> {
   }
 }
 
-/** Whether workerd, V8 or its allocator says that there was no memory left. */
+/** True if workerd, V8 or its allocator reports exhausted memory. */
 export function saysOutOfMemory(message: string): boolean {
   return /heap out of memory|Reached heap limit|out of memory|std::bad_alloc|OOM error in V8|Cannot allocate memory/i.test(
     message,
@@ -48,8 +48,8 @@ export function saysOutOfMemory(message: string): boolean {
 }
 
 /**
- * What the author of a program may read of a line of workerd's own: the error of the code, with its place, and nothing of
- * the inside of workerd or of this host. Null for a line that says nothing of the code.
+ * Part of workerd's own line for the author: the error of the code with its position, and no internals of workerd or
+ * this host. Null for a line unrelated to the code.
  */
 export function forAuthor(message: string): string | null {
   const found =
@@ -57,7 +57,7 @@ export function forAuthor(message: string): string | null {
   return found === undefined ? null : withoutOurs(found.replace(/\n {2}(at|imported from) /g, '\n    $1 ')).trim();
 }
 
-/** A stack without the places of what is wrapped around the code. */
+/** A stack without the frames of the wrapper. */
 export function withoutOurs(stack: string): string {
   return stack.replace(OUR_PLACES, '');
 }

@@ -5,29 +5,29 @@ import { LineReader } from '../../platform/text/line-reader.js';
 import type { TraceLine } from '../hosting.types.js';
 import { forAuthor, readOutputLine, saysOutOfMemory } from './workerd-output.js';
 
-/** Characters of one line of its output. */
+/** Length limit of an output line. */
 const LINE_CHARS_MAX = 131_072;
 
-/** What workerd says of its end that is kept for the author. */
+/** Number of last output lines stored for the author. */
 const LAST_WORDS_MAX = 20;
 
-/** Characters of each. */
+/** Length limit of each. */
 const WORDS_CHARS_MAX = 4_096;
 
-/** How a process ended. */
+/** Exit of a process. */
 export interface ProcessEnd {
-  /** The code, or the signal. */
+  /** Exit code or signal. */
   by: number | NodeJS.Signals;
   hasRunOutOfMemory: boolean;
-  /** What it said last that its author may read; empty for nothing. */
+  /** Last output for the author; empty without any. */
   lastWords: string[];
-  /** What else it said last, for the operator. */
+  /** Other last output, for the operator. */
   detail: string[];
 }
 
-/** One process of workerd: its pipes are read to the end, and nothing of it can throw into the rest of the service. */
+/** One workerd process. Reads its pipes to the end and catches all their errors. */
 export class WorkerdProcess {
-  /** Resolves when the process is gone and its pipes are read. Never rejects. */
+  /** Resolves after the exit and the end of its pipes. Never rejects. */
   readonly ended: Promise<ProcessEnd>;
   private readonly child: ChildProcess;
   private readonly lastWords: string[] = [];
@@ -37,8 +37,9 @@ export class WorkerdProcess {
   private onListening: () => void = () => undefined;
 
   /**
-   * @param held what it gets at its descriptors from 4 on
-   * @param sockets whose opening makes it ready
+   * @param held descriptors to pass from 4 on
+   *
+   * @param sockets sockets whose opening makes it ready
    */
   constructor(
     { file, args, options }: Launch,
@@ -48,13 +49,13 @@ export class WorkerdProcess {
   ) {
     this.listening = new Set(sockets);
     this.child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...held.fds] });
-    // Without a free descriptor Node makes no pipes at all, whatever the type says, and tells the error a tick later.
+    // Without a free descriptor Node creates no pipes, contrary to the type, and emits the error a tick later.
     const [, out, err, control] = (this.child.stdio ?? []) as unknown as (Readable | undefined)[];
     if (out) read(out, (line) => this.hear(line));
     if (err) read(err, (line) => this.hear(line));
     if (control) read(control, (line) => this.control(line));
     this.ended = new Promise((resolve) => {
-      // Also of signals it may not be sent, so more than once.
+      // Also emitted for refused signals, possibly several times.
       this.child.on('error', (error) => {
         keep(this.detail, error.message);
         if (this.child.pid === undefined) resolve(this.endBy(1));
@@ -67,7 +68,7 @@ export class WorkerdProcess {
     return this.child.pid ?? null;
   }
 
-  /** Resolves true when every socket is open, false when the process ended before. */
+  /** Resolves true when every socket is open, false when the process has exited before. */
   ready(): Promise<boolean> {
     const opened = new Promise<boolean>((resolve) => {
       this.onListening = () => resolve(true);
@@ -81,12 +82,12 @@ export class WorkerdProcess {
   }
 
   private hear(text: string): void {
-    const heard = readOutputLine(text, new Date());
-    if (heard.by === 'code') return this.onConsole(heard.line);
-    this.hasRunOutOfMemory ||= saysOutOfMemory(heard.message);
-    const words = forAuthor(heard.message);
+    const output = readOutputLine(text, new Date());
+    if (output.by === 'code') return this.onConsole(output.line);
+    this.hasRunOutOfMemory ||= saysOutOfMemory(output.message);
+    const words = forAuthor(output.message);
     if (words !== null) keep(this.lastWords, words);
-    else keep(this.detail, heard.message);
+    else keep(this.detail, output.message);
   }
 
   private control(text: string): void {
@@ -108,6 +109,6 @@ function read(stream: Readable, onLine: (line: string) => void): void {
   const lines = new LineReader(LINE_CHARS_MAX, 'cut', onLine);
   stream.on('data', (chunk: Buffer) => lines.push(chunk));
   stream.on('end', () => lines.end());
-  // A pipe that breaks has ended; the end of the process is told by the process.
+  // A broken pipe has ended; the exit is reported by the process.
   stream.on('error', () => stream.destroy());
 }

@@ -21,13 +21,13 @@ import { AggregateLists, withMember } from './aggregate-lists.js';
 import { listenToResources, withQualifiedContents } from './aggregate-resources.js';
 import type { AggregateSource } from './member-requests.js';
 
-/** Clients' sessions whose upstream sessions are known, so that they can be ended with them. */
+/** Limit of client sessions whose upstream sessions are tracked, so that they end together. */
 const PROFILES_MAX = 10_000;
 
-/** How a union shows itself. */
+/** Name separator and mode of an aggregate. */
 export interface AggregateForm {
   separator: Separator;
-  /** Three tools to search the others with, instead of all of them. */
+  /** Offers three search tools instead of all tools. */
   isSearched: boolean;
 }
 
@@ -43,7 +43,7 @@ export class AggregateChannel implements Channel {
   private readonly lists: AggregateLists;
   private readonly search: SearchTools;
   private readonly events: AggregateEvents;
-  /** The links a client's session has sessions of its own on. */
+  /** Upstream handles on which a client's session owns sessions. */
   private readonly profiles = new Map<string, Set<UpstreamHandle>>();
 
   constructor(
@@ -59,7 +59,7 @@ export class AggregateChannel implements Channel {
   open(): Promise<UpstreamIdentity> {
     const { separator, isSearched } = this.form;
     return Promise.resolve({
-      // Its members may be of either era: as a modern one it is given what callers of both can be asked.
+      // Modern, so that it receives the client capabilities of both eras; its members may be of either.
       era: 'modern',
       protocolVersion: MODERN_VERSION,
       capabilities: {
@@ -107,7 +107,7 @@ export class AggregateChannel implements Channel {
     }
   }
 
-  /** List changes of all connections; changes of resources are heard from the connections they belong to. */
+  /** List changes of all connections, and resource updates of the connections named in the filter. */
   async listen(filter: ListenFilter, listener: UpstreamListener): Promise<Listening> {
     const { resourceSubscriptions = [], ...lists } = filter;
     const { uris, close } = await listenToResources(this.source, resourceSubscriptions, listener);
@@ -132,7 +132,7 @@ export class AggregateChannel implements Channel {
     await Promise.all([...this.profiles.keys()].map((key) => this.release(key)));
   }
 
-  /** In search mode what the model asked for wrongly is told to the model. */
+  /** In search mode, errors of the arguments are tool results, which reach the model. */
   private callTool(call: McpCall, params: string | undefined): Promise<McpReply> {
     const { name } = JSON.parse(params ?? '{}') as { name?: unknown };
     return this.named(call, 'tool', name, (own) => withMember(params ?? '{}', 'name', own));
@@ -189,14 +189,16 @@ export class AggregateChannel implements Channel {
     });
   }
 
-  /** Who can be asked by this upstream: a legacy one asks in the middle of a call, which only some callers can answer. */
+  /**
+   * Caller profile for this upstream: a legacy one sends requests during a call, which only some callers can answer.
+   */
   private async profileFor(
     link: UpstreamHandle,
     { profile, onRequest, timeoutMs }: McpCall,
   ): Promise<CallerProfile | undefined> {
     if (!profile) return undefined;
     if (!onRequest && (await link.open(timeoutMs)).era === 'legacy') return undefined;
-    // Who can do without a session of its own has none to end.
+    // A caller that may share a session has none of its own to end.
     if (!profile.mayShare) this.remember(profile.key, link);
     return profile;
   }

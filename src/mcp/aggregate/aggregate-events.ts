@@ -1,24 +1,25 @@
 import { Logger } from '@nestjs/common';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { ListenFilter, Listening, UpstreamListener } from '../protocol/channel.js';
 import { listChanges } from '../protocol/list-pages.js';
 import type { AggregateSource } from './member-requests.js';
 
-/** Connections that are listened to, and how many are begun at once. */
-const HEARD_MAX = 100;
+/** Limits of connections listened to, and of concurrent attempts. */
+const LISTENED_MAX = 100;
 const PARALLEL = 8;
 const LISTEN_TIMEOUT_MS = 5_000;
 
-/** One change often comes as several: they are told as one. */
-const TELL_AFTER_MS = 250;
+/** Changes within this time are combined into one notification. */
+const NOTIFY_AFTER_MS = 250;
 
-/** Upstreams that stopped talking, or did not listen, are tried again this often. */
+/** Interval of attempts to listen again to upstreams whose stream ended or failed. */
 const SYNC_EVERY_MS = 30_000;
 
 const everything: ListenFilter = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 
 /**
- * Tells listeners of a union when its lists change: because a connection's server says so, or because a connection came or
- * went. Upstreams are listened to once for all listeners, and only while there are any.
+ * Notifies listeners of an aggregate when its lists change: on list changes of a connection's server, and when
+ * connections are added or removed. Listens to each upstream once for all listeners, and only while there are any.
  */
 export class AggregateEvents {
   private readonly logger = new Logger('union');
@@ -26,13 +27,13 @@ export class AggregateEvents {
   private readonly heard = new Map<string, Listening | null>();
   private readonly waiting = new Set<string>();
   private telling: NodeJS.Timeout | null = null;
-  private timer: NodeJS.Timeout | null = null;
+  private timer: Repeat | null = null;
   private stopWatching: (() => void) | null = null;
   private syncing: Promise<void> = Promise.resolve();
 
   constructor(private readonly source: AggregateSource) {}
 
-  /** @returns to be called to stop */
+  /** @returns function to remove the listener */
   add(filter: ListenFilter, listener: UpstreamListener): () => void {
     this.listeners.set(listener, filter);
     if (this.listeners.size === 1) this.start();
@@ -41,7 +42,7 @@ export class AggregateEvents {
     };
   }
 
-  /** Ends what is listened to, and tells the listeners. */
+  /** Closes all upstream streams and ends the listeners. */
   close(): void {
     const listeners = [...this.listeners.keys()];
     this.listeners.clear();
@@ -54,24 +55,24 @@ export class AggregateEvents {
       for (const change of listChanges.keys()) this.tell(change);
       this.sync();
     });
-    this.timer = setInterval(() => this.sync(), SYNC_EVERY_MS).unref();
+    this.timer = repeat(SYNC_EVERY_MS, () => this.sync());
     this.sync();
   }
 
   private stop(): void {
     this.stopWatching?.();
-    if (this.timer) clearInterval(this.timer);
+    this.timer?.stop();
     if (this.telling) clearTimeout(this.telling);
     this.telling = null;
     this.waiting.clear();
     this.sync();
   }
 
-  /** Listens to those that are to be heard now, and to no others. */
+  /** Listens to exactly the connections that are to be followed now. */
   private sync(): void {
     this.syncing = this.syncing
       .then(() => this.adjust())
-      .catch((error: unknown) => this.logger.warn({ msg: 'changes upstream are not heard', err: error }));
+      .catch((error: unknown) => this.logger.warn({ msg: 'listening to upstream changes failed', err: error }));
   }
 
   private async adjust(): Promise<void> {
@@ -80,7 +81,7 @@ export class AggregateEvents {
     const wanted = new Set(
       members
         .filter(({ state }) => state === 'connected')
-        .slice(0, HEARD_MAX)
+        .slice(0, LISTENED_MAX)
         .map(({ connectionId }) => connectionId),
     );
     for (const [connectionId, listening] of this.heard) {
@@ -90,12 +91,12 @@ export class AggregateEvents {
     }
     const queue = [...wanted].filter((connectionId) => !this.heard.has(connectionId)).values();
     const worker = async () => {
-      for (const connectionId of queue) await this.hear(connectionId);
+      for (const connectionId of queue) await this.listenTo(connectionId);
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
   }
 
-  private async hear(connectionId: string): Promise<void> {
+  private async listenTo(connectionId: string): Promise<void> {
     try {
       const link = await this.source.link(connectionId);
       let isEnded = false;
@@ -109,11 +110,11 @@ export class AggregateEvents {
         },
       };
       const listening = await link.listen(everything, listener, LISTEN_TIMEOUT_MS);
-      // It may be over before it is known to have begun.
+      // The stream may end before `listen` returns.
       if (!isEnded) this.heard.set(connectionId, listening);
     } catch (error) {
-      // It is tried again; that the connection fails is told by its status.
-      this.logger.debug({ msg: `${connectionId} is not listened to`, err: error });
+      // Retried later; the connection's status reports the failure.
+      this.logger.debug({ msg: `listening to ${connectionId} failed`, err: error });
     }
   }
 
@@ -124,7 +125,7 @@ export class AggregateEvents {
       this.waiting.clear();
       this.telling = null;
       for (const one of due) this.send(one);
-    }, TELL_AFTER_MS).unref();
+    }, NOTIFY_AFTER_MS).unref();
   }
 
   private send(change: string): void {

@@ -9,20 +9,20 @@ import { errorReply, resultReply } from './own-reply.js';
 import { namingMember, type GatheredItems, type MemberRequests, type AggregateItem } from './member-requests.js';
 import type { AggregateMembers, AggregateSource } from './member-requests.js';
 
-/** Connections one page is about at most, and items after which it ends with the connections that are being asked. */
+/** Limits of connections per page, and of items after which a page ends with the current batch of connections. */
 const MEMBERS_OF_PAGE_MAX = 100;
 const ITEMS_OF_PAGE = 2_000;
 
-/** Items of one page together, unless one connection alone has more: each page is a text of its own. */
+/** Size limit of a page in characters, unless one connection alone exceeds it. */
 const CHARS_OF_PAGE = 16 * 1024 * 1024;
 
-/** Things left out of a page that are told one by one. */
-const SHADOWED_TOLD_MAX = 100;
+/** Limit of shadowed items reported individually. */
+const SHADOWED_REPORTED_MAX = 100;
 
-/** What a page says besides its items, in its `_meta`. */
+/** `_meta` names of a page's additional facts. */
 const meta = { failed: 'slipway/failed', shadowed: 'slipway/shadowed', leftOut: 'slipway/left-out' };
 
-/** The lists of a union, in pages. */
+/** Paginated lists of an aggregate. */
 export class AggregateLists {
   private readonly known = new WeakMap<AggregateMembers, MemberNames>();
 
@@ -32,14 +32,14 @@ export class AggregateLists {
     private readonly separator: Separator,
   ) {}
 
-  /** How names of the union are read now. */
+  /** Current interpretation of the aggregate's names. */
   async names(): Promise<MemberNames> {
     return this.namesOf(await this.source.members());
   }
 
   /**
-   * One page: the things of up to 100 connections, newest connection first. Who could not be asked stands in
-   * `_meta["slipway/failed"]`, what is shadowed in `_meta["slipway/shadowed"]` ({@link MemberNames}).
+   * One page: the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed
+   * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}).
    */
   async page(kind: ListKind, { params, timeoutMs, cancellation }: McpCall): Promise<McpReply> {
     const all = await this.source.members();
@@ -79,17 +79,17 @@ export class AggregateLists {
       });
     });
     const failed = gathered.flatMap((one) => ('fault' in one ? [one.fault] : []));
-    const told = {
+    const extra = {
       ...(failed.length > 0 && { [meta.failed]: failed }),
-      ...(shadowed.length > 0 && { [meta.shadowed]: shadowed.slice(0, SHADOWED_TOLD_MAX) }),
+      ...(shadowed.length > 0 && { [meta.shadowed]: shadowed.slice(0, SHADOWED_REPORTED_MAX) }),
       ...(all.isCut && nextCursor === undefined && { [meta.leftOut]: leftOut(all) }),
     };
     const next = nextCursor === undefined ? '' : `,"nextCursor":${JSON.stringify(nextCursor)}`;
-    const more = Object.keys(told).length === 0 ? '' : `,"_meta":${JSON.stringify(told)}`;
+    const more = Object.keys(extra).length === 0 ? '' : `,"_meta":${JSON.stringify(extra)}`;
     return `{"${kind.member}":[${items.join(',')}]${next}${more}}`;
   }
 
-  /** The item under its name in the union; null when that name is another's. */
+  /** The item with its aggregate name; null when that name is read as another item's. */
   private qualified(
     kind: ListKind,
     connectionId: string,
@@ -111,7 +111,7 @@ export class AggregateLists {
   }
 }
 
-/** The first of them, as many as fit on one page; the others are on the next one. */
+/** The first lists that fit on one page; the rest goes to the next page. */
 function fitting(gathered: GatheredItems[]): GatheredItems[] {
   let chars = 0;
   const end = gathered.findIndex((one, at) => {
@@ -121,13 +121,13 @@ function fitting(gathered: GatheredItems[]): GatheredItems[] {
   return end < 0 ? gathered : gathered.slice(0, end);
 }
 
-/** An object's JSON text with another text in one of its members. */
+/** Replaces or adds a member of an object, as JSON text. */
 export function withMember(text: string, member: string, value: string): string {
   const span = membersOf(text).get(member);
   return span ? splice(text, span, JSON.stringify(value)) : text;
 }
 
-/** Which connections take no part because there are too many. */
+/** Reports the connections above the limit, which are omitted. */
 export function leftOut({ members }: AggregateMembers): string {
   return `Only the newest ${members.length} connections take part; older ones are reached by their own addresses.`;
 }

@@ -7,7 +7,7 @@ import type { AggregateSource } from './member-requests.js';
 
 const LISTEN_TIMEOUT_MS = 5_000;
 
-/** What was read, under the URIs it was asked for by. */
+/** A `resources/read` result with the aggregate's URIs. */
 export function withQualifiedContents(reply: McpReply, connectionId: string): McpReply {
   if (!reply.result) return reply;
   const result = slice(reply.text, reply.result);
@@ -19,13 +19,15 @@ export function withQualifiedContents(reply: McpReply, connectionId: string): Mc
   return { ...reply, text, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
 }
 
-/** Hears of changes of resources from the connections they belong to. Those that fail honour nothing. */
+/** Listens to resource updates of the connections that own the URIs. Connections that fail honour nothing. */
 export async function listenToResources(
   source: AggregateSource,
   uris: string[],
   listener: UpstreamListener,
 ): Promise<{ uris: string[]; close: () => Promise<void> }> {
-  const own = await Promise.all(groups(uris).map(([connectionId, rest]) => hear(source, connectionId, rest, listener)));
+  const own = await Promise.all(
+    groups(uris).map(([connectionId, rest]) => listenTo(source, connectionId, rest, listener)),
+  );
   return {
     uris: own.flatMap((one) => one.uris),
     close: async () => {
@@ -34,7 +36,7 @@ export async function listenToResources(
   };
 }
 
-async function hear(
+async function listenTo(
   source: AggregateSource,
   connectionId: string,
   uris: string[],
@@ -57,13 +59,13 @@ async function hear(
     const honoured = listening.honoured.resourceSubscriptions ?? [];
     return { uris: honoured.map((uri) => qualifyUri(connectionId, uri)), close: () => listening.close() };
   } catch (error) {
-    // Throws what says nothing of the connection.
+    // Rethrows errors that are not failures of the connection.
     source.faultOf(connectionId, error);
     return { uris: [], close: async () => undefined };
   }
 }
 
-/** URIs by the connection they belong to. */
+/** Groups URIs by connection. */
 function groups(uris: string[]): [connectionId: string, uris: string[]][] {
   const found = new Map<string, string[]>();
   for (const uri of uris) {
@@ -73,7 +75,7 @@ function groups(uris: string[]): [connectionId: string, uris: string[]][] {
   return [...found];
 }
 
-/** An object's JSON text with its `uri` as it is in the union. */
+/** An object's JSON text with the aggregate's form of its `uri`. */
 function withQualifiedUri(text: string, connectionId: string): string {
   const span = text.startsWith('{') ? membersOf(text).get('uri') : undefined;
   const own: unknown = span && JSON.parse(slice(text, span));

@@ -1,26 +1,28 @@
 import type { AggregateMember } from './member-requests.js';
 
-/** How names are put together: `connectionId.tool`, or `connectionId__tool` for model APIs that refuse dots. */
+/** Separator of composed names: `connectionId.tool`, or `connectionId__tool` for model APIs that refuse dots. */
 export const separators = ['.', '__'] as const;
 export type Separator = (typeof separators)[number];
 
-/** Stands in front of every URI of a connection's resources; the rest is the server's own URI, or URI template. */
+/** Prefix of resource URIs; followed by the connection id and the server's URI or URI template. */
 const URI_SCHEME = 'connection://';
 
 /**
- * The names of things in a union. With `__` the dots and slashes of ids and names are written `__` too, since whoever
- * refuses dots refuses them everywhere.
- *
- * A name may be read in more than one way: `a.b.c` is the tool `b.c` of `a`, or `c` of `a.b`. **The longest id that
- * exists wins**; of two ids written alike (`a.b` and `a__b` with `__`) the one spelled so. A thing whose name is read as
- * another's is shadowed: it is left out of lists, which say so, and is reached by its connection's own address.
+ * Names of items in an aggregate. With `__`, dots and slashes of ids and names are written `__` too, for APIs that
+ * refuse them everywhere.
+ * A name may be ambiguous: `a.b.c` is the tool `b.c` of `a`, or `c` of `a.b`. **The longest existing id wins**; of two
+ * ids with the same written form (`a.b` and `a__b` with `__`) the one spelled exactly so. An item whose name is read as
+ * another item's is shadowed: lists omit and report it, and it is reachable by its connection's own address.
  */
 export class MemberNames {
-  /** Ids by how they are written. */
+  /** Ids by written form. */
   private readonly ids = new Map<string, string>();
-  /** No separator behind this index ends an id: names are others' and may be megabytes of separators. */
+  /**
+   * Length of the longest id. Separators after this index are not searched: names are foreign input and may contain
+   * megabytes of separators.
+   */
   private readonly longestId: number;
-  /** What the names of one server are, by how they are written; for as long as its list lives. */
+  /** Names of one server by written form, cached for the lifetime of its list. */
   private readonly known = new WeakMap<readonly string[], Map<string, string>>();
 
   constructor(
@@ -36,12 +38,12 @@ export class MemberNames {
     this.longestId = Math.max(0, ...[...this.ids.keys()].map(({ length }) => length));
   }
 
-  /** The name of a thing in the union. */
+  /** Aggregate name of an item. */
   qualify(connectionId: string, name: string): string {
     return this.written(connectionId) + this.separator + this.written(name);
   }
 
-  /** Whose thing a name means, and what is left for the name there, as written; null when no id fits. */
+  /** Connection of a name, and the rest of the name in written form; null when no id matches. */
   read(qualified: string): { connectionId: string; rest: string } | null {
     const { separator, longestId } = this;
     for (let at = qualified.lastIndexOf(separator, longestId); at > 0; at = qualified.lastIndexOf(separator, at - 1)) {
@@ -52,12 +54,12 @@ export class MemberNames {
     return null;
   }
 
-  /** Whether a name that was read may be written otherwise at its server, so that it must be looked up. */
+  /** True if the server's name may differ from its written form, so that it must be looked up. */
   isAltered(rest: string): boolean {
     return this.separator !== '.' && rest.includes(this.separator);
   }
 
-  /** Which of a server's names `rest` means: the one spelled so, else the first one written so. */
+  /** The server's name for `rest`: an exact match, otherwise the first with this written form. */
   pick(names: readonly string[], rest: string): string | undefined {
     let known = this.known.get(names);
     if (!known) {
@@ -68,7 +70,7 @@ export class MemberNames {
     return known.get(rest);
   }
 
-  /** Whether the name of this thing is read as this thing. @param names all of the connection's */
+  /** True if the name of this item resolves to this item. @param names all names of the connection */
   isReachable(connectionId: string, name: string, names: readonly string[]): boolean {
     const read = this.read(this.qualify(connectionId, name));
     if (read?.connectionId !== connectionId) return false;
@@ -80,12 +82,12 @@ export class MemberNames {
   }
 }
 
-/** The URI, or URI template, of a connection's resource in the union. */
+/** Aggregate form of a connection's resource URI or URI template. */
 export function qualifyUri(connectionId: string, uri: string): string {
   return `${URI_SCHEME}${connectionId}/${uri}`;
 }
 
-/** Whose resource a URI means, and its own URI there; null when it is none of a union's. */
+/** Connection and own URI of an aggregate's resource URI; null for other URIs. */
 export function readUri(uri: string): { connectionId: string; rest: string } | null {
   if (!uri.startsWith(URI_SCHEME)) return null;
   const slash = uri.indexOf('/', URI_SCHEME.length);

@@ -4,79 +4,79 @@ import type { UpstreamHandle } from '../client/upstream-handle.js';
 import { listPages, type ListKind, mcpLists } from '../protocol/list-pages.js';
 import type { CallTiming, McpReply } from '../protocol/channel.js';
 
-/** How many upstreams are asked at once, and how long one may keep the others waiting. */
+/** Limit of concurrent upstream requests, and timeout of one. */
 const PARALLEL = 8;
 const MEMBER_WAIT_MS = 5_000;
 
-/** For all of one answer together. Who was not asked by then is asked for the next one. */
+/** Total time of one answer; members not requested by then are left to the next page. */
 const ANSWER_MS_MAX = 20_000;
 
-/** An upstream that did not answer is not asked again so soon, however many clients list. */
+/** Time for which an upstream that did not answer is not requested again. */
 const FAILURE_MS = 10_000;
 
-/** What is read of one upstream's endless list. */
+/** Limit of pages and items read from one upstream. */
 const PAGES_MAX = 64;
 const ITEMS_OF_ONE_MAX = 10_000;
 
-/** A connection of a union. */
+/** A connection of an aggregate. */
 export interface AggregateMember {
   connectionId: string;
-  /** Its place: later ones have greater numbers. */
+  /** Position: newer connections have greater numbers. */
   seq: string;
-  /** Its last known state. */
+  /** Last known connection status. */
   state: string;
-  /** Set when it waits for its user, and is not to be asked. */
+  /** Set when the connection waits for its user and must not be called. */
   fault: MemberFault | null;
 }
 
-/** Why a connection takes no part in an answer. */
+/** Reason why a connection is missing from an answer. */
 export interface MemberFault {
   connectionId: string;
   state: string;
   message: string;
 }
 
-/** The members of a union at one moment. */
+/** Members of an aggregate at one moment. */
 export interface AggregateMembers {
   /** Newest first. */
   members: AggregateMember[];
-  /** There are older ones that take no part. */
+  /** True if older connections were omitted. */
   isCut: boolean;
 }
 
-/** What a union needs of those who know connections. */
+/** Access to the connections of a namespace. */
 export interface AggregateSource {
   /** The namespace's name. */
   readonly name: string;
-  /** The same object while nothing changes. */
+  /** Current members; the same object while nothing changes. */
   members(): Promise<AggregateMembers>;
-  /** Rejects when the connection is gone. */
+  /** Handle of a connection. Rejects when the connection was deleted. */
   link(connectionId: string): Promise<UpstreamHandle>;
-  /** A failure in words for the user. @throws the error when it says nothing of the connection */
+  /** Describes a failure for the user. @throws the error when it is not a failure of the connection */
   faultOf(connectionId: string, error: unknown): MemberFault;
-  /** Stands around a call of one connection, for its log. @param tool the tool that is called; null for other methods */
+  /** Wraps a call of one connection, for its log. @param tool called tool; null for other methods */
   watch(
     link: UpstreamHandle,
     method: string,
     tool: string | null,
     work: (record: { timing: CallTiming; invocationId: string }) => Promise<McpReply>,
   ): Promise<McpReply>;
-  /** Hears when connections come, change or go. @returns to be called to stop */
+  /** Calls `listener` when connections are added, changed or removed. @returns function to remove it */
   whenChanged(listener: () => void): () => void;
 }
 
-/** An item of a list, by the name or URI it has at its server. */
+/** A list item, by its name or URI at its server. */
 export interface AggregateItem {
   name: string;
-  /** As the server wrote it. */
+  /** JSON text as the server sent it. */
   text: string;
 }
 
-/** What one connection has, or why nothing is known. */
+/** Items of one connection, or the reason why they are unknown. */
 export type GatheredItems =
   { member: AggregateMember; items: AggregateItem[] } | { member: AggregateMember; fault: MemberFault };
 
-/** Which member of an item names it. */
+/** Identifying member of an item. */
 const nameOf = new Map<ListKind, string>([
   [mcpLists.tools, 'name'],
   [mcpLists.prompts, 'name'],
@@ -84,27 +84,27 @@ const nameOf = new Map<ListKind, string>([
   [mcpLists.resourceTemplates, 'uriTemplate'],
 ]);
 
-/** The capability without which a server is not asked for a list. */
+/** Capability that a server must declare for a list. */
 const capabilityOf = new Map<ListKind, string>([
   [mcpLists.prompts, 'prompts'],
   [mcpLists.resources, 'resources'],
   [mcpLists.resourceTemplates, 'resources'],
 ]);
 
-/** Which member of an item's JSON is its name in a union. */
+/** Identifying member of an item in an aggregate. */
 export function namingMember(kind: ListKind): string {
   return nameOf.get(kind) ?? 'name';
 }
 
-/** Asks many connections for their lists, bounded; one that fails never fails the rest. */
+/** Lists items of many connections concurrently; a failing connection does not fail the others. */
 export class MemberRequests {
   private readonly failures = new WeakMap<UpstreamHandle, { until: number; fault: MemberFault }>();
 
   constructor(private readonly source: AggregateSource) {}
 
   /**
-   * The lists of these members, in their order, as far as time and `itemsMax` go: the answer may be shorter than
-   * `members`, and then goes on where it ends. Those that wait for their user are not asked.
+   * Lists of these members in their order, as far as time and `itemsMax` allow. The result may be shorter than
+   * `members`; the next page continues there. Members that wait for their user are not called.
    */
   async gather(
     members: AggregateMember[],
@@ -115,7 +115,7 @@ export class MemberRequests {
     const gathered: GatheredItems[] = [];
     let items = 0;
     const queue = members.entries();
-    // Nobody is given less time than it may take: it would be blamed for what others took.
+    // Not started with less than its full timeout: it would be reported as failed because of the others.
     const neededMs = Math.min(MEMBER_WAIT_MS, timeoutMs / 2);
     const isOver = () => items >= itemsMax || left() < neededMs || cancellation?.isCancelled === true;
     const worker = async () => {
@@ -163,7 +163,7 @@ async function itemsOf(link: UpstreamHandle, kind: ListKind, timeoutMs: number):
   return items.slice(0, ITEMS_OF_ONE_MAX);
 }
 
-/** What has no name is passed over. */
+/** Ignores items without a name. */
 function toItem(text: string, member: string): AggregateItem[] {
   const name = (JSON.parse(text) as Record<string, unknown> | null)?.[member];
   return typeof name === 'string' ? [{ name, text }] : [];

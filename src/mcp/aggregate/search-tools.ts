@@ -10,21 +10,21 @@ import type { MemberRequests } from './member-requests.js';
 import { leftOut, withMember, type AggregateLists } from './aggregate-lists.js';
 import type { MemberFault, AggregateSource } from './member-requests.js';
 
-/** Tools that are looked through for one question. */
+/** Limit of tools per search. */
 const SEARCHED_MAX = 10_000;
 
 const FOUND_DEFAULT = 10;
 const FOUND_MAX = 50;
 
-/** What is shown of a description among others; `describe_tool` gives all of it. */
+/** Length limit of descriptions in search results; `describe_tool` returns all. */
 const SHOWN_CHARS_MAX = 300;
 
-/** Connections told of that could not be asked. */
-const FAILED_TOLD_MAX = 20;
+/** Limit of failed connections reported. */
+const FAILED_REPORTED_MAX = 20;
 
 const nameSchema = { type: 'string', description: 'The name that search_tools gave, such as "my-first.echo".' };
 
-/** The tools of search mode: three, however many there are behind them. */
+/** Tools of search mode. */
 const definitions = [
   {
     name: 'search_tools',
@@ -67,14 +67,14 @@ const definitions = [
 
 const LIST = JSON.stringify({ tools: definitions });
 
-/** A tool of one connection, by its name in the union. */
+/** A tool of one connection with its aggregate name. */
 interface FoundTool {
   name: string;
   connectionId: string;
   tool: ToolText;
 }
 
-/** Many tools behind three, so that they do not fill a model's context. */
+/** Search mode: three tools that find and call all others, so that definitions do not fill a model's context. */
 export class SearchTools {
   constructor(
     private readonly source: AggregateSource,
@@ -82,14 +82,14 @@ export class SearchTools {
     private readonly lists: AggregateLists,
   ) {}
 
-  /** The three. */
+  /** `tools/list` result with the three tools. */
   list(): McpReply {
     return resultReply(LIST);
   }
 
   /**
-   * Answers a call of one of the three; null when it is none of them. What `call_tool` leads to is called by `call`, with
-   * the params of the tool that is meant.
+   * Answers a call of one of the three tools; null for other tools. `call_tool` forwards to `call` with the params of
+   * the called tool.
    */
   async call({ params, ...rest }: McpCall, call: (params: string) => Promise<McpReply>): Promise<McpReply | null> {
     const given = membersOf(params ?? '{}');
@@ -134,7 +134,7 @@ export class SearchTools {
       })),
       found: found.length,
       searched: tools.length,
-      ...(failed.length > 0 && { failed: failed.slice(0, FAILED_TOLD_MAX) }),
+      ...(failed.length > 0 && { failed: failed.slice(0, FAILED_REPORTED_MAX) }),
       ...(notes.length > 0 && { notes }),
     };
     return toolReply(JSON.stringify(answer));
@@ -155,7 +155,7 @@ export class SearchTools {
     return tool ? toolReply(`{"tool":${withMember(tool.text, 'name', String(name))}}`) : unknownTool(name);
   }
 
-  /** Every tool there is, of connected connections first, as far as bounds go. */
+  /** All tools, of connected connections first, within the limits. */
   private async all({ timeoutMs, cancellation }: Omit<McpCall, 'params'>): Promise<{
     tools: FoundTool[];
     failed: MemberFault[];

@@ -1,36 +1,36 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ToolText } from '../client/tool-catalog.js';
 
-/** What words count for, by where they stand. */
+/** Weights of words by field. */
 const NAME_WEIGHT = 3;
 const TITLE_WEIGHT = 2;
 const PARAMETER_WEIGHT = 1.5;
 const DESCRIPTION_WEIGHT = 1;
 
-/** A word that only begins like the one asked for counts half; shorter beginnings say too little. */
+/** Weight of a word that only begins with the searched word, and minimum length of such a prefix. */
 const BEGINNING_WEIGHT = 0.5;
 const BEGINNING_CHARS_MIN = 3;
 
-/** The usual numbers of BM25: how fast repeating a word stops helping, and how much long descriptions are held back. */
+/** Standard BM25 parameters: saturation of repeated words, and normalization of long descriptions. */
 const K1 = 1.2;
 const B = 0.5;
 
-/** What is read of one tool, and of a question. */
+/** Length limits of indexed text and of a query. */
 const DESCRIPTION_CHARS_MAX = 1_000;
 const PARAMETERS_MAX = 100;
 const QUERY_WORDS_MAX = 16;
 
-/** Reading may hold up other callers this long at a time: 10,000 long descriptions take seconds. */
+/** Maximum uninterrupted indexing time: 10,000 long descriptions take seconds, which would block other callers. */
 const TURN_MS = 10;
 
-/** The words of one tool in order, and what each weighs. */
+/** Sorted words of one tool with their weights. */
 interface WordBag {
   words: string[];
   weights: Float32Array;
   size: number;
 }
 
-/** A tool with the name it is found under. */
+/** A tool with its aggregate name. */
 export interface RankedTool {
   name: string;
   tool: ToolText;
@@ -38,7 +38,7 @@ export interface RankedTool {
 
 const bags = new WeakMap<ToolText, WordBag>();
 
-/** Reads tools for {@link rankTools}, 10 ms at a time, so that ranking them takes little. */
+/** Indexes tools for {@link rankTools} in slices of 10 ms; ranking is then fast. */
 export async function readTools(tools: RankedTool[]): Promise<void> {
   let from = performance.now();
   for (const tool of tools) {
@@ -50,8 +50,8 @@ export async function readTools(tools: RankedTool[]): Promise<void> {
 }
 
 /**
- * Tools that fit a question, best first: BM25 over the words of names, titles, parameters and descriptions. The same
- * question to the same tools gives the same order; equal ones stand by name. A question without words gives all, by name.
+ * Ranks tools by BM25 over the words of names, titles, parameters and descriptions. Deterministic; ties are ordered by
+ * name. A query without words returns all tools by name.
  */
 export function rankTools<T extends RankedTool>(tools: T[], query: string): T[] {
   const asked = [...new Set(wordsOf(query))].slice(0, QUERY_WORDS_MAX);
@@ -81,7 +81,7 @@ function byName(a: RankedTool, b: RankedTool): number {
 }
 
 function countIn({ words, weights }: WordBag, word: string): number {
-  // What begins like the word stands behind it, without a gap.
+  // Words with the searched prefix follow it directly, since words are sorted.
   let at = placeOf(words, word);
   if (words[at] === word) return weights[at] ?? 0;
   if (word.length < BEGINNING_CHARS_MIN) return 0;
@@ -90,7 +90,7 @@ function countIn({ words, weights }: WordBag, word: string): number {
   return best * BEGINNING_WEIGHT;
 }
 
-/** The index of the first word that does not stand before `word`. */
+/** Lower bound: the index of the first word not less than `word`. */
 function placeOf(words: string[], word: string): number {
   let [from, to] = [0, words.length];
   while (from < to) {
@@ -101,7 +101,7 @@ function placeOf(words: string[], word: string): number {
   return from;
 }
 
-/** Read once for each description of a tool; the catalog keeps the same objects until it lists anew. */
+/** Index of a tool, computed once per object; the catalog returns the same objects until its next refresh. */
 function bagOf({ name, tool }: RankedTool): WordBag {
   const known = bags.get(tool);
   if (known) return known;
@@ -128,7 +128,7 @@ function bagOf({ name, tool }: RankedTool): WordBag {
   return bag;
 }
 
-/** Words of any script, lower-case; `createIssue` and `create_issue` are two each, and a plural is its singular. */
+/** Words of any script in lower case. Splits `createIssue` and `create_issue`, and reduces plurals to singulars. */
 function wordsOf(text: string): string[] {
   const found = text
     .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')

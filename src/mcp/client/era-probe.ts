@@ -2,23 +2,23 @@ import type { McpReply } from '../protocol/channel.js';
 import { fromHttpStatus, UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 import { resultOf, withEnvelope } from '../protocol/messages.js';
 import { LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
-import { helloOfDiscover, versionsOfDiscover } from '../protocol/session.js';
-import { verdictOf, type EraVerdict } from '../eras/era-store.js';
+import { identityOfDiscover, versionsOfDiscover } from '../protocol/session.js';
+import { verdictOf, type EraVerdict } from '../eras/era.repository.js';
 import { HandshakeRefusedError, isOutOfPlace } from './protocol-adapter.js';
-import type { HttpWire, Look } from './http/http-wire.js';
-import type { OpenedSession, OpenSession, SessionEars } from './session-slots.js';
+import type { HttpWire, ProbeResult } from './http/http-wire.js';
+import type { OpenedSession, OpenSession, SessionHandlers } from './session-slots.js';
 import { discovered, modernHeaders, type Discovered } from './modern-adapter.js';
 import { refusal } from './refusal.js';
 import { openSse } from './http/sse-session.js';
 import { openStreamable } from './http/streamable-session.js';
 
-/** How long an endpoint may take to say what it is; less where handshakes may take less. */
+/** Timeout of the era probe; shorter when the handshake timeout is shorter. */
 const PROBE_MS_MAX = 8_000;
 
-/** How long a stream may take to name its endpoint while nobody knows whether it will. */
+/** Timeout for the `endpoint` event of HTTP+SSE while the era of the endpoint is unknown. */
 const ENDPOINT_MS_MAX = 5_000;
 
-/** What an endpoint turned out to be, and what was opened to find that out. */
+/** Result of the era probe: the verdict and the adapter state opened on the way. */
 export interface Found {
   verdict: EraVerdict;
   discovered?: Discovered;
@@ -26,28 +26,31 @@ export interface Found {
 }
 
 /**
- * Finds out what answers at an endpoint. `server/discover` comes first: a legacy server cannot mistake it for a call, and
- * what it answers tells the eras apart (MCP 2026-07-28, backward compatibility).
+ * Determines which MCP era an endpoint speaks. Sends `server/discover` first: a legacy server cannot mistake it for a
+ * call, and the reply distinguishes the eras (MCP 2026-07-28, backward compatibility).
  *
- * @throws UpstreamFailure when it cannot be told: nothing answers, it wants authorization, it fails, it is no MCP endpoint
+ * @throws UpstreamFailure when the era cannot be determined: no answer, authorization required, failure, or no MCP
+ * endpoint
  */
 export async function findEra(wire: HttpWire): Promise<Found> {
-  let look = await lookAt(wire);
-  const code = look.reply?.error?.code;
-  // A version of ours that it names, or a header that got lost on the way, deserves a second look.
-  const isRetried = code === rpcCode.unsupportedVersion ? namesVersion(look.reply, [MODERN_VERSION]) : isMisheard(code);
-  if (isRetried) look = await lookAt(wire);
-  const { reply, status } = look;
+  let probe = await lookAt(wire);
+  const code = probe.reply?.error?.code;
+  // Retried once: the reply names a version we support, or a proxy dropped a header.
+  const isRetried =
+    code === rpcCode.unsupportedVersion ? namesVersion(probe.reply, [MODERN_VERSION]) : isMisheard(code);
+  if (isRetried) probe = await lookAt(wire);
+  const { reply, status } = probe;
   if (reply?.result) return ofResult(wire, reply);
   if (reply?.error && status !== 403 && status !== 429 && status < 500) return ofError(wire, reply);
   if (status === 500 || status === 501) return { ...(await ofInitialize(wire, 'fails at server/discover')) };
-  if (status >= 300 && (status < 400 || status === 403 || status === 429 || status >= 500)) throw undecided(wire, look);
+  if (status >= 300 && (status < 400 || status === 403 || status === 429 || status >= 500))
+    throw undecided(wire, probe);
   return ofInitializeOrSse(wire);
 }
 
-function lookAt(wire: HttpWire): Promise<Look> {
+function lookAt(wire: HttpWire): Promise<ProbeResult> {
   const method = 'server/discover';
-  return wire.look(
+  return wire.probe(
     { method, params: withEnvelope(undefined) },
     {
       era: 'modern',
@@ -68,8 +71,8 @@ async function ofResult(wire: HttpWire, reply: McpReply): Promise<Found> {
   if (versions && versions.some((version) => (LEGACY_VERSIONS as readonly unknown[]).includes(version))) {
     return { verdict: verdictOf('streamable', 'names legacy versions only') };
   }
-  // Throws: no version of ours.
-  if (versions) helloOfDiscover(resultOf(reply), url);
+  // Throws when the server supports none of our versions.
+  if (versions) identityOfDiscover(resultOf(reply), url);
   try {
     return await ofInitialize(wire, 'names no versions');
   } catch (error) {
@@ -98,11 +101,14 @@ async function ofError(wire: HttpWire, reply: McpReply): Promise<Found> {
 }
 
 async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): Promise<Found> {
-  const opened = await plain((profile, ears) => openStreamable(wire, profile, ears));
+  const opened = await plain((profile, handlers) => openStreamable(wire, profile, handlers));
   return { verdict: verdictOf('streamable', reason, isUnsure), opened };
 }
 
-/** What is no MCP may be a legacy server that is strict, or one of the oldest, whose answers come by a stream. */
+/**
+ * Tries `initialize`, then HTTP+SSE: the endpoint may be a strict legacy server or one of 2024-11-05, which answers
+ * over a stream.
+ */
 async function ofInitializeOrSse(wire: HttpWire): Promise<Found> {
   try {
     return await ofInitialize(wire, 'does not read server/discover');
@@ -110,7 +116,7 @@ async function ofInitializeOrSse(wire: HttpWire): Promise<Found> {
     if (!isOutOfPlace(error)) throw error;
     const endpointMs = Math.min(wire.target.connectTimeoutMs, ENDPOINT_MS_MAX);
     try {
-      const opened = await plain((profile, ears) => openSse(wire, profile, ears, endpointMs));
+      const opened = await plain((profile, handlers) => openSse(wire, profile, handlers, endpointMs));
       return { verdict: verdictOf('sse', 'names an endpoint by its stream'), opened };
     } catch (refused) {
       if (refused instanceof UpstreamAuthRequiredError || refused instanceof HandshakeRefusedError) throw refused;
@@ -121,16 +127,19 @@ async function ofInitializeOrSse(wire: HttpWire): Promise<Found> {
 }
 
 async function plain(open: OpenSession): Promise<OpenedSession> {
-  const ears: SessionEars = { onNotification: () => undefined, onLost: () => undefined };
-  return { session: await open(undefined, ears), ears };
+  const handlers: SessionHandlers = { onNotification: () => undefined, onLost: () => undefined };
+  return { session: await open(undefined, handlers), handlers };
 }
 
-function undecided({ target }: HttpWire, { status, location, reply }: Look): UpstreamError {
+function undecided({ target }: HttpWire, { status, location, reply }: ProbeResult): UpstreamError {
   if (reply?.error && status < 500 && status !== 429) return refusal(target, reply.error.message);
   return fromHttpStatus(status, target.url, location);
 }
 
-/** Only modern servers say so, and we said everything they ask for: something between us takes it away. */
+/**
+ * True for errors that only modern servers send although the request carried everything required: a proxy removed a
+ * header.
+ */
 function isMisheard(code: number | undefined): boolean {
   return code === rpcCode.headerMismatch || code === rpcCode.missingCapability;
 }

@@ -3,7 +3,7 @@ import type { Channel, McpReply } from '../protocol/channel.js';
 import { HandlePool } from './handle-pool.js';
 import { UpstreamHandle } from './upstream-handle.js';
 
-/** A channel whose one request ends when it is told to. */
+/** A channel whose only request ends on demand. */
 class HeldChannel implements Channel {
   isClosed = false;
   answer: () => void = () => undefined;
@@ -65,7 +65,7 @@ describe('LinkPool', () => {
     expect([...others, ...own].map(({ held }) => held.isClosed)).toEqual([false, false, true, true, true]);
     expect(links.size).toBe(5);
     expect(['97', '98', '99'].every((key) => links.get(key))).toBe(true);
-    // What goes gives its place back.
+    // A dropped handle frees its place.
     links.drop('98');
     put('100', 'busy');
     expect(['97', '99', '100'].every((key) => links.get(key))).toBe(true);

@@ -1,28 +1,29 @@
 import { Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
+import { repeat } from '../../platform/schedule/repeat.js';
 import type { UpstreamHandle } from './upstream-handle.js';
 
-/** An upstream session nobody uses is ended after this long. */
+/** Idle timeout of an upstream session. */
 const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
-/** One account may hold a quarter of the links, so that it cannot push out everybody else's. */
+/** One account may hold 1/4 of the handles, so that it cannot evict those of other accounts. */
 const SHARE = 4;
 
-/** The links of one kind in this process, by key: shared by all callers, ended when nobody uses them. */
+/** Handles of one kind in this process by key, shared by all callers and closed after 10 idle minutes. */
 export class HandlePool<L extends UpstreamHandle> {
   private readonly links: LRUCache<string, { link: L; account: string }>;
   private readonly counts = new Map<string, number>();
-  private readonly sweeper = setInterval(() => this.closeIdle(), SWEEP_EVERY_MS).unref();
+  private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.closeIdle());
   private readonly logger: Logger;
 
-  /** @param max links held at most: beyond it the one that was asked for least recently goes */
+  /** @param max limit of open handles; above it the least recently used one is dropped */
   constructor(
     name: string,
     private readonly max: number,
   ) {
     this.logger = new Logger(name);
-    // One more, so that the cache itself never lets go of a link that nobody ends.
+    // One entry more than `max`: the cache must never evict a handle without closing it.
     this.links = new LRUCache({ max: max + 1 });
   }
 
@@ -34,7 +35,7 @@ export class HandlePool<L extends UpstreamHandle> {
     return this.links.get(key)?.link;
   }
 
-  /** Holds `link` for this account from now on. One that it replaces closes when its calls are over. */
+  /** Stores `handle` for this account. A handle it replaces closes after its running calls. */
   put(key: string, link: L, account: string): void {
     this.drop(key);
     this.links.set(key, { link, account });
@@ -44,7 +45,7 @@ export class HandlePool<L extends UpstreamHandle> {
     else if (this.links.size > this.max) this.drop(this.links.rkeys().next().value as string);
   }
 
-  /** Forgets a link, which closes when its calls are over; `forGood` when what it led to is gone. */
+  /** Removes a handle, which closes after its running calls; `forGood` when its connection or release was deleted. */
   drop(key: string, forGood = false): void {
     void this.take(key)?.retire(forGood);
   }
@@ -54,19 +55,21 @@ export class HandlePool<L extends UpstreamHandle> {
     for (const [key, { link }] of [...this.links.entries()]) if (matches(link)) this.drop(key, forGood);
   }
 
-  /** What the links that match remember of their upstreams' lists is asked for anew. Their sessions stay. */
+  /** Clears the cached lists of matching handles. Their upstream sessions stay open. */
   forgetListsWhere(matches: (link: L) => boolean): void {
     for (const [, { link }] of this.links.entries()) if (matches(link)) link.forgetLists();
   }
 
-  /** Forgets a link and closes it now, calls or not; `forGood` when what it led to is gone. */
+  /**
+   * Removes a handle and closes it at once, aborting its calls; `forGood` when its connection or release was deleted.
+   */
   async end(key: string, forGood = false): Promise<void> {
     await this.take(key)?.close(forGood);
   }
 
-  /** Ends everything. */
+  /** Closes all handles and the sweep timer. */
   async close(): Promise<void> {
-    clearInterval(this.sweeper);
+    this.sweeper.stop();
     await Promise.all([...this.links.keys()].map((key) => this.end(key)));
   }
 
@@ -80,7 +83,7 @@ export class HandlePool<L extends UpstreamHandle> {
     return held.link;
   }
 
-  /** Looks through those of others that nobody asked for either: 10 ns each, beside the session that is being opened. */
+  /** Linear in all handles: 10 ns each, negligible beside opening a session. */
   private dropOldestOf(account: string): void {
     for (const key of this.links.rkeys()) if (this.links.peek(key)?.account === account) return this.drop(key);
   }

@@ -10,27 +10,27 @@ import {
 } from './protocol-adapter.js';
 import { SessionLostError } from './http/http-wire.js';
 import { LegacyListening } from './legacy-listening.js';
-import type { LegacySession, OpenedSession, OpenSession, SessionEars } from './session-slots.js';
+import type { LegacySession, OpenedSession, OpenSession, SessionHandlers } from './session-slots.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import { Listeners } from './listeners.js';
 import { ProfileSlots, SessionSlot } from './session-slots.js';
 
-/** What a legacy dialect needs to know of the verdict it was chosen by. */
+/** Options of a legacy adapter that depend on the era verdict. */
 export interface LegacyOptions {
   url: URL;
-  /** The session that was opened while it was found out what the endpoint is. */
+  /** Session opened by the era probe. */
   opened?: OpenedSession;
-  /** True while the verdict is of this moment: then nothing contradicts it, failures are failures. */
+  /** True while the verdict is new: failures are then reported, not taken for an era change. */
   isFresh: () => boolean;
-  /** True when the verdict is old enough to be doubted once the server has forgotten its sessions. */
+  /** True when the verdict is old enough to be doubted after the server has lost its sessions. */
   isDoubtful: () => boolean;
-  /** Callers that may have sessions of their own at once. */
+  /** Limit of concurrent sessions owned by callers. */
   sessionsMax?: number;
 }
 
 /** MCP of 2025-11-25 and older: sessions that begin with `initialize`, over streamable HTTP or HTTP+SSE. */
 export class LegacyAdapter implements ProtocolAdapter {
-  /** Shared by all callers of whom nothing can be asked. */
+  /** Session shared by all callers that cannot answer server requests. */
   private readonly plain: SessionSlot;
   private readonly profiles: ProfileSlots;
   private readonly listeners: Listeners;
@@ -43,12 +43,13 @@ export class LegacyAdapter implements ProtocolAdapter {
     const { url, opened } = options;
     const listening = new LegacyListening((timeoutMs) => this.plain.get(timeoutMs));
     this.listeners = new Listeners((...args) => listening.start(...args));
-    const onNotification: SessionEars['onNotification'] = (...heard) => this.listeners.overheard(...heard);
+    const onNotification: SessionHandlers['onNotification'] = (...notification) =>
+      this.listeners.onOtherNotification(...notification);
     const onLost = () => undefined;
     this.plain = new SessionSlot(
       open,
       undefined,
-      { onNotification: (...heard) => listening.hear(...heard), onLost },
+      { onNotification: (...notification) => listening.onNotification(...notification), onLost },
       url,
     );
     if (opened) this.plain.adopt(opened);
@@ -59,7 +60,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return (this.plain.value ?? (await this.session(this.plain, timeoutMs))).hello;
+    return (this.plain.value ?? (await this.session(this.plain, timeoutMs))).identity;
   }
 
   request(call: McpCall, timeoutMs: number): Promise<McpReply> {
@@ -89,7 +90,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     const open = slot.value;
     const session = open ?? (await this.session(slot, timeoutMs, call));
     const ms = open ? timeoutMs : left();
-    if (!offersTasks(session.hello)) return this.send(slot, session, call, ms);
+    if (!offersTasks(session.identity)) return this.send(slot, session, call, ms);
     return this.tasks.send(call, ms, (one, leftMs) => this.send(slot, slot.value ?? session, one, leftMs));
   }
 
@@ -106,7 +107,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     }
   }
 
-  /** @throws EraContradictedError when so old a verdict may be wrong by now */
+  /** Drops a lost session. @throws EraContradictedError when the verdict is old enough to be wrong */
   private forget(slot: SessionSlot, session: LegacySession): void {
     slot.lose(session);
     if (slot === this.plain) this.listeners.restart();
@@ -115,7 +116,10 @@ export class LegacyAdapter implements ProtocolAdapter {
     throw new EraContradictedError(new UpstreamError(`${url.host} forgot the session again and again.`));
   }
 
-  /** The session, opened unless it is. @throws EraContradictedError when the server refuses one as a modern one does */
+  /**
+   * Returns the session of a slot, opening it first if needed. @throws EraContradictedError when the server refuses it
+   * as a modern server does
+   */
   private async session(slot: SessionSlot, timeoutMs: number, call?: McpCall): Promise<LegacySession> {
     const from = performance.now();
     try {

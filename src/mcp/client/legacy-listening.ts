@@ -2,63 +2,69 @@ import type { ListenFilter } from '../protocol/channel.js';
 import { isObject } from '../../platform/text/json.js';
 import { SessionLostError } from './http/http-wire.js';
 import type { LegacySession } from './session-slots.js';
-import type { Ears, ListenStream } from './listeners.js';
+import type { ListenStreamHandlers, ListenStream } from './listeners.js';
 import { UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
 
 /**
- * Listening to a legacy server: the one stream of its shared session brings list changes; changes of a resource are told
- * once it is subscribed to, which is done once however many want to hear of it.
+ * Change notifications of a legacy server. List changes arrive on the stream of its shared session. Resource updates
+ * are subscribed to once per resource, however many listeners want them.
  */
 export class LegacyListening {
-  private ears: Ears | null = null;
+  private handlers: ListenStreamHandlers | null = null;
 
   constructor(private readonly session: (timeoutMs: number) => Promise<LegacySession>) {}
 
-  /** A notification of the shared session. */
-  hear(text: string, method: string): void {
-    this.ears?.hear(text, method);
+  /** Handles a notification of the shared session. */
+  onNotification(text: string, method: string): void {
+    this.handlers?.onNotification(text, method);
   }
 
-  async start(filter: ListenFilter, ears: Ears, timeoutMs: number): Promise<ListenStream> {
+  async start(filter: ListenFilter, handlers: ListenStreamHandlers, timeoutMs: number): Promise<ListenStream> {
     const session = await this.session(timeoutMs);
-    this.ears = ears;
-    const isTold = await session.startListening(timeoutMs, () => ears.lost());
+    this.handlers = handlers;
+    const isTold = await session.startListening(timeoutMs, () => handlers.lost());
     if (!isTold) return { honoured: {}, close: async () => undefined };
     const subscribed = new Set<string>();
     const change = async (wanted: ListenFilter, ms: number): Promise<ListenFilter> => {
       await subscribe(session, subscribed, wanted.resourceSubscriptions ?? [], ms);
-      return told(session.hello.capabilities, wanted, subscribed);
+      return told(session.identity.capabilities, wanted, subscribed);
     };
     try {
-      return { honoured: await change(filter, timeoutMs), change, close: () => this.stop(session, subscribed, ears) };
+      return {
+        honoured: await change(filter, timeoutMs),
+        change,
+        close: () => this.stop(session, subscribed, handlers),
+      };
     } catch (error) {
-      await this.stop(session, subscribed, ears);
+      await this.stop(session, subscribed, handlers);
       throw error;
     }
   }
 
-  private async stop(session: LegacySession, subscribed: Set<string>, ears: Ears): Promise<void> {
-    if (this.ears === ears) this.ears = null;
+  private async stop(session: LegacySession, subscribed: Set<string>, handlers: ListenStreamHandlers): Promise<void> {
+    if (this.handlers === handlers) this.handlers = null;
     session.stopListening();
-    // The session lives on for its callers, and the server would tell nobody.
+    // Unsubscribed because the session stays open for its callers while nobody listens.
     await subscribe(session, subscribed, [], UNSUBSCRIBE_MS).catch(() => undefined);
   }
 }
 
-/** Subscriptions that are asked for at once. */
+/** Limit of concurrent subscribe requests. */
 const PARALLEL = 8;
 
-/** How long telling a server may take that nobody wants to hear of a resource any more. */
+/** Timeout of unsubscribing from a resource. */
 const UNSUBSCRIBE_MS = 5_000;
 
-/** Subscribes and unsubscribes so that `subscribed` is what is wanted, less what the server refuses. */
+/**
+ * Subscribes and unsubscribes so that `subscribed` equals the wanted resources, without those that the server refuses.
+ */
 async function subscribe(
   session: LegacySession,
   subscribed: Set<string>,
   wanted: string[],
   timeoutMs: number,
 ): Promise<void> {
-  if (subscribed.size === 0 && !declares(session.hello.capabilities, 'resources', 'subscribe')) return;
+  if (subscribed.size === 0 && !declares(session.identity.capabilities, 'resources', 'subscribe')) return;
   const ask = (verb: string, uri: string) =>
     session
       .request({ method: `resources/${verb}`, params: JSON.stringify({ uri }), timeoutMs }, timeoutMs, false)
@@ -72,7 +78,7 @@ async function subscribe(
   await someAtOnce(fresh, async (uri) => (await ask('subscribe', uri)).error ?? subscribed.add(uri));
   await someAtOnce(gone, (uri) =>
     ask('unsubscribe', uri).catch((error: unknown) => {
-      // The server tells a little more than anybody hears.
+      // A failed unsubscribe only causes notifications without a listener.
       if (!(error instanceof UpstreamFailure)) throw error;
     }),
   );

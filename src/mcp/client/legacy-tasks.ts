@@ -8,14 +8,14 @@ import { listPages, mcpLists } from '../protocol/list-pages.js';
 import { resultOf } from '../protocol/messages.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
-/** How long a task's result is to be kept: as long as any call may run. */
+/** Requested `ttl` of a task: the maximum duration of any call. */
 const TASK_TTL_MS = 15 * 60_000;
 
-/** Reading all tools, to learn which of them run as tasks only; again for an unknown one, at most every 5 s. */
+/** Timeout of listing all tools to learn which require tasks. An unknown tool triggers it again, at most every 5 s. */
 const TOOLS_TIMEOUT_MS = 10_000;
 const TOOL_PAGES_MAX = 64;
 const TOOLS_MAX = 10_000;
-/** A longer name is not remembered; MCP has names of up to 128 characters. */
+/** Limit of remembered tool names; MCP allows 128 characters. */
 const NAME_CHARS_MAX = 512;
 const READ_EVERY_MS = 5_000;
 
@@ -23,7 +23,7 @@ const CANCEL_MS = 2_000;
 
 type Send = (call: McpCall, timeoutMs: number) => Promise<McpReply>;
 
-/** Whether a server runs tool calls as tasks. */
+/** True if the server runs tool calls as tasks. */
 export function offersTasks({ capabilities: { tasks } }: UpstreamIdentity): boolean {
   if (tasks === undefined) return false;
   const requests = isObject(tasks) ? tasks.requests : undefined;
@@ -31,8 +31,8 @@ export function offersTasks({ capabilities: { tasks } }: UpstreamIdentity): bool
 }
 
 /**
- * Tools that legacy servers run as tasks alone (`taskSupport: required`): we make the task and wait for its result, so that
- * every caller calls them like any other. A task would otherwise belong to an upstream session that callers share.
+ * Tools of legacy servers that run only as tasks (`taskSupport: required`). Creates the task and awaits its result, so
+ * that callers call them like any other tool. Callers cannot own such a task, because they share the upstream session.
  */
 export class LegacyTasks {
   private readonly logger = new Logger('mcp');
@@ -46,7 +46,7 @@ export class LegacyTasks {
     return call.method === 'tools/call' ? this.call(call, timeoutMs, send) : send(call, timeoutMs);
   }
 
-  /** A `tools/list` reply in which no tool demands to be run as a task. */
+  /** Records the `taskSupport` of a `tools/list` reply and removes the requirement from it. */
   private learn(reply: McpReply): McpReply {
     const { text, result } = reply;
     const list = result && text[result[0]] === '{' ? members(text, result[0]).get('tools') : undefined;
@@ -58,7 +58,7 @@ export class LegacyTasks {
     return { ...reply, text: kept, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
   }
 
-  /** Calls a tool, as a task if it must be one. */
+  /** Calls a tool, as a task if it requires one. */
   private async call(call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
     const left = deadlineIn(timeoutMs);
     const params = call.params ?? '{}';
@@ -73,7 +73,7 @@ export class LegacyTasks {
     try {
       return await send({ ...call, method: 'tasks/result', params: about }, left());
     } catch (error) {
-      // Nobody waits for it any more, whatever the server still says.
+      // Cancelled because the caller no longer waits.
       const cancel = { method: 'tasks/cancel', params: about, timeoutMs: CANCEL_MS };
       send(cancel, CANCEL_MS).catch((failed: unknown) =>
         this.logger.debug({ msg: 'a task could not be cancelled', err: failed }),
@@ -85,9 +85,9 @@ export class LegacyTasks {
   private async isRequired(name: string, left: () => number, send: Send): Promise<boolean> {
     if (!this.required.has(name) && (this.reading || Date.now() - this.readAt > READ_EVERY_MS)) {
       this.reading ??= this.read(Math.min(left(), TOOLS_TIMEOUT_MS), send)
-        // Then the call itself says what is wrong.
+        // Ignored: the call itself reports the error.
         .catch((error: unknown) =>
-          this.logger.debug({ msg: 'the tools of a server with tasks were not read', err: error }),
+          this.logger.debug({ msg: 'the tools of a server with tasks could not be listed', err: error }),
         )
         .finally(() => (this.reading = null));
       await this.reading;
@@ -116,7 +116,7 @@ export class LegacyTasks {
   }
 }
 
-/** The id of the task a call was made into; null when it was not. */
+/** Id of the task that a call created; null when it created none. */
 function taskIdIn(reply: McpReply): string | null {
   if (!reply.text.includes('"taskId"')) return null;
   const result = resultOf(reply);

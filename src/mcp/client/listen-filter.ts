@@ -2,16 +2,16 @@ import type { ListenFilter } from '../protocol/channel.js';
 import { listChanges } from '../protocol/list-pages.js';
 import { parseMessage } from '../protocol/messages.js';
 
-/** Resources one listener, or all of a channel together, may name. */
+/** Limit of resources for one listener, and for all listeners of a channel together. */
 const RESOURCES_MAX = 1_000;
 
-/** A filter with no more resources than one stream tells of, each once. */
+/** The filter with its resources deduplicated and limited to 1,000. */
 export function bounded({ resourceSubscriptions, ...lists }: ListenFilter): ListenFilter {
   const uris = [...new Set(resourceSubscriptions)].slice(0, RESOURCES_MAX);
   return uris.length === 0 ? lists : { ...lists, resourceSubscriptions: uris };
 }
 
-/** What any of several filters wants. */
+/** Union of several filters. */
 export function union(filters: Iterable<ListenFilter>): ListenFilter {
   const all: ListenFilter = {};
   const uris: string[] = [];
@@ -22,7 +22,7 @@ export function union(filters: Iterable<ListenFilter>): ListenFilter {
   return bounded({ ...all, resourceSubscriptions: uris });
 }
 
-/** What of `wanted` is in `given`. */
+/** Intersection of two filters. */
 export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
   const both: ListenFilter = {};
   for (const key of listChanges.values()) if (wanted[key] && given[key]) both[key] = true;
@@ -31,12 +31,12 @@ export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter 
   return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
 }
 
-/** Whether it wants anything at all. */
+/** True if the filter matches anything at all. */
 export function hasAny(filter: ListenFilter): boolean {
   return Object.keys(filter).length > 0;
 }
 
-/** Whether two want the same. */
+/** True if both filters match the same notifications. */
 export function isSame(a: ListenFilter, b: ListenFilter): boolean {
   const uris = new Set(a.resourceSubscriptions);
   const others = b.resourceSubscriptions ?? [];
@@ -47,14 +47,17 @@ export function isSame(a: ListenFilter, b: ListenFilter): boolean {
   );
 }
 
-/** Whether a notification of this method is wanted. @param uri what it says that was updated, if it says that */
+/**
+ * True if the filter matches a notification of this method. @param uri resource URI of
+ * `notifications/resources/updated`, if it has one
+ */
 export function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
   const list = listChanges.get(method);
   if (list) return filter[list] === true;
   return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);
 }
 
-/** What a notification says that was updated. */
+/** Resource URI of a `notifications/resources/updated` message. */
 export function uriIn(text: string): unknown {
   return (parseMessage(text)?.params as { uri?: unknown } | undefined)?.uri;
 }

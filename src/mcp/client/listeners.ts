@@ -4,66 +4,72 @@ import { listChanges, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { bounded, common, hasAny, isSame, union, uriIn, wants } from './listen-filter.js';
 
-/** Listeners of one channel. */
+/** Limit of listeners per channel. */
 const LISTENERS_MAX = 1_000;
 
-/** A stream that broke is opened again after 1 s, then 2 s, … 30 s; after this many failures in a row it is given up. */
+/** A broken stream is reopened after 1 s, 2 s, … up to 30 s, and given up after this many failures in a row. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MAX = 30_000;
 const RETRIES_MAX = 6;
 
-/** A stream that lasted this long did not fail: proxies end those on which nothing is said, every minute or so. */
+/** A stream that lasted this long does not count as a failure: proxies close silent streams every minute or so. */
 const GOOD_STREAM_MS = 30_000;
 
-/** What is kept of the changes that a stream tells before it has said what it can tell. */
+/** Buffer limit for notifications that arrive before the stream's acknowledgement. */
 const EARLY_CHARS_MAX = 1024 * 1024;
 
-/** How long opening a stream again may take. */
+/** Timeout of reopening a stream. */
 const REOPEN_TIMEOUT_MS = 30_000;
 
-/** The stream an upstream tells its listeners by. */
+/** Stream over which an upstream sends notifications. */
 export interface ListenStream {
-  /** What of the filter it tells. */
+  /** Part of the filter that the upstream sends. */
   honoured: ListenFilter;
-  /** Tells another filter by the same stream, and gives what it honours of it; without it a new stream takes over. */
+  /**
+   * Changes the filter of the open stream and returns the honoured part; without this method a new stream replaces it.
+   */
   change?(filter: ListenFilter, timeoutMs: number): Promise<ListenFilter>;
-  /** Never rejects. */
+  /** Closes the stream. Never rejects. */
   close(): Promise<void>;
 }
 
-/** What a stream's owner hears by it. */
-export interface Ears {
-  hear(text: string, method: string): void;
+/** Callbacks of a stream's owner. */
+export interface ListenStreamHandlers {
+  onNotification(text: string, method: string): void;
   lost(): void;
 }
 
-/** Opens a stream for a filter. One that honours nothing may have no stream behind it. */
-export type OpenListening = (filter: ListenFilter, ears: Ears, timeoutMs: number) => Promise<ListenStream>;
+/** Opens a stream for a filter. If the upstream honours nothing, there may be no stream behind it. */
+export type OpenListening = (
+  filter: ListenFilter,
+  handlers: ListenStreamHandlers,
+  timeoutMs: number,
+) => Promise<ListenStream>;
 
 interface Member {
   filter: ListenFilter;
   listener: UpstreamListener;
 }
 
-/** Everybody who listens to one upstream: they share one stream, which tells whatever any of them wants to hear. */
+/** Listeners of one upstream. They share one stream whose filter is the union of theirs. */
 export class Listeners {
   private readonly members = new Set<Member>();
   private stream: { current: ListenStream; filter: ListenFilter } | null = null;
-  /** Whose ears count: a stream that was replaced speaks on for a moment. */
-  private mouth: object | null = null;
+  /** Identifies the current stream: a replaced stream still delivers for a moment and is ignored. */
+  private currentId: object | null = null;
   private work: Promise<unknown> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
   private failures = 0;
   private openedAt = 0;
   private isClosed = false;
 
-  /** @param onChange told of every change, before the listeners, for what is remembered of the upstream */
+  /** @param onChange receives every change before the listeners, to invalidate cached results */
   constructor(
     private readonly openStream: OpenListening,
     private readonly onChange: (method: string) => void = () => undefined,
   ) {}
 
-  /** @throws UpstreamFailure when the upstream cannot be asked, or too many listen */
+  /** Adds a listener. @throws UpstreamFailure when the stream cannot be opened, or the limit is reached */
   async add(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
     if (this.isClosed) throw new UpstreamError('The connection was changed or deleted meanwhile.');
     if (this.members.size >= LISTENERS_MAX) throw new UpstreamError(`More than ${LISTENERS_MAX} listeners share it.`);
@@ -82,18 +88,21 @@ export class Listeners {
     return { honoured: common(member.filter, this.stream?.current.honoured ?? {}), close: leave };
   }
 
-  /** What came by another way than the stream; told on only while there is no stream, which would tell it too. */
-  overheard(text: string, method: string): void {
-    if (this.mouth === null) this.tell(text, method);
+  /**
+   * Handles a notification that arrived outside the stream; forwarded only without a stream, which would deliver it
+   * too.
+   */
+  onOtherNotification(text: string, method: string): void {
+    if (this.currentId === null) this.notify(text, method);
     else if (listChanges.has(method)) this.onChange(method);
   }
 
-  /** The stream speaks for something that is gone: another one takes over, if anybody listens. */
+  /** Replaces the stream of a session that is gone, if there are listeners. */
   restart(): void {
-    if (this.stream) this.lost(this.mouth);
+    if (this.stream) this.lost(this.currentId);
   }
 
-  /** Ends all. Never rejects. */
+  /** Ends all listeners and the stream. Never rejects. */
   async close(): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retry);
@@ -101,7 +110,7 @@ export class Listeners {
     await this.enqueue(() => this.shut()).catch(() => undefined);
   }
 
-  /** One change after the other: what the stream tells follows from who listens when it is its turn. */
+  /** Runs changes of the stream one after the other; each reads the listeners when it starts. */
   private enqueue<T>(job: () => Promise<T>): Promise<T> {
     const done = this.work.then(job, job);
     this.work = done.catch(() => undefined);
@@ -120,47 +129,47 @@ export class Listeners {
     await this.replace(filter, timeoutMs);
   }
 
-  /** The new stream speaks before the old one falls silent, so nothing goes untold. */
+  /** Opens the new stream before the old one closes, so that no notification is lost. */
   private async replace(filter: ListenFilter, timeoutMs: number): Promise<void> {
-    const mouth = {};
+    const currentId = {};
     let isLost = false;
     let early: [string, string][] | null = [];
     let earlyChars = 0;
-    const ears: Ears = {
-      hear: (text, method) => {
+    const handlers: ListenStreamHandlers = {
+      onNotification: (text, method) => {
         if (early) {
           earlyChars += text.length;
           if (earlyChars <= EARLY_CHARS_MAX) early.push([text, method]);
-        } else if (this.mouth === mouth) this.tell(text, method);
+        } else if (this.currentId === currentId) this.notify(text, method);
       },
       lost: () => {
         isLost = true;
-        this.lost(mouth);
+        this.lost(currentId);
       },
     };
-    const current = await this.openStream(filter, ears, timeoutMs);
+    const current = await this.openStream(filter, handlers, timeoutMs);
     const before = this.stream;
     this.stream = { current, filter };
     this.openedAt = Date.now();
-    this.mouth = hasAny(current.honoured) ? mouth : null;
+    this.currentId = hasAny(current.honoured) ? currentId : null;
     this.failures = 0;
-    for (const [text, method] of early) this.tell(text, method);
+    for (const [text, method] of early) this.notify(text, method);
     early = null;
     await before?.current.close();
-    if (isLost) this.lost(mouth);
+    if (isLost) this.lost(currentId);
   }
 
   private async shut(): Promise<void> {
     clearTimeout(this.retry);
     const { stream } = this;
     this.stream = null;
-    this.mouth = null;
+    this.currentId = null;
     await stream?.current.close();
   }
 
-  private lost(mouth: object | null): void {
-    if (mouth === null || this.mouth !== mouth) return;
-    this.mouth = null;
+  private lost(currentId: object | null): void {
+    if (currentId === null || this.currentId !== currentId) return;
+    this.currentId = null;
     const { stream } = this;
     this.stream = null;
     void stream?.current.close();
@@ -185,14 +194,14 @@ export class Listeners {
     try {
       await this.enqueue(() => this.adjust(REOPEN_TIMEOUT_MS));
       this.failures = failures;
-      // Nobody knows what changed while nobody told it.
+      // Reports all lists as changed: changes during the gap are unknown.
       for (const method of [...listChanges.keys(), RESOURCE_UPDATED]) this.onChange(method);
     } catch {
       this.scheduleRetry();
     }
   }
 
-  private tell(text: string, method: string): void {
+  private notify(text: string, method: string): void {
     this.failures = 0;
     this.onChange(method);
     const uri = method === RESOURCE_UPDATED ? uriIn(text) : undefined;

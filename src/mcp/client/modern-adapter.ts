@@ -14,7 +14,7 @@ import {
 } from '../protocol/messages.js';
 import { MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { resultTypeOf } from '../protocol/messages.js';
-import { helloOfDiscover } from '../protocol/session.js';
+import { identityOfDiscover } from '../protocol/session.js';
 import { EraContradictedError, isOutOfPlace, mayRepeat, type ProtocolAdapter } from './protocol-adapter.js';
 import type { HttpWire } from './http/http-wire.js';
 import { Listeners, type OpenListening } from './listeners.js';
@@ -25,33 +25,33 @@ import { paramHeaders, ToolHeaders } from './tool-headers.js';
 import { isObject } from '../../platform/text/json.js';
 import { common } from './listen-filter.js';
 
-/** What a server says of itself is believed this long at least, however little it says about that. */
-const HELLO_MS_MIN = 30_000;
+/** Minimum cache lifetime of a `server/discover` result, whatever its `ttlMs`. */
+const IDENTITY_MS_MIN = 30_000;
 const HELLO_MS_MAX = 60 * 60_000;
 
-/** Reading all tools anew, for what their calls must repeat in headers. */
+/** Timeout of listing all tools to learn the headers of their calls. */
 const TOOLS_TIMEOUT_MS = 30_000;
 const TOOL_PAGES_MAX = 64;
 
 const METHOD = 'subscriptions/listen';
 
-/** What a server said of itself, and until when that holds. */
+/** Result of `server/discover` and the end of its validity. */
 export interface Discovered {
-  hello: UpstreamIdentity;
+  identity: UpstreamIdentity;
   until: number;
 }
 
-/** What a modern dialect needs to know of the verdict it was chosen by. */
+/** Options of a modern adapter that depend on the era verdict. */
 export interface ModernOptions {
-  /** What the server said while it was found out what the endpoint is. */
+  /** Result of the `server/discover` that the era probe sent. */
   discovered?: Discovered;
-  /** True while the verdict is of this moment: then nothing contradicts it, failures are failures. */
+  /** True while the verdict is new: failures are then reported, not taken for an era change. */
   isFresh: () => boolean;
-  /** An answer came that a modern server does not give. It is an answer all the same. */
+  /** Called for an answer that modern servers do not send. The answer is returned all the same. */
   onDoubt(): void;
 }
 
-/** MCP 2026-07-28 over streamable HTTP: no sessions, every request says for itself what it needs. */
+/** MCP 2026-07-28 over streamable HTTP: no sessions; every request carries version and capabilities in its `_meta`. */
 export class ModernAdapter implements ProtocolAdapter {
   private readonly headers: Record<string, string>;
   private readonly discovery: SingleFlight<Discovered>;
@@ -72,7 +72,7 @@ export class ModernAdapter implements ProtocolAdapter {
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
     const known = this.discovery.value;
     if (known && known.until < Date.now()) this.discovery.lose(known);
-    return (await this.discovery.get(timeoutMs)).hello;
+    return (await this.discovery.get(timeoutMs)).identity;
   }
 
   async request(call: McpCall, timeoutMs: number): Promise<McpReply> {
@@ -104,7 +104,7 @@ export class ModernAdapter implements ProtocolAdapter {
     await this.discovery.close(async () => undefined);
   }
 
-  /** What only reads is sent once more when its answer is lost. */
+  /** Sends a request, and a read-only one once more when its answer was lost. */
   private async repeated(call: McpCall, left: () => number): Promise<McpReply> {
     try {
       return await this.send(call, left());
@@ -125,7 +125,7 @@ export class ModernAdapter implements ProtocolAdapter {
     return reply;
   }
 
-  /** A modern request repeats in headers what it is about. */
+  /** Headers that repeat the method, the name or URI, and marked arguments of a modern request. */
   private headersOf({ method, params }: McpCall): Record<string, string> {
     const named = namedBy.get(method);
     const parsed = named && params ? (JSON.parse(params) as Record<string, unknown>) : undefined;
@@ -138,9 +138,9 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 
   /**
-   * Whether an answer is one of a modern server.
+   * Checks that an answer is one of a modern server.
    *
-   * @throws EraContradictedError when it says that the request did not run
+   * @throws EraContradictedError when it proves that the request did not run
    */
   private judge(reply: McpReply, { method }: McpCall): void {
     const { error } = reply;
@@ -156,7 +156,7 @@ export class ModernAdapter implements ProtocolAdapter {
     throw new UpstreamError(`The MCP server answered with a result of type "${type?.slice(0, 40)}", which is not MCP.`);
   }
 
-  /** Learns what calls must repeat in headers, and leaves out tools that may not be called for how they say it. */
+  /** Learns the header parameters of a `tools/list` reply and removes tools whose declaration is invalid. */
   private withoutInvalidTools(reply: McpReply): McpReply {
     const { text, result } = reply;
     const list = result && text[result[0]] === '{' ? members(text, result[0]).get('tools') : undefined;
@@ -189,13 +189,13 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 }
 
-/** Legacy servers refuse so what they have no session for: with a generic code, and no id since they did not read on. */
+/** Recognizes a legacy server's refusal of a request without a session: a generic code without an id. */
 function isRefusedUnread({ text, id, error }: McpReply): boolean {
   const isGeneric = error?.code === -32000 || error?.code === rpcCode.invalidRequest;
   return isGeneric && (id === null || slice(text, id) === 'null');
 }
 
-/** What every request to a modern server carries. */
+/** Headers of every request to a modern server. */
 export function modernHeaders({ headers }: HttpWire): Record<string, string> {
   return {
     ...headers,
@@ -205,20 +205,20 @@ export function modernHeaders({ headers }: HttpWire): Record<string, string> {
   };
 }
 
-/** What a `server/discover` reply says. @throws UpstreamError when it speaks no version of ours */
+/** Parses a `server/discover` reply. @throws UpstreamError when the server supports none of our versions */
 export function discovered(reply: McpReply, url: URL): Discovered {
   const result = resultOf(reply);
   const { ttlMs } = result as { ttlMs?: unknown };
-  const ms = typeof ttlMs === 'number' && ttlMs > HELLO_MS_MIN ? Math.min(ttlMs, HELLO_MS_MAX) : HELLO_MS_MIN;
-  return { hello: helloOfDiscover(result, url), until: Date.now() + ms };
+  const ms = typeof ttlMs === 'number' && ttlMs > IDENTITY_MS_MIN ? Math.min(ttlMs, HELLO_MS_MAX) : IDENTITY_MS_MIN;
+  return { identity: identityOfDiscover(result, url), until: Date.now() + ms };
 }
 
 /**
- * Listening to a modern server: one `subscriptions/listen`, whose first message says what of the filter the server tells.
- * A server that refuses it, or does not know it, tells nothing.
+ * Listens to a modern server by one `subscriptions/listen`, whose first message contains the honoured filter. A server
+ * that refuses or does not know the method honours nothing.
  */
 function modernListening(wire: HttpWire, headers: Record<string, string>): OpenListening {
-  return async (filter, ears, timeoutMs) => {
+  return async (filter, handlers, timeoutMs) => {
     let acknowledge: (honoured: ListenFilter) => void = () => undefined;
     let fail: (error: Error) => void = () => undefined;
     const acknowledged = new Promise<ListenFilter>((resolve, reject) => {
@@ -230,7 +230,7 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
     const end = () => {
       isEnded = true;
       fail(new UpstreamError(`${wire.target.url.host} ended the stream on which it should tell of changes.`));
-      ears.lost();
+      handlers.lost();
     };
     const stream = await wire.stream({
       method: 'POST',
@@ -240,11 +240,12 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
       onMessage: (data) => {
         const head = parseMessage(data);
         if (typeof head?.method !== 'string') {
-          // An error says that it tells nothing; a result that it is over, which the stream's own end says too.
+          // An error means that no notifications will be sent; a result means the end, which the closed stream signals
+          // too.
           if (head?.error) acknowledge({});
         } else if (head.method === 'notifications/subscriptions/acknowledged') {
           acknowledge(common(filter, honouredIn(head.params)));
-        } else ears.hear(withoutSubscriptionId(data), head.method);
+        } else handlers.onNotification(withoutSubscriptionId(data), head.method);
       },
       onEnd: end,
     });

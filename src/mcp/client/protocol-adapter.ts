@@ -2,29 +2,31 @@ import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } fro
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
-/** How one kind of server is spoken to. A channel has one, chosen by what the endpoint is known to be. */
+/** Client side of one era of the protocol. A channel has one, selected by the era of the endpoint. */
 export interface ProtocolAdapter {
   open(timeoutMs: number): Promise<UpstreamIdentity>;
-  /** @throws EraContradictedError when the endpoint is not what it was taken for, UpstreamFailure */
+  /**
+   * Sends a request. @throws EraContradictedError when the endpoint does not match the remembered era, UpstreamFailure
+   */
   request(call: McpCall, timeoutMs: number): Promise<McpReply>;
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening>;
   /** Ends the session of a caller profile in this process. Never rejects. */
   release(profileKey: string): Promise<void>;
-  /** Never rejects. */
+  /** Closes all sessions. Never rejects. */
   close(forGood?: boolean): Promise<void>;
 }
 
-/** The endpoint does not behave as it was remembered. The request certainly did not run. */
+/** The endpoint's behaviour contradicts the remembered era. The request certainly did not run. */
 export class EraContradictedError extends Error {
-  /** @param outcome what the caller hears if it turns out to be what it was taken for all the same */
+  /** @param outcome result for the caller if a new probe confirms the remembered era */
   constructor(readonly outcome: McpReply | Error) {
     super('The endpoint is not what it was taken for');
   }
 }
 
-/** The upstream refused to open a session, as a server of the other era does. */
+/** The upstream refused to open a session as a server of the other era does. */
 export class HandshakeRefusedError extends UpstreamError {
-  /** @param isOtherEra its code is one that modern servers refuse `initialize` with */
+  /** @param isOtherEra the error code is one with which modern servers refuse `initialize` */
   constructor(
     message: string,
     readonly isOtherEra: boolean,
@@ -33,18 +35,18 @@ export class HandshakeRefusedError extends UpstreamError {
   }
 }
 
-/** Statuses that say of an endpoint that what was sent has no place there. */
+/** HTTP statuses with which an endpoint rejects a message of the other era. */
 const OUT_OF_PLACE: ReadonlySet<number | null> = new Set([400, 404, 405]);
 
-/** True when the endpoint took no notice of the message as one of MCP: it may be there in another way. */
+/** True when the endpoint did not process the message as MCP: another transport may be served there. */
 export function isOutOfPlace(error: unknown): boolean {
   return error instanceof UpstreamError && OUT_OF_PLACE.has(error.status);
 }
 
-/** Methods that change nothing upstream: they may run again when their answer was lost. */
+/** Read-only methods: they may be repeated when the answer was lost. */
 const READS = /^(?:ping|server\/discover|completion\/complete|[\w/]+\/(?:list|read|get))$/;
 
-/** True when a request that failed may be sent once more: what only reads, when its answer was lost. */
+/** True when a failed request may be sent once more: it is read-only and its answer was lost. */
 export function mayRepeat({ method, cancellation }: McpCall, error: unknown): boolean {
   const isLost = error instanceof UpstreamError && error.outcomeUnknown && error.hint === null && READS.test(method);
   return isLost && !cancellation?.isCancelled;

@@ -1,12 +1,15 @@
 import { UpstreamError } from '../protocol/mcp-errors.js';
 
-/** Who refused, and what it was sent. */
+/** Address and headers of the server that refused. */
 interface Target {
   url: URL;
   headers: Record<string, string>;
 }
 
-/** Servers like to repeat the credential they refuse, but this message is stored and shown. */
+/**
+ * Error text of a refusal with the sent credentials redacted: servers often repeat them, and the text is stored and
+ * shown.
+ */
 export function refusalText({ url, headers }: Target, words: string): string {
   const secrets = Object.values(headers)
     .flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)])

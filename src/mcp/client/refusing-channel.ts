@@ -1,6 +1,6 @@
 import type { Channel } from '../protocol/channel.js';
 
-/** A channel to something that cannot be called; every use rejects with the reason. */
+/** Channel whose every method rejects with one error. */
 export class RefusingChannel implements Channel {
   constructor(private readonly reason: () => Error) {}
 

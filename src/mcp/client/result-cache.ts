@@ -2,23 +2,23 @@ import { LRUCache } from 'lru-cache';
 import type { McpReply } from '../protocol/channel.js';
 import { resultOf } from '../protocol/messages.js';
 
-/** Results of all channels of a process that are remembered: characters in all, and of one. */
+/** Size limits of cached results in characters: all channels of a process together, and one result. */
 const CHARS_MAX = 64 * 1024 * 1024;
 const RESULT_CHARS_MAX = 1024 * 1024;
 const RESULTS_MAX = 20_000;
 
-/** One channel may fill no more than this many places of them with what its callers ask for. */
+/** Limit of cached results per channel. */
 const RESULTS_OF_CHANNEL_MAX = 200;
 
-/** What is asked for by a longer key (its params, mostly) is not remembered: keys lie outside of the bound on results. */
+/** Length limit of a cache key, which consists mostly of the params; keys do not count towards the size limit. */
 const KEY_CHARS_MAX = 8_192;
 
-/** However long a server says that its results stay good. */
+/** Upper limit of the `ttlMs` that a server sends. */
 const TTL_MS_MAX = 60 * 60_000;
 
 const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'];
 
-/** The methods whose results say how long they stay good (MCP 2026-07-28), and what makes them stale at once. */
+/** Methods whose results carry `ttlMs` (MCP 2026-07-28), with the notifications that invalidate them. */
 const staleBy: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['tools/list', new Set(['notifications/tools/list_changed'])],
   ['prompts/list', new Set(['notifications/prompts/list_changed'])],
@@ -27,7 +27,7 @@ const staleBy: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['resources/read', new Set(['notifications/resources/updated', 'notifications/resources/list_changed'])],
 ]);
 
-/** The results that a process remembers, for all its channels within one bound. */
+/** Cached results of all channels of a process, under one size limit. */
 export class ResultStore {
   readonly results = new LRUCache<string, McpReply>({
     max: RESULTS_MAX,
@@ -37,15 +37,15 @@ export class ResultStore {
   });
   private lastChannel = 0;
 
-  /** A channel's own part: what one channel remembers is never told by another. */
+  /** The cache of one channel, isolated from those of others. */
   forChannel(): ResultCache {
     return new ResultCache(this.results, `${(this.lastChannel += 1)}`);
   }
 }
 
-/** What one channel remembers of its upstream's results, as long as the upstream says that they stay good. */
+/** Cached results of one channel, valid for the upstream's `ttlMs`. */
 export class ResultCache {
-  /** Counted up when results of a method become stale, so that nothing finds them any more. */
+  /** Generation per method, incremented to invalidate its results. */
   private readonly generations = new Map<string, number>();
   private readonly keys = new Set<string>();
 
@@ -55,9 +55,9 @@ export class ResultCache {
   ) {}
 
   /**
-   * Under which key the result of a request is remembered; null when it never is.
+   * Cache key of a request; null when its result must not be cached.
    *
-   * @param capabilities what the caller declared, as JSON text: a server may answer by it
+   * @param capabilities declared capabilities of the caller as JSON text, on which the result may depend
    */
   keyOf(method: string, params: string | undefined, capabilities: string): string | null {
     if (!staleBy.has(method)) return null;
@@ -71,7 +71,7 @@ export class ResultCache {
     return this.results.get(key);
   }
 
-  /** Remembers a complete result that says how long it stays good. `key` was made before it was asked for. */
+  /** Caches a complete result that carries `ttlMs`. `key` must be computed before the request is sent. */
   keep(key: string, reply: McpReply): void {
     if (!reply.result || !reply.text.includes('"ttlMs"')) return;
     const { ttlMs, resultType = 'complete' } = resultOf(reply) as { ttlMs?: unknown; resultType?: unknown };
@@ -81,17 +81,17 @@ export class ResultCache {
     this.results.set(key, reply, { ttl: Math.min(Math.ceil(ttlMs), TTL_MS_MAX) });
   }
 
-  /** A notification of the upstream: what it makes stale is forgotten. */
+  /** Invalidates the results that a notification makes stale. */
   noticed(notification: string): void {
     for (const [method, reasons] of staleBy) if (reasons.has(notification)) this.forget(method);
   }
 
-  /** The lists of the upstream are others now, as was found out elsewhere. */
+  /** Invalidates all lists of the upstream after a change found elsewhere. */
   forgetLists(): void {
     for (const method of LISTS) this.forget(method);
   }
 
-  /** A cursor was refused: every page of the list may be another one now. */
+  /** Invalidates every page of a list whose cursor was refused. */
   forgetPages(method: string): void {
     if (LISTS.includes(method)) this.forget(method);
   }
@@ -106,7 +106,7 @@ export class ResultCache {
   }
 }
 
-/** Params without `_meta`, which is about the one request. */
+/** Params without `_meta`, which differs per request. */
 function withoutMeta(params: string): string {
   if (!params.includes('"_meta"')) return params;
   const { _meta, ...rest } = JSON.parse(params) as Record<string, unknown>;

@@ -5,18 +5,18 @@ import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { ServerInfo } from '../protocol/protocol.js';
 import { isObject } from '../../platform/text/json.js';
 
-/** Where servers publish their card, at their origin. */
+/** Path of the server card at the origin of a server. */
 const CARD_PATH = '/.well-known/mcp/server-card.json';
 
 const CARD_BYTES_MAX = 1024 * 1024;
 const REDIRECTS_MAX = 3;
 
-/** What a release may have of each kind; a live server is held to the same. */
+/** Limit of items per list, the same as for a live server. */
 const ITEMS_MAX = 1_000;
 
 /**
- * What a server says of itself without being asked over MCP: a document it publishes, or what a client sends along with a
- * release. Members nobody knows stay.
+ * Description of a server obtained without an MCP call: published by the server, or sent with a release. Unknown
+ * members are preserved.
  */
 export interface ServerCard {
   serverInfo: ServerInfo & Record<string, unknown>;
@@ -31,7 +31,7 @@ export interface ServerCard {
   [member: string]: unknown;
 }
 
-/** The lists of a card, with what each item must have. */
+/** Lists of a card with the required members of their items. */
 const lists = {
   tools: ['name'],
   resources: ['name', 'uri'],
@@ -40,11 +40,11 @@ const lists = {
 } as const;
 
 /**
- * The card a server publishes at `{origin}/.well-known/mcp/server-card.json`; null when there is none, it is no card, or
- * it cannot be had: unreachable, refused by the egress policy, larger than 1 MB, too late. Redirects are followed within
- * the origin only, so that the card is the server's own. Never rejects.
+ * Fetches the card published at `{origin}/.well-known/mcp/server-card.json`. Returns null when there is none, it is
+ * invalid, or it cannot be fetched: unreachable, refused by the egress policy, larger than 1 MB, or timed out. Follows
+ * redirects within the origin only, so that the card is the server's own. Never rejects.
  *
- * @param timeoutMs for everything together
+ * @param timeoutMs total timeout
  */
 export async function fetchServerCard(
   egress: Egress,
@@ -72,11 +72,11 @@ async function fetchText(egress: Egress, start: URL, signal: AbortSignal): Promi
 }
 
 /**
- * A server card from what a client sent, checked only as far as Slipway reads it: published clients copy it from bundle
- * manifests, whose tools have no schemas and whose prompts' arguments are plain strings (these become `{name}`). A list
- * that is null counts as absent.
+ * Parses a server card sent by a client. Validates only members that Slipway reads: published clients copy cards from
+ * bundle manifests, whose tools have no schemas and whose prompt arguments are plain strings (converted to `{name}`). A
+ * null list counts as absent.
  *
- * @throws InvalidInputError saying which part is wrong, `serverCard.tools.0.name must be a string`
+ * @throws InvalidInputError naming the invalid member, such as `serverCard.tools.0.name must be a string`
  */
 export function parseServerCard(value: unknown): ServerCard {
   const card = requireObject(value, 'serverCard');
@@ -137,7 +137,7 @@ function requireText(value: unknown, path: string): void {
   if (value === '') throw new InvalidInputError(`${path} must not be empty`);
 }
 
-/** Null counts as absent: generators write it for what they do not know. */
+/** Null counts as absent: generators write it for unknown values. */
 function requireOptional(value: unknown, type: 'string' | 'object', path: string): void {
   if (value === undefined || value === null) return;
   if (type === 'string' ? typeof value === 'string' : isObject(value)) return;

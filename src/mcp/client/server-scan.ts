@@ -7,18 +7,18 @@ import { listPages, mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
-/** A server that offers more is refused, not cut: what was not scanned would still be served to clients. */
+/** Limit of items per list. A larger list is refused instead of cut, because unscanned items would still be served. */
 const ITEMS_MAX = 1_000;
 
-/** Pages may be small or empty, but not without end. */
+/** Limit of pages per list; pages may be small or empty. */
 const PAGES_MAX = 1_000;
 
-/** Of what is left out, this many are told one by one. */
-const TOLD_MAX = 20;
+/** Limit of omitted items reported individually. */
+const REPORTED_MAX = 20;
 
-/** What a server tells of itself. Each list is null when the server does not declare to have it. */
+/** Identity and lists of a server. A list is null when the server does not declare its capability. */
 export interface ServerScan extends UpstreamIdentity {
-  /** Items as the server wrote them, unknown members included; each has a name, resources and templates their URI too. */
+  /** Items as the server sent them, with unknown members; each has a name, resources and templates also their URI. */
   tools: Record<string, unknown>[] | null;
   resources: Record<string, unknown>[] | null;
   resourceTemplates: Record<string, unknown>[] | null;
@@ -26,30 +26,29 @@ export interface ServerScan extends UpstreamIdentity {
 }
 
 export interface ScanOptions {
-  /** For the whole scan. */
+  /** Timeout of the whole scan. */
   timeoutMs: number;
-  /** Hears what happens, in sentences for the publisher. */
+  /** Receives progress as sentences for the publisher. */
   onProgress?(message: string): void;
 }
 
 /**
- * Asks a server for everything it offers, without calling any of it. Only lists it declares are asked for; one it then
- * does not know counts as empty. Items nobody could use, because they have no name, are left out and told. The channel
- * stays open.
+ * Reads all lists of a server without calling its tools. Requests only declared lists; one that the server then does
+ * not know counts as empty. Omits and reports items without a name. Leaves the channel open.
  *
- * @throws UpstreamFailure when the server cannot be reached, refuses a list, or its lists have no end: a cursor that comes
- * twice, more than 1,000 items or 16 MB
+ * @throws UpstreamFailure when the server is unreachable, refuses a list, repeats a cursor, or lists more than 1,000
+ * items or 16 MB
  */
 export async function scanServer(channel: Channel, options: ScanOptions): Promise<ServerScan> {
   const scan = new Scan(channel, options);
   return scan.run();
 }
 
-/** What an item must have to be usable, besides its name. */
+/** Required member of an item besides its name. */
 const addressOf: Partial<Record<string, string>> = { resources: 'uri', resourceTemplates: 'uriTemplate' };
 
 class Scan {
-  /** Each request is given what is left of the time; when it is over, a millisecond, which ends the scan. */
+  /** Rest of the timeout for each request, at least 1 ms, which then ends the scan. */
   private readonly left: () => number;
   private readonly tell: (message: string) => void;
 
@@ -62,15 +61,15 @@ class Scan {
   }
 
   async run(): Promise<ServerScan> {
-    const hello = await this.channel.open(this.left());
-    const { capabilities, serverInfo, protocolVersion, era } = hello;
+    const identity = await this.channel.open(this.left());
+    const { capabilities, serverInfo, protocolVersion, era } = identity;
     this.tell(
       `Connected to ${quoted(serverInfo.name)} ${quoted(serverInfo.version)} with MCP ${protocolVersion} (${era}).`,
     );
     const list = (kind: ListKind, capability: string) =>
       isDeclared(capabilities[capability]) ? this.list(kind) : Promise.resolve(null);
     return {
-      ...hello,
+      ...identity,
       tools: await list(mcpLists.tools, 'tools'),
       resources: await list(mcpLists.resources, 'resources'),
       resourceTemplates: await list(mcpLists.resourceTemplates, 'resources'),
@@ -111,15 +110,15 @@ class Scan {
         return [item];
       }
       left += 1;
-      if (left <= TOLD_MAX) this.tell(`Left out ${one} number ${from + at + 1}: it ${fault}.`);
+      if (left <= REPORTED_MAX) this.tell(`Left out ${one} number ${from + at + 1}: it ${fault}.`);
       return [];
     });
-    if (left > TOLD_MAX) this.tell(`Left out ${left - TOLD_MAX} more ${noun} for such reasons.`);
+    if (left > REPORTED_MAX) this.tell(`Left out ${left - REPORTED_MAX} more ${noun} for such reasons.`);
     return items;
   }
 }
 
-/** `{}` declares; null and false do not, whatever the protocol says of them: servers write them. */
+/** `{}` declares a capability; null and false do not. Both occur although the protocol does not define them. */
 function isDeclared(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;
 }
@@ -138,7 +137,7 @@ function requireEnd(noun: string, cursors: Set<string>, nextCursor: string | und
   }
 }
 
-/** Why an item is of no use, as the end of a sentence; null when it is of use. */
+/** Reason why an item is unusable, as the end of a sentence; null if it is usable. */
 function faultOf(item: unknown, address: string | undefined): string | null {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return 'is no object';
   for (const member of address === undefined ? ['name'] : ['name', address]) {
@@ -148,7 +147,7 @@ function faultOf(item: unknown, address: string | undefined): string | null {
   return null;
 }
 
-/** An item that cannot be stored must not pass unseen: clients could still use it. Real schemas stay below 60 levels. */
+/** Throws for an item too deep to store: omitting it would hide a usable item. Real schemas stay below 60 levels. */
 function requireShallow(item: unknown, one: string): void {
   if (isWithinDepth(item, DEPTH_MAX)) return;
   throw new UpstreamError(`The MCP server lists a ${one} that is nested deeper than ${DEPTH_MAX} levels.`);

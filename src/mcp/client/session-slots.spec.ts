@@ -4,13 +4,13 @@ import { ProfileSlots, SessionSlot } from './session-slots.js';
 
 afterEach(() => void jest.useRealTimers());
 
-/** Slots whose sessions only remember that they ended. */
+/** Slots whose sessions only record that they ended. */
 function slots() {
   const ended: string[] = [];
   const open: OpenSession = async (profile) =>
     ({ end: async () => void ended.push(profile?.key ?? '') }) as Partial<LegacySession> as LegacySession;
-  const ears = { onNotification: () => undefined, onLost: () => undefined };
-  const made = new ProfileSlots((profile) => new SessionSlot(open, profile, ears, new URL('http://h/mcp')));
+  const handlers = { onNotification: () => undefined, onLost: () => undefined };
+  const made = new ProfileSlots((profile) => new SessionSlot(open, profile, handlers, new URL('http://h/mcp')));
   const use = (key: string, work = async () => undefined as unknown) =>
     made.use({ key, capabilities: { roots: {} } }, async (slot) => {
       await slot.get(1_000);

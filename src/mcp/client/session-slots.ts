@@ -1,64 +1,69 @@
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { CallerProfile, McpCall, McpReply } from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { SingleFlight } from './single-flight.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
-/** Callers of one upstream with a session of their own; beyond that the idlest one's is ended. */
+/** Limit of caller-owned sessions per upstream; above it the longest idle one is ended. */
 const PROFILES_MAX = 100;
 
-/** A caller's own session that nobody used for this long is ended. */
+/** Idle timeout of a caller-owned session. */
 const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
-/** What a session hears outside of its calls. */
-export interface SessionEars {
-  /** A notification that belongs to no call. */
+/** Callbacks of a session for events outside of its calls. */
+export interface SessionHandlers {
+  /** Receives a notification that belongs to no call. */
   onNotification(text: string, method: string): void;
-  /** The session is gone, with everything that ran in it. */
+  /** Called when the session is lost, with everything that ran in it. */
   onLost(session: LegacySession): void;
 }
 
 /** A session with a server of 2025-11-25 or older. */
 export interface LegacySession {
-  readonly hello: UpstreamIdentity;
+  readonly identity: UpstreamIdentity;
   /**
-   * @param isRepeat the request was sent before, in a session that was gone: that is not possible twice
+   * @param isRepeat the request was already sent once in a lost session; it is not resent again
+   *
    * @throws UpstreamFailure, SessionLostError when the request did not run because the session is gone
    */
   request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply>;
   /**
-   * Has the server tell what happens outside of calls, if it does not already; false when it does not.
+   * Starts receiving notifications outside of calls, unless already started; false when the server does not send any.
    *
-   * @param onEnd the server tells no more
+   * @param onEnd called when the server's stream ends
    */
   startListening(timeoutMs: number, onEnd: () => void): Promise<boolean>;
   stopListening(): void;
-  /** Ends it here; upstream too, unless it is kept there for whoever comes back and not ended `forGood`. Never rejects. */
+  /**
+   * Ends the session here, and upstream too unless the upstream restores it by name and `forGood` is not set. Never
+   * rejects.
+   */
   end(forGood?: boolean): Promise<void>;
 }
 
-/** A session that was opened before anybody could say who hears it: its ears are changed when somebody can. */
+/** A session opened before its owner was known. The owner replaces the handlers. */
 export interface OpenedSession {
   session: LegacySession;
-  ears: SessionEars;
+  handlers: SessionHandlers;
 }
 
-/** Opens sessions of one transport, for one caller who can be asked, or for all who cannot. */
-export type OpenSession = (profile: CallerProfile | undefined, ears: SessionEars) => Promise<LegacySession>;
+/** Opens a session of one transport, for one caller that can answer server requests, or for all that cannot. */
+export type OpenSession = (profile: CallerProfile | undefined, handlers: SessionHandlers) => Promise<LegacySession>;
 
-/** Where a session is, or will be when somebody needs it. */
+/** Holds one session, opened on demand. */
 export class SessionSlot extends SingleFlight<LegacySession> {
   lastUsedAt = Date.now();
   running = 0;
 
-  private readonly heard: SessionEars;
+  private readonly heard: SessionHandlers;
 
-  constructor(open: OpenSession, profile: CallerProfile | undefined, ears: SessionEars, url: URL) {
-    const heard: SessionEars = {
-      onNotification: (text, method) => ears.onNotification(text, method),
+  constructor(open: OpenSession, profile: CallerProfile | undefined, handlers: SessionHandlers, url: URL) {
+    const heard: SessionHandlers = {
+      onNotification: (text, method) => handlers.onNotification(text, method),
       onLost: (session) => {
         this.lose(session);
-        ears.onLost(session);
+        handlers.onLost(session);
       },
     };
     super(() => open(profile, heard), url);
@@ -66,8 +71,8 @@ export class SessionSlot extends SingleFlight<LegacySession> {
   }
 
   /** Takes over a session that was opened elsewhere. */
-  adopt({ session, ears }: OpenedSession): void {
-    Object.assign(ears, this.heard);
+  adopt({ session, handlers }: OpenedSession): void {
+    Object.assign(handlers, this.heard);
     this.value = session;
   }
 
@@ -76,26 +81,26 @@ export class SessionSlot extends SingleFlight<LegacySession> {
   }
 }
 
-/** The sessions of callers who have their own: one for each, ended when it is not used any more. */
+/** Caller-owned sessions, one per caller profile, ended after 10 idle minutes. */
 export class ProfileSlots {
   private readonly slots = new Map<string, SessionSlot>();
-  private sweeper: NodeJS.Timeout | undefined;
+  private sweeper: Repeat | undefined;
 
-  /** @param max sessions at once */
+  /** @param max limit of concurrent sessions */
   constructor(
     private readonly make: (profile: CallerProfile) => SessionSlot,
     private readonly max = PROFILES_MAX,
   ) {}
 
   /**
-   * The caller's own slot, held while `work` runs in it; null, and nothing was done, when there is none for a caller who can
-   * do without.
+   * Runs `work` with the caller's slot, which is not ended meanwhile. Returns null without running it when all slots
+   * are taken and the caller may share a session.
    *
-   * @throws UpstreamError when all others are in use
+   * @throws UpstreamError when all slots are in use and the caller needs its own
    */
   async use<T>(profile: CallerProfile, work: (slot: SessionSlot) => Promise<T>): Promise<T | null> {
     const isFull = !this.slots.has(profile.key) && this.slots.size >= this.max;
-    // Nobody's session ends for one who can do without.
+    // A caller that may share a session does not evict another caller's.
     if (isFull && profile.mayShare) return null;
     const slot = this.slotOf(profile);
     slot.running += 1;
@@ -114,18 +119,18 @@ export class ProfileSlots {
   }
 
   async close(forGood?: boolean): Promise<void> {
-    clearInterval(this.sweeper);
+    this.sweeper?.stop();
     await Promise.all([...this.slots.keys()].map((key) => this.release(key, forGood)));
   }
 
   private slotOf(profile: CallerProfile): SessionSlot {
     const { key } = profile;
     const slot = this.slots.get(key) ?? this.make(profile);
-    // A Map keeps its keys in order of arrival, so the first ones are those nobody used the longest.
+    // A Map iterates in insertion order, so reinserting moves the least recently used keys to the front.
     this.slots.delete(key);
     if (this.slots.size >= this.max) this.makeRoom();
     this.slots.set(key, slot);
-    this.sweeper ??= setInterval(() => this.endIdle(), SWEEP_EVERY_MS).unref();
+    this.sweeper ??= repeat(SWEEP_EVERY_MS, () => this.endIdle());
     return slot;
   }
 

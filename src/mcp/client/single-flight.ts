@@ -2,23 +2,25 @@ import type { Cancellation } from '../protocol/cancellation.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { tooSlow, UpstreamError } from '../protocol/mcp-errors.js';
 
-/** A failure is remembered this long, so that a dead upstream costs one dial however many callers wait. */
+/** Time for which a failure is returned to further callers, so that an unreachable upstream costs one dial. */
 const FAILURE_MS = 1_000;
 
-/** Something that is opened by the first who wants it, once however many wait, and again after it was lost. */
+/** A value opened once for all concurrent callers, and again after it was lost. */
 export class SingleFlight<T> {
   value: T | null = null;
   private opening: Promise<T> | null = null;
   private failure: { error: Error; until: number } | null = null;
   private isClosed = false;
 
-  /** @param url who is waited for */
+  /** @param url upstream named in timeout errors */
   constructor(
     private readonly open: () => Promise<T>,
     private readonly url: URL,
   ) {}
 
-  /** Waits no longer than `timeoutMs`, and no longer than the caller stays; the work goes on for the others. */
+  /**
+   * Returns the value. Waits until `timeoutMs` or the caller's cancellation; opening continues for the other callers.
+   */
   get(timeoutMs: number, cancellation?: Cancellation): Promise<T> {
     if (this.value !== null) return Promise.resolve(this.value);
     if (this.isClosed) return Promise.reject(new UpstreamError('The connection was changed or deleted meanwhile.'));
@@ -34,12 +36,12 @@ export class SingleFlight<T> {
     return withinDeadline(this.opening, timeoutMs, tooSlow(this.url, timeoutMs), cancellation);
   }
 
-  /** Forgets this value, unless another one has taken its place. */
+  /** Discards this value, unless another one has replaced it. */
   lose(value: T): void {
     if (this.value === value) this.value = null;
   }
 
-  /** Nothing is opened any more. What is being opened is not waited for: it ends when it is there. */
+  /** Closes for good. A value that is still being opened is ended as soon as it is open. */
   async close(end: (value: T) => Promise<void>): Promise<void> {
     this.isClosed = true;
     const { value, opening } = this;

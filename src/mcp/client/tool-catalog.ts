@@ -2,64 +2,64 @@ import type { Channel } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { listPages, mcpLists } from '../protocol/list-pages.js';
 
-/** How long a list is believed whose server does not say how long it stays good. */
+/** Cache lifetime of a list without `ttlMs`. */
 const FRESH_MS = 30_000;
 
-/** However long a server says. */
+/** Upper limit of the server's `ttlMs`. */
 const FRESH_MS_MAX = 60 * 60_000;
 
-/** Not asked again sooner, however many callers name tools that do not exist. */
+/** Minimum interval between refreshes, however many callers name unknown tools. */
 const REFRESH_MS_MIN = 1_000;
 
-/** What is read of an endless list: pages as the official SDK caps them, and tools. */
+/** Limits of a listed catalog: pages as in the official SDK, and tools. */
 const PAGES_MAX = 64;
 const TOOLS_MAX = 10_000;
 
-/** The list is read for all who wait for it, so its own time does not depend on who asked first. */
+/** Timeout of listing. Independent of the first caller's timeout, since all waiting callers share the list. */
 const LIST_TIMEOUT_MS = 30_000;
 
 /** One tool as its server describes it. */
 export interface ToolText {
   name: string;
-  /** The whole description as JSON text, unknown fields included. */
+  /** Complete tool description as JSON text, including unknown members. */
   text: string;
 }
 
-/** What a tool path means: one tool, the tools of a category, or nothing. */
+/** Result of resolving a tool path: one tool, the tools of a category, or null. */
 export type ToolMatch = { tool: ToolText } | { category: ToolText[] } | null;
 
-/** What was listed, when, and how long its server says that it stays good. */
+/** Listed tools with the time of listing and the server's `ttlMs`. */
 interface Listed {
   tools: ToolText[];
   at: number;
   ttlMs: number | null;
 }
 
-/** The tools of one upstream, listed once for all callers and remembered as long as it says, or half a minute. */
+/** Tools of one upstream, listed once for all callers and cached for the server's `ttlMs`, by default 30 s. */
 export class ToolCatalog {
   private known: Listed | null = null;
   private listing: Promise<Listed> | null = null;
 
   constructor(private readonly channel: Channel) {}
 
-  /** Every tool, no older than the upstream allows, or half a minute if it does not say. */
+  /** All tools, cached for at most the server's `ttlMs`, by default 30 s. */
   async list(timeoutMs: number): Promise<ToolText[]> {
     if (this.known && isFresh(this.known, this.known.ttlMs ?? FRESH_MS)) return this.known.tools;
     return this.refresh(timeoutMs);
   }
 
-  /** The upstream says that its tools changed: the list is read anew when it is needed. */
+  /** Invalidates the list after `notifications/tools/list_changed`. */
   forget(): void {
     this.known = null;
     this.listing = null;
   }
 
   /**
-   * What `path` means. The exact name wins; then the name whose dots the path spells as slashes; then all names below
-   * `path.`. A list that does not know the path is read anew before that is believed.
+   * Resolves `path`. The exact name wins, then the name whose dots the path spells as slashes, then all names below
+   * `path.`. An unknown path causes one refresh of the list.
    */
   async find(path: string, timeoutMs: number): Promise<ToolMatch> {
-    // To name a tool a list may be older than its server allows: a name it lacks is looked for in a new one.
+    // Resolving accepts an older list than `ttlMs` allows: a name it lacks causes a refresh.
     const isKnown = this.known && isFresh(this.known, Math.max(this.known.ttlMs ?? 0, FRESH_MS));
     const found = matchTool(isKnown && this.known ? this.known.tools : await this.list(timeoutMs), path);
     if (found || (this.known && Date.now() - this.known.at < REFRESH_MS_MIN)) return found;
@@ -113,7 +113,7 @@ async function readAll(channel: Channel): Promise<Listed> {
   return { tools: tools.slice(0, TOOLS_MAX), at: Date.now(), ttlMs };
 }
 
-/** What is no tool is passed over. */
+/** Ignores items that are not tools. */
 function toToolText(text: string): ToolText[] {
   const name = (JSON.parse(text) as { name?: unknown } | null)?.name;
   return typeof name === 'string' ? [{ name, text }] : [];

@@ -2,11 +2,11 @@ import { isObject } from '../../platform/text/json.js';
 import { members, slice } from '../protocol/json-text.js';
 import { headerValue } from '../protocol/messages.js';
 
-/** An argument of a tool that its calls repeat in a header `Mcp-Param-…` (MCP 2026-07-28). */
+/** A tool argument that calls repeat in a header `Mcp-Param-…` (MCP 2026-07-28). */
 export interface HeaderParam {
-  /** Where the value stands in the arguments. */
+  /** Path of the value in the arguments. */
   path: string[];
-  /** The whole header name, in lower case. */
+  /** Full header name, in lower case. */
   header: string;
 }
 
@@ -17,26 +17,26 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
 
-/** Keywords whose subschemas lie off the chain of `properties` on which alone a mark may stand. */
+/** Keywords whose subschemas are not reachable by `properties` alone and therefore must not declare a header. */
 const ASIDE_SCHEMAS = [
   ...['items', 'prefixItems', 'contains', 'additionalProperties', 'unevaluatedProperties', 'unevaluatedItems'],
   ...['propertyNames', 'oneOf', 'anyOf', 'allOf', 'not', 'if', 'then', 'else'],
 ];
 const ASIDE_MAPS = ['patternProperties', 'dependentSchemas', '$defs', 'definitions'];
 
-/** Schemas are nested deeper by mistake or malice only. */
+/** Depth limit of inspected schemas; deeper nesting occurs only by mistake or malice. */
 const SCHEMA_DEPTH_MAX = 64;
 
 /**
- * The header parameters of a tool by its input schema; null when the schema breaks a rule for them: then the tool must not
- * be offered (MCP 2026-07-28, streamable HTTP, custom headers).
+ * Header parameters declared by a tool's input schema; null when the schema breaks a rule and the tool must not be
+ * offered (MCP 2026-07-28, streamable HTTP, custom headers).
  */
 export function headerParams(inputSchema: unknown): HeaderParam[] | null {
   const found: HeaderParam[] = [];
   return visit(inputSchema, [], true, found, 0) ? found : null;
 }
 
-/** False when a rule is broken here or below. */
+/** False when this schema or a subschema breaks a rule. */
 function visit(schema: unknown, path: string[], isReachable: boolean, found: HeaderParam[], depth: number): boolean {
   if (!isObject(schema)) return true;
   if (depth > SCHEMA_DEPTH_MAX) return false;
@@ -62,7 +62,7 @@ function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], f
   return true;
 }
 
-/** The headers of one call. Arguments that are absent, null or no plain value have none. */
+/** Headers of one call. Absent, null and structured arguments have none. */
 export function paramHeaders(params: readonly HeaderParam[], args: unknown): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const { path, header } of params) {
@@ -80,14 +80,14 @@ function plainText(value: unknown): string | null {
   return String(value);
 }
 
-/** Tools remembered for their header parameters at most, by one channel. */
+/** Limit of tools per channel whose header parameters are remembered. */
 const TOOLS_MAX = 10_000;
 
-/** What a modern server's tool lists said of header parameters, as they passed by. */
+/** Header parameters learned from the tool lists of a modern server. */
 export class ToolHeaders {
   private readonly byTool = new Map<string, HeaderParam[]>();
 
-  /** The parameters a tool's calls repeat; undefined when none are known. */
+  /** Header parameters of a tool; undefined when unknown. */
   of(tool: string): HeaderParam[] | undefined {
     return this.byTool.get(tool);
   }
@@ -95,7 +95,7 @@ export class ToolHeaders {
   /**
    * Learns from the items of a list page.
    *
-   * @returns which of them may not be offered, by their index
+   * @returns indexes of the items that must not be offered
    */
   learn(items: readonly string[]): Set<number> {
     const refused = new Set<number>();

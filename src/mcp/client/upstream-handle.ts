@@ -2,14 +2,14 @@ import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListe
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 import { ToolCatalog } from './tool-catalog.js';
 
-/** Time that running calls have after the handle was replaced. */
+/** Drain time of running calls after the handle was replaced. */
 const DRAIN_MS_MAX = 60_000;
 
-/** An open upstream channel shared by its callers: counts what runs on it, so that it closes when it is idle. */
+/** An upstream channel shared by its callers. Counts running calls and listeners, so that it can close when idle. */
 export abstract class UpstreamHandle implements Channel {
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();
-  /** The connection or release behind it was deleted. */
+  /** True once the connection or release was deleted. */
   protected isGone = false;
   private running = 0;
   private listeners = 0;
@@ -74,7 +74,7 @@ export abstract class UpstreamHandle implements Channel {
     return this.channel.close(forGood);
   }
 
-  /** Closes when its running calls have ended, after a minute at the latest. */
+  /** Closes after the running calls have ended, in a minute at most. */
   async retire(forGood?: boolean): Promise<void> {
     if (this.running > 0) {
       await new Promise<void>((resolve) => {
@@ -93,23 +93,23 @@ export abstract class UpstreamHandle implements Channel {
     return this.running === 0 && this.listeners === 0;
   }
 
-  /** A reason not to send a call; null to send it. */
+  /** Error that prevents a call; null to send it. */
   protected refusal(_call: McpCall): Error | null {
     return null;
   }
 
-  /** A call was sent; `reply` settles as for its caller. Must not throw. */
+  /** Called after a call was sent; `reply` settles as for its caller. Must not throw. */
   protected started(_call: McpCall, _reply: Promise<McpReply>): void {}
 
-  /** A request was answered, with an error of the upstream's or without. */
+  /** Called when a request was answered, with a result or a JSON-RPC error. */
   protected succeeded(): void {}
 
-  /** A request failed. @returns the error for its caller */
+  /** Called when a request failed. @returns the error for its caller */
   protected failed(_method: string, error: Error): Error {
     return error;
   }
 
-  /** Drops the cached tool catalog before the caller hears that the tools changed. */
+  /** Invalidates the cached tool catalog before the listener receives `notifications/tools/list_changed`. */
   private withListChanges(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
     return (text, method) => {
       if (method === 'notifications/tools/list_changed') this.catalog.forget();

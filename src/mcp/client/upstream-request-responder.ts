@@ -4,13 +4,13 @@ import { UpstreamError } from '../protocol/mcp-errors.js';
 import { answerText } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
 
-/** What a server may ask its client during one call; each is answered by a request of its own. */
+/** Limit of server requests during one call; each is answered by a request of its own. */
 const QUESTIONS_MAX = 100;
 
-/** What is passed on to a caller who can be asked; everything else is for a client to refuse. */
+/** Methods forwarded to a caller that supports them; others are answered here. */
 const ASKABLE: ReadonlySet<string> = new Set(['roots/list', 'sampling/createMessage', 'elicitation/create']);
 
-/** What an upstream asks its client during one call. */
+/** Answers the requests that an upstream sends to its client during one call. */
 export class UpstreamRequestResponder {
   private asked = 0;
   private open = 0;
@@ -18,7 +18,8 @@ export class UpstreamRequestResponder {
 
   /**
    * @param answer sends an answer, a JSON-RPC message, to the upstream
-   * @param host for sentences
+   *
+   * @param host upstream's name in error texts
    */
   constructor(
     private readonly answer: (text: string) => void,
@@ -26,7 +27,7 @@ export class UpstreamRequestResponder {
     private readonly ask?: McpCall['onRequest'],
   ) {}
 
-  /** Answers a request of the upstream, or has it answered. @throws UpstreamError beyond 100 of them */
+  /** Answers a request of the upstream, or forwards it to the caller. @throws UpstreamError beyond 100 requests */
   take(text: string, method: string): void {
     this.asked += 1;
     if (this.asked > QUESTIONS_MAX) {
@@ -45,17 +46,17 @@ export class UpstreamRequestResponder {
         this.answeredAt = performance.now();
         this.answer(answerText(id, answer));
       })
-      // `answer` only hands over; what becomes of it there is told there.
+      // `answer` handles its own errors.
       .catch(() => undefined);
   }
 
-  /** True while the caller is being asked, and for `graceMs` more, in which the upstream goes on with the answer. */
+  /** True while the caller has a pending request, and for `graceMs` after it, in which the upstream continues. */
   isHolding(graceMs: number): boolean {
     return this.open > 0 || performance.now() - this.answeredAt < graceMs;
   }
 }
 
-/** What we answer by ourselves: we are there, and know nobody who could be asked. `id` is JSON text. */
+/** Local answer: `ping` succeeds, other methods are not found. `id` is JSON text. */
 function ownAnswer(id: string, method: string): string {
   if (method === 'ping') return answerText(id, { result: '{}' });
   return answerText(id, {

@@ -1,31 +1,28 @@
 import { createHash } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { EraStore } from './era-store.js';
-import type { EraVerdict } from './era-store.js';
+import { EraRepository } from './era.repository.js';
+import type { EraVerdict } from './era.repository.js';
 
-/** Endpoints this process knows without asking. */
+/** Limit of endpoints cached in this process. */
 const KNOWN_MAX = 50_000;
 
-/**
- * What answers at which URL, found out once for all who call it, in whatever process and with whatever credentials: that
- * is a property of the server. Nothing else it says is kept here.
- */
+/** Era per URL, probed once for all callers, processes and credentials, since it is a property of the server. */
 @Injectable()
 export class EraMemory {
   private readonly known = new LRUCache<string, EraVerdict>({ max: KNOWN_MAX });
   private readonly running = new Map<string, Promise<EraVerdict | null>>();
-  /** What is being forgotten: until then it must not be read again. */
+  /** Pending deletions, during which the stored verdict must not be read again. */
   private readonly forgetting = new Map<string, Promise<unknown>>();
   private readonly logger = new Logger('mcp');
 
-  constructor(private readonly store: Pick<EraStore, 'read' | 'write' | 'forget'>) {}
+  constructor(private readonly store: Pick<EraRepository, 'read' | 'write' | 'forget'>) {}
 
   /**
-   * The verdict on an endpoint, with `probe` if nobody knows it. Those who ask at once wait for one probe; when that
-   * fails, which may be for its caller's credentials, each tries for itself.
+   * Verdict of an endpoint, from `probe` if unknown. Concurrent callers share one probe; when it fails, possibly
+   * because of its caller's credentials, each caller probes itself.
    *
-   * @throws what `probe` throws
+   * @throws errors of `probe`
    */
   async settle(url: URL, probe: () => Promise<EraVerdict>): Promise<EraVerdict> {
     const key = keyOf(url);
@@ -45,7 +42,7 @@ export class EraMemory {
     throw failure;
   }
 
-  /** The endpoint does not behave so: the next one who asks finds out anew. */
+  /** Discards a contradicted verdict, so that the next caller probes again. */
   async forget(url: URL, verdict: EraVerdict): Promise<void> {
     const key = keyOf(url);
     if (this.known.get(key)?.learnedAt === verdict.learnedAt) this.known.delete(key);
@@ -69,18 +66,18 @@ export class EraMemory {
     return verdict;
   }
 
-  /** A database that is away costs a probe, not the call. */
+  /** A database failure costs a probe, not the call. */
   private async withStore<T>(work: () => Promise<T>): Promise<T | null> {
     try {
       return await work();
     } catch (error) {
-      this.logger.warn({ msg: 'what is known of upstreams could not be read or written', err: error });
+      this.logger.warn({ msg: 'era verdicts could not be read or written', err: error });
       return null;
     }
   }
 }
 
-/** The URL in its normal form without fragment, hashed: it may carry a credential in its query. */
+/** Hash of the normalized URL without its fragment: the query may contain a credential. */
 function keyOf(url: URL): string {
   const normal = new URL(url);
   normal.hash = '';

@@ -1,6 +1,6 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** What kind of server answers at an upstream's address, so that no other process and no restart has to find it out. */
+/** Era of an upstream endpoint, stored so that other processes and restarts need no probe. */
 @Entity('upstream_eras')
 @Index('upstream_eras_expiry', ['expiresAt'])
 @Check('upstream_eras_kind', `"kind" IN ('modern', 'streamable', 'sse')`)
@@ -12,7 +12,7 @@ export class UpstreamEra {
   @Column('text')
   kind: string;
 
-  /** What the server did that told. */
+  /** Evidence from the probe. */
   @Column('text')
   reason: string;
 

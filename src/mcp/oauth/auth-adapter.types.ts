@@ -1,18 +1,21 @@
 import type { TokenSet } from './tokens.js';
 
 /**
- * Code of a hosted server that stands between its users and an authorization server only it knows. Everything may take
- * 10 s at most.
+ * OAuth adapter implemented by a hosted server, for an authorization server that only its code knows. Each operation
+ * may take 10 s.
  */
 export interface AuthAdapter {
   /**
-   * Where a person signs in, with an S256 challenge of PKCE.
+   * URL at which a person signs in, with an S256 PKCE challenge.
    *
    * @throws TokenEndpointAwayError
    */
   authorizationUrl(ask: { callbackUrl: string; state: string; codeChallenge: string }): Promise<string>;
   /** @throws TokenRefusedError, TokenEndpointAwayError */
   exchangeCode(grant: { code: string; callbackUrl: string; codeVerifier: string }): Promise<TokenSet>;
-  /** The refresh token in the answer is the one to keep. @throws TokenRefusedError, TokenEndpointAwayError */
+  /**
+   * Refreshes tokens. The returned refresh token replaces the old one. @throws TokenRefusedError,
+   * TokenEndpointAwayError
+   */
   refreshToken(refreshToken: string): Promise<TokenSet>;
 }

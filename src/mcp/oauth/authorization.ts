@@ -6,7 +6,7 @@ import {
 import { sdkMetadata, type OAuthClientIdentity } from './client.js';
 import type { AuthorizationServer } from './discovery.js';
 
-/** What a person is sent to an authorization server with. */
+/** Parameters of an authorization request. */
 export interface AuthorizationRequest {
   server: AuthorizationServer;
   client: OAuthClientIdentity;
@@ -16,7 +16,7 @@ export interface AuthorizationRequest {
   state: string;
 }
 
-/** The address to send the person to, and the secret that proves later that the code was meant for us (RFC 7636). */
+/** Authorization URL, and the PKCE code verifier that proves that the code was issued for us (RFC 7636). */
 export async function authorizationUrl(request: AuthorizationRequest): Promise<{ url: string; codeVerifier: string }> {
   const { server, client, redirectUri, resource, scopes, state } = request;
   const { authorizationUrl: url, codeVerifier } = await startAuthorization(server.issuer, {
@@ -30,7 +30,7 @@ export async function authorizationUrl(request: AuthorizationRequest): Promise<{
   return { url: url.href, codeVerifier };
 }
 
-/** True when an answer is from the server that was asked, as far as it says so (RFC 9207 section 2.4). */
+/** True when `iss` of a response matches the issuer, or is absent and not announced (RFC 9207 section 2.4). */
 export function isFromServer(
   server: Pick<AuthorizationServer, 'issuer' | 'sendsIss'>,
   iss: string | undefined,

@@ -1,22 +1,22 @@
 /** One challenge of a `WWW-Authenticate` header (RFC 9110 section 11.6.1). */
 export interface Challenge {
-  /** Lower case: schemes are compared without regard to case. */
+  /** Lower case, since schemes are case-insensitive. */
   scheme: string;
-  /** Names in lower case, values unescaped; of a name that is given twice, the first. */
+  /** Unescaped values by lower-case name; the first value of a repeated name. */
   params: Record<string, string>;
 }
 
-/** What an MCP server says about the authorization it wants (RFC 6750 section 3, RFC 9728 section 5.1). */
+/** Authorization requirements of an MCP server (RFC 6750 section 3, RFC 9728 section 5.1). */
 export interface BearerChallenge {
-  /** Where its protected resource metadata is, if it says so. */
+  /** URL of the protected resource metadata; null without one. */
   resourceMetadata: string | null;
-  /** The scopes this very request needs, if it says so. */
+  /** Scopes that this request requires; null if unspecified. */
   scope: string | null;
   /** `invalid_token`, `insufficient_scope`, …; null when no credentials were sent. */
   error: string | null;
 }
 
-/** More than that of challenge text is not read. */
+/** Size limit of parsed challenge text. */
 export const CHALLENGE_CHARS_MAX = 8 * 1024;
 
 const TOKEN = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y;
@@ -24,15 +24,15 @@ const TOKEN68 = /[A-Za-z0-9\-._~+/]+=*/y;
 const SPACE = /[ \t]*/y;
 
 /**
- * Every challenge in one or many `WWW-Authenticate` header values. A header may hold several challenges, each with several
- * parameters, and both lists are separated by commas; what follows a comma is a parameter exactly when a `=` comes after
- * its name. A part that cannot be read ends that header; what was read before it counts.
+ * Parses all challenges in one or more `WWW-Authenticate` header values. A header may contain several challenges with
+ * several parameters, both separated by commas; text after a comma is a parameter exactly if a `=` follows its name. A
+ * malformed part ends that header; the challenges before it count.
  */
 export function parseChallenges(headers: readonly string[]): Challenge[] {
   return headers.flatMap((header) => new ChallengeReader(header.slice(0, CHALLENGE_CHARS_MAX)).read());
 }
 
-/** The first `Bearer` challenge; null when there is none. */
+/** First `Bearer` challenge; null without one. */
 export function bearerChallenge(headers: readonly string[]): BearerChallenge | null {
   const found = parseChallenges(headers).find(({ scheme }) => scheme === 'bearer');
   if (!found) return null;
@@ -40,7 +40,7 @@ export function bearerChallenge(headers: readonly string[]): BearerChallenge | n
   return { resourceMetadata, scope, error };
 }
 
-/** The header as HTTP libraries give it, as a list and bounded: an upstream chooses how much it says. */
+/** The header as a list, limited in size because the upstream controls it. */
 export function challengeHeaders(header: string | string[] | undefined): string[] {
   let left = CHALLENGE_CHARS_MAX;
   return ([] as string[]).concat(header ?? []).flatMap((value) => {
@@ -67,7 +67,7 @@ class ChallengeReader {
     }
   }
 
-  /** False when the rest cannot be read. */
+  /** False when the rest is malformed. */
   private readParams(params: Record<string, string>): boolean {
     const spaces = this.take(SPACE) ?? '';
     if (this.isAtEnd || this.text[this.at] === ',') return true;
@@ -93,7 +93,10 @@ class ChallengeReader {
     }
   }
 
-  /** Credentials without a name, as Negotiate has them; a parameter looks alike until its value comes. */
+  /**
+   * Reads credentials without a name (token68), as Negotiate has them; distinguishable from a parameter only by the
+   * text after it.
+   */
   private takeToken68(): boolean {
     const start = this.at;
     if (this.take(TOKEN68) !== null) {
@@ -119,12 +122,12 @@ class ChallengeReader {
     this.at += 1;
     this.take(SPACE);
     const value = this.text[this.at] === '"' ? this.takeQuoted() : this.take(TOKEN);
-    // Servers in the field send URLs and scopes without quotes, which no token may hold.
+    // Some servers send URLs and scopes without quotes although a token may not contain them.
     const loose = value === null || this.isInsideValue ? (value ?? '') + this.takeLoose() : value;
     return loose === '' && value === null ? null : { name: name.toLowerCase(), value: loose };
   }
 
-  /** Right behind a token stands what cannot follow one. */
+  /** True when a token is followed by a character that may not follow one. */
   private get isInsideValue(): boolean {
     return !this.isAtEnd && !/[, \t]/.test(this.text[this.at] ?? '') && this.text[this.at - 1] !== '"';
   }

@@ -13,7 +13,7 @@ const server: AuthorizationServer = {
   sendsIss: false,
 };
 
-/** What goes over the wire for a client at a server that offers these methods. */
+/** Authentication sent for a client at a server that offers these methods. */
 async function sent(client: Partial<OAuthClientIdentity>, offered: string[] | null = null) {
   const whole: OAuthClientIdentity = {
     clientId: 'id',
@@ -37,7 +37,8 @@ describe('a client proves who it is', () => {
     [{ clientSecret: 's', authMethod: 'none' }, null, { params: 'client_id=id' }],
     [{}, null, { params: 'client_id=id' }],
     [{}, ['client_secret_basic'], { params: 'client_id=id' }],
-    // RFC 6749 section 2.3.1: form-encoded before they are joined, so a colon or a letter beyond Latin-1 does no harm.
+    // RFC 6749 section 2.3.1: id and secret are form-encoded before they are joined, which allows colons and
+    // non-Latin-1 letters.
     [{ clientId: 'a:b c', clientSecret: 'ä+%/€' }, null, { basic: 'a%3Ab+c:%C3%A4%2B%25%2F%E2%82%AC', params: '' }],
   ])('%j where %j is offered: %j', async (client, offered, expected) => {
     expect(await sent(client, offered)).toEqual({ basic: undefined, ...expected });

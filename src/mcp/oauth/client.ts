@@ -10,13 +10,13 @@ import {
 import type { AuthorizationServer } from './discovery.js';
 import { OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 
-/** Us, as an authorization server knows us. */
+/** Our client registration at an authorization server. */
 export interface OAuthClientIdentity {
   clientId: string;
   clientSecret: string | null;
-  /** How we prove to be it at the token endpoint; null leaves it to what the server announces. */
+  /** Client authentication method at the token endpoint; null to select from the server's metadata. */
   authMethod: string | null;
-  /** When the secret ends; null when it does not. */
+  /** Expiry of the secret; null without one. */
   secretExpiresAt: Date | null;
 }
 
@@ -24,7 +24,7 @@ const REASON_CHARS_MAX = 300;
 
 const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
-/** What we say of ourselves, in registrations and in our client id metadata document. */
+/** Client metadata for registrations and for our client id metadata document. */
 export function clientMetadata(redirectUri: string, authMethod: string): OAuthClientMetadata {
   return {
     client_name: 'Slipway',
@@ -37,10 +37,10 @@ export function clientMetadata(redirectUri: string, authMethod: string): OAuthCl
 }
 
 /**
- * Registers us (RFC 7591).
+ * Registers a client (RFC 7591).
  *
- * @throws OAuthClientNeededError when the server registers nobody, or not us; OAuthSetupError when it cannot be asked now.
- *   Either with the server's own reason
+ * @throws OAuthClientNeededError when the server does not offer registration or refuses this client; OAuthSetupError
+ * when it cannot be reached now. Both contain the server's reason
  */
 export async function registerAt(
   fetch: FetchLike,
@@ -75,20 +75,20 @@ export async function registerAt(
   }
 }
 
-/** Basic where it is offered or nothing is said (RFC 8414 section 2), then form fields, then none. */
+/** Prefers Basic if offered or nothing is announced (RFC 8414 section 2), then form fields, then none. */
 function preferredMethod({ tokenEndpointAuthMethods: offered }: AuthorizationServer): string {
   const known = ['client_secret_basic', 'client_secret_post', 'none'];
   return (offered && known.find((method) => offered.includes(method))) ?? 'client_secret_basic';
 }
 
-/** 408 and 429 pass, and so does trouble of the server. */
+/** 408, 429 and 5xx are transient. */
 function isFinal(error: unknown): boolean {
   if (!(error instanceof RegistrationRejectedError)) return false;
   const { status } = error;
   return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
-/** `error_description` and `error` of RFC 7591 section 3.2.2; of any other answer only its status. */
+/** `error_description` and `error` of RFC 7591 section 3.2.2; only the status of other answers. */
 function refusalReason(error: unknown): string {
   if (error instanceof OAuthFetchError) return error.message;
   if (!(error instanceof RegistrationRejectedError)) return 'its answer is not what RFC 7591 describes.';
@@ -97,14 +97,17 @@ function refusalReason(error: unknown): string {
     const { error: code, error_description: text } = JSON.parse(error.body) as Record<string, unknown>;
     reason = [code, text].filter((part) => typeof part === 'string' && part !== '').join(': ');
   } catch {
-    // A page of a proxy says nothing that would help.
+    // A proxy's HTML page contains nothing useful.
   }
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   const printable = reason.replace(/[\u0000-\u001f\u007f]/g, ' ').slice(0, REASON_CHARS_MAX);
   return printable === '' ? `it answered ${error.status}.` : `${printable} (status ${error.status}).`;
 }
 
-/** Proves to the token endpoint who we are. The SDK's own does not encode id and secret as RFC 6749 section 2.3.1 wants. */
+/**
+ * Client authentication at the token endpoint. Replaces the SDK's, which does not encode id and secret as RFC 6749
+ * section 2.3.1 requires.
+ */
 export function clientAuthentication(
   client: OAuthClientIdentity,
   server: AuthorizationServer,
@@ -133,7 +136,7 @@ function formEncoded(text: string): string {
   return new URLSearchParams({ t: text }).toString().slice('t='.length);
 }
 
-/** The server in the SDK's words. */
+/** Server metadata in the SDK's type. */
 export function sdkMetadata(server: AuthorizationServer): AuthorizationServerMetadata {
   return {
     issuer: server.issuer,

@@ -13,56 +13,56 @@ import { bearerChallenge, type BearerChallenge } from './challenges.js';
 import { OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 import { isPkceKnown } from './pkce.js';
 
-/** Of a list of authorization servers, so many are tried. */
+/** Limit of authorization servers tried from a list. */
 const SERVERS_TRIED_MAX = 4;
 const SERVERS_READ_MAX = 100;
 
-/** What is kept of an authorization server's metadata: all that authorizing, refreshing and revoking need. */
+/** Stored metadata of an authorization server: everything required to authorize, refresh and revoke. */
 export interface AuthorizationServer {
-  /** As its document spells it; compared as text, never as a URL. */
+  /** Issuer as spelled in its document; compared as text, never as a URL. */
   issuer: string;
   authorizationEndpoint: string;
   tokenEndpoint: string;
   registrationEndpoint: string | null;
   revocationEndpoint: string | null;
-  /** Null when it does not say. */
+  /** Announced methods; null if unspecified. */
   tokenEndpointAuthMethods: string[] | null;
-  /** It takes a URL as client id and reads the client's metadata there (CIMD). */
+  /** Supports client id metadata documents (CIMD): a URL as the client id. */
   readsClientDocuments: boolean;
-  /** Its answers carry `iss` (RFC 9207), so one without is not from it. */
+  /** Sends `iss` in responses (RFC 9207); a response without it is then rejected. */
   sendsIss: boolean;
   /**
-   * The registry server whose code stands in the place of one, such as `acme/weather`; absent for a real one. Then the
-   * members above are nobody's addresses.
+   * Registry server whose hosted code replaces the authorization server, such as `acme/weather`; absent for a real one.
+   * The members above are then placeholders.
    */
   adapter?: string;
 }
 
-/** Where and what for an authorization is asked. */
+/** Authorization server, resource and scopes of an authorization. */
 export interface AuthorizationTarget {
   server: AuthorizationServer;
-  /** The `resource` of every request, byte for byte as announced (RFC 8707). */
+  /** `resource` parameter, byte for byte as announced (RFC 8707). */
   resource: string;
-  /** Separated by spaces; null leaves the choice to the authorization server. */
+  /** Space-separated scopes; null leaves the choice to the authorization server. */
   scopes: string | null;
 }
 
-/** What {@link discoverTarget} goes by. */
+/** Input of {@link discoverTarget}. */
 export interface DiscoveryRequest {
   upstreamUrl: string;
-  /** The `WWW-Authenticate` headers of the answer that asked for authorization. */
+  /** `WWW-Authenticate` headers of the response that required authorization. */
   challenge: readonly string[];
-  /** Those of the issuers an upstream lists that know us already: tried before the others. */
+  /** Returns the issuers at which we have a client already; they are tried first. */
   knownAmong: (issuers: readonly string[]) => Promise<ReadonlySet<string>>;
-  /** Issuers believed to support PKCE unannounced; null for the built-in list. */
+  /** Issuers known to support PKCE without announcing it; null for the built-in list. */
   pkceUnannounced: readonly string[] | null;
 }
 
 /**
- * From an MCP server to its authorization server: protected resource metadata (RFC 9728), or the server's own origin where
- * there is none (MCP 2025-03-26), then the authorization server's metadata (RFC 8414, OpenID Connect Discovery).
+ * Discovers the authorization server of an MCP server: protected resource metadata (RFC 9728), or the server's own
+ * origin without them (MCP 2025-03-26), then the authorization server's metadata (RFC 8414, OpenID Connect Discovery).
  *
- * @throws OAuthSetupError saying what is missing or wrong, and where
+ * @throws OAuthSetupError naming what is missing or invalid, and where
  */
 export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest): Promise<AuthorizationTarget> {
   const upstream = new URL(request.upstreamUrl);
@@ -82,8 +82,8 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
 }
 
 /**
- * The metadata at the URL the challenge names, else at the well-known ones. A page where a document should be (sites that
- * answer every path with their start page) counts as none.
+ * Fetches the metadata from the URL in the challenge, otherwise from the well-known URLs. An HTML page in place of a
+ * document (sites that answer every path) counts as none.
  */
 async function findResource(
   fetch: FetchLike,
@@ -107,7 +107,7 @@ async function findResource(
   return null;
 }
 
-/** The first authorization server that can be used; if there is none, the fault of the first. */
+/** First usable authorization server. Without one, throws the error of the first. */
 async function firstServer(
   fetch: FetchLike,
   issuers: string[],
@@ -127,7 +127,7 @@ async function firstServer(
   throw fault ?? noServer(upstream, upstream.origin);
 }
 
-/** A document without PKCE may stand beside one with it, so the next one is looked at before the server is refused. */
+/** Tries all metadata URLs: a document without PKCE may exist beside one with it. */
 async function findServer(fetch: FetchLike, issuer: string, upstream: URL): Promise<AuthorizationServerMetadata> {
   const seen = new Set<string>();
   let first: AuthorizationServerMetadata | null = null;
@@ -200,7 +200,7 @@ function checkedServer(
   };
 }
 
-/** Credentials go there, and a person: https, or this machine. */
+/** Requires https or a loopback host, since credentials and people are sent there. */
 function checkedEndpoint(endpoint: string, issuer: string): string {
   try {
     assertSecureTokenEndpoint(endpoint);
@@ -216,7 +216,7 @@ function optionalEndpoint(endpoint: string | undefined, issuer: string): string 
   return endpoint === undefined ? null : checkedEndpoint(endpoint, issuer);
 }
 
-/** The announced resource must be the server that was called, or a path above it on the same origin. */
+/** Requires the announced resource to be the called server, or a parent path on the same origin. */
 function checkedResource(resource: string, upstream: URL): string {
   let isAllowed = false;
   try {
@@ -231,28 +231,31 @@ function checkedResource(resource: string, upstream: URL): string {
   );
 }
 
-/** What RFC 8707 asks for where nothing is announced: no fragment, and no slash that nobody wrote. */
+/** Canonical resource URI of RFC 8707: no fragment and no added trailing slash. */
 function canonicalUrl(upstream: URL): string {
   const url = new URL(upstream);
   url.hash = '';
   return url.pathname === '/' && url.search === '' ? url.origin : url.href;
 }
 
-/** The scopes as RFC 6749 spells them; null when nothing remains. */
+/** Scopes in the syntax of RFC 6749; null when none remain. */
 function scopesOf(text: string | null): string | null {
   const scopes = (text ?? '').split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/.test(scope));
   return [...new Set(scopes)].slice(0, 100).join(' ') || null;
 }
 
-/** A refresh token is only given for this scope where the server knows it (OpenID Connect Core section 11). */
+/**
+ * Adds `offline_access` where the server supports it, as it is required for a refresh token (OpenID Connect Core
+ * section 11).
+ */
 function withOfflineAccess(scopes: string | null, metadata: AuthorizationServerMetadata): string | null {
   if (scopes === null || !metadata.scopes_supported?.includes('offline_access')) return scopes;
   return scopes.split(' ').includes('offline_access') ? scopes : `${scopes} offline_access`;
 }
 
 /**
- * A 200 that holds no JSON becomes a 404, so that the next address is tried. Trouble is told apart from absence: what a
- * server says when it is well must not be guessed from what it leaves out when it is not.
+ * Converts a 200 without JSON to a 404, so that the next URL is tried. Throws for server errors: a temporary failure
+ * must not count as absence of metadata.
  */
 function onlyDocuments(fetch: FetchLike): FetchLike {
   return async (url, init) => {
@@ -280,7 +283,7 @@ function checkedText(text: string, what: string): string {
   return text;
 }
 
-/** Somebody else's text in a sentence of ours. */
+/** Quotes foreign text in a message: without control characters and limited in length. */
 function shown(text: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   return `"${text.replace(/[\u0000-\u001f\u007f"]/g, '').slice(0, 200)}"`;

@@ -2,17 +2,17 @@ import { DomainError } from '../../platform/errors/domain-error.js';
 
 /**
  * An authorization cannot be set up, or was not completed. The message is for the person who publishes or connects the
- * server: what is wrong, at which host, and what would help.
+ * server: the problem, the host, and a remedy.
  */
 export class OAuthSetupError extends DomainError {
   readonly kind = 'unprocessable';
   readonly code = 'auth_setup_failed';
 }
 
-/** The authorization server knows no client of ours and takes none from us: somebody must get one there by hand. */
+/** The authorization server has no client of ours and does not register one; an administrator must create it there. */
 export class OAuthClientNeededError extends OAuthSetupError {
   constructor(
-    /** As its metadata spells it. */
+    /** Issuer as spelled in its metadata. */
     readonly issuer: string,
     message: string,
   ) {
@@ -20,23 +20,26 @@ export class OAuthClientNeededError extends OAuthSetupError {
   }
 }
 
-/** A URL of OAuth cannot be read: not dialled, not reached, too slow, too large, or a redirect. A sentence with its host. */
+/**
+ * An OAuth URL cannot be fetched: egress refused, unreachable, timeout, too large, or a redirect. The message names the
+ * host.
+ */
 export class OAuthFetchError extends Error {}
 
-/** The token endpoint refused a request for a reason that stays (RFC 6749 section 5.2). Its text is never repeated. */
+/** The token endpoint refused a request permanently (RFC 6749 section 5.2). The error description is never repeated. */
 export class TokenRefusedError extends Error {
   constructor(
-    /** Its error code, e.g. `invalid_grant`. */
+    /** Error code, such as `invalid_grant`. */
     readonly code: string,
-    /** Its host. */
+    /** Host of the token endpoint. */
     readonly host: string,
   ) {
     super(`${host} refused the token request: ${code}.`);
   }
 }
 
-/** The token endpoint could not be asked, or is in trouble: nothing follows for the tokens we hold. */
+/** The token endpoint is unreachable or failing. Stored tokens stay valid. */
 export class TokenEndpointAwayError extends Error {}
 
-/** A server's own code, in the place of a token endpoint, ran and failed. It has no word for what is refused for good. */
+/** A hosted auth adapter failed. Adapters cannot signal permanent refusals by this error. */
 export class AdapterFailedError extends TokenEndpointAwayError {}

@@ -4,20 +4,20 @@ import type { Egress } from '../../platform/egress/egress.js';
 import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { OAuthFetchError } from './oauth-errors.js';
 
-/** The largest document that is taken: real ones have a few kilobytes. */
+/** Size limit of a response; real documents have a few kilobytes. */
 export const DOCUMENT_BYTES_MAX = 1024 * 1024;
 
-/** How long one request may take, with its redirects and its whole answer. */
+/** Timeout of one request, with redirects and body. */
 export const FETCH_MS_MAX = 10_000;
 
 const REDIRECTS_MAX = 3;
 
 /**
- * `fetch` for everything OAuth asks of other hosts, through the one door out. Only GET follows redirects, at most three, each
- * one judged anew and never from https to http; a POST carries credentials and goes nowhere but where it was sent.
+ * `fetch` for OAuth requests, through the egress policy. GET follows at most three redirects, each checked by the
+ * policy and never from https to http. POST carries credentials and follows none.
  *
- * @param signal bounds everything that is fetched with it, besides the 10 s of each request
- * @throws OAuthFetchError with a sentence; a status is not a failure here
+ * @param signal bounds all requests together, in addition to 10 s for each
+ * @throws OAuthFetchError; an HTTP status is not a failure
  */
 export function createOAuthFetch(egress: Egress, signal?: AbortSignal): FetchLike {
   return async (input, init = {}) => {
@@ -55,14 +55,14 @@ function isGet(init: RequestInit): boolean {
   return (init.method ?? 'GET').toUpperCase() === 'GET';
 }
 
-/** What the SDK sends: JSON, or a form. */
+/** Request bodies the SDK sends: JSON or a form. */
 function textOf(body: NonNullable<RequestInit['body']>): string {
   if (typeof body === 'string') return body;
   if (body instanceof URLSearchParams) return body.toString();
   throw new TypeError('Only text and forms are sent');
 }
 
-/** Without the query, which may hold something secret. */
+/** URL without its query, which may be secret. */
 function placeOf(url: URL): string {
   return `${url.origin}${url.pathname}`.slice(0, 200);
 }

@@ -6,11 +6,10 @@ const KNOWN_ISSUERS = [
 ];
 
 /**
- * True when the issuer is one that supports PKCE with S256 although its metadata does not say so. In a pattern, `*` stands
- * for one label of the host, or for anything in the path: a `*` that reached across dots and slashes could be met by a host
- * of somebody else.
+ * True when the issuer supports PKCE with S256 without announcing it. In a pattern, `*` matches one host label, or any
+ * path; a `*` that matched dots or slashes could match a foreign host.
  *
- * @param patterns issuer URLs, e.g. `https://login.microsoftonline.com/*`; null for the built-in list
+ * @param patterns issuer URLs, such as `https://login.microsoftonline.com/*`; null for the built-in list
  */
 export function isPkceKnown(issuer: string, patterns: readonly string[] | null): boolean {
   return (patterns ?? KNOWN_ISSUERS).some((pattern) => patternOf(pattern).test(issuer));

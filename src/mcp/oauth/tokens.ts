@@ -9,18 +9,18 @@ import { clientAuthentication, sdkMetadata, type OAuthClientIdentity } from './c
 import type { AuthorizationServer } from './discovery.js';
 import { OAuthFetchError, TokenEndpointAwayError, TokenRefusedError } from './oauth-errors.js';
 
-/** What an authorization server gave us. */
+/** Tokens issued by an authorization server. */
 export interface TokenSet {
   accessToken: string;
-  /** Null when none was given: the end of the access token is then the end of the authorization. */
+  /** Refresh token; without one (null) the authorization ends with the access token. */
   refreshToken: string | null;
-  /** Null when the server does not say. */
+  /** Lifetime; null if unspecified. */
   expiresInSeconds: number | null;
-  /** What was granted, if it says so. */
+  /** Granted scopes; null if unspecified. */
   scopes: string | null;
 }
 
-/** Where and as whom tokens are asked for. */
+/** Server, client and resource of a token request. */
 export interface TokenContext {
   server: AuthorizationServer;
   client: OAuthClientIdentity;
@@ -29,12 +29,12 @@ export interface TokenContext {
 
 const TOKEN_CHARS_MAX = 32 * 1024;
 
-/** A lifetime beyond ten years is as good as this, and does not fit every calendar. */
+/** Upper limit of a lifetime: ten years. Larger values overflow some date types. */
 const LIFETIME_SECONDS_MAX = 10 * 365 * 24 * 3_600;
 
 /**
- * Refusals that no repetition changes: RFC 6749 section 5.2, RFC 8707 section 2, OpenID Connect Core section 3.1.2.6, and
- * GitHub's own. Any other word may come from a proxy or firewall in between, and changes nothing.
+ * Permanent refusals: RFC 6749 section 5.2, RFC 8707 section 2, OpenID Connect Core section 3.1.2.6, and GitHub's own.
+ * Other codes may come from a proxy or firewall and count as transient.
  */
 const FINAL_REFUSALS: ReadonlySet<string> = new Set([
   'invalid_grant',
@@ -78,7 +78,7 @@ export function exchangeCode(
 }
 
 /**
- * Asks for a new access token. The refresh token in the answer is the one to keep: a rotated one, or the one sent.
+ * Requests a new access token. The result contains the refresh token to store: a rotated one, or the one sent.
  *
  * @throws TokenRefusedError, TokenEndpointAwayError
  */
@@ -99,7 +99,7 @@ export function refreshTokens(
   );
 }
 
-/** Tells the server that a token is no longer used (RFC 7009). False when it cannot be told. */
+/** Revokes a token at the server (RFC 7009). False when the server could not be reached or refused. */
 export async function revokeToken(
   fetch: FetchLike,
   { server, client }: Omit<TokenContext, 'resource'>,
@@ -119,14 +119,14 @@ export async function revokeToken(
 }
 
 /**
- * When a token must be renewed, counted from now: 60 s or a tenth of its life before it ends, whichever is more; half of its
- * life for one so short that it would be due at once.
+ * Seconds from now until a token must be renewed: 60 s or a tenth of its lifetime before expiry, whichever is more;
+ * half of its lifetime for one so short that it would be due at once.
  */
 export function dueInSeconds(expiresInSeconds: number): number {
   return expiresInSeconds - Math.min(Math.max(60, expiresInSeconds / 10), expiresInSeconds / 2);
 }
 
-/** A server in trouble may answer anything, so its errors are not read. */
+/** Throws for 5xx answers before the SDK parses them: a failing server may answer anything. */
 function tokenFetch(fetch: FetchLike): FetchLike {
   return async (url, init) => {
     const response = await fetch(url, init);
@@ -135,7 +135,7 @@ function tokenFetch(fetch: FetchLike): FetchLike {
   };
 }
 
-/** True when it is us who are refused, not the grant. */
+/** True when the client was refused, not the grant. */
 export function isClientRefusal({ code }: TokenRefusedError): boolean {
   return code === 'invalid_client' || code === 'unauthorized_client' || code === 'incorrect_client_credentials';
 }
@@ -147,7 +147,7 @@ async function asked(server: AuthorizationServer, request: () => Promise<OAuthTo
     answer = await request();
   } catch (error) {
     if (error instanceof OAuthError && FINAL_REFUSALS.has(error.code)) throw new TokenRefusedError(error.code, host);
-    // What the endpoint said is not repeated: it may quote the tokens it was sent.
+    // The response is not quoted: it may contain the tokens.
     throw new TokenEndpointAwayError(
       error instanceof OAuthFetchError ? error.message : `${host} gave no answer that RFC 6749 describes.`,
     );
@@ -161,8 +161,8 @@ async function asked(server: AuthorizationServer, request: () => Promise<OAuthTo
 }
 
 /**
- * Tokens as they came from outside, of unknown scopes; null when the access token is none that fits a header, or one of
- * them is longer than 32 KB. A lifetime that is no positive number of seconds counts as not said.
+ * Validates tokens from outside; scopes are unknown. Null when the access token does not fit a header, or a token is
+ * longer than 32 KB. A lifetime that is not a positive number counts as unspecified.
  */
 export function tokenSetOf(given: {
   accessToken?: unknown;

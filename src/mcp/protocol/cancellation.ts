@@ -1,8 +1,7 @@
 /**
- * Tells work that nobody waits for its result any more, once.
- *
- * Not an `AbortController`: in Node 20 one with a listener outlives the young generation's garbage collections, which
- * then take 5 ms instead of 0.05 ms each; on the path of a call that was a fifth of the CPU.
+ * One-time signal that the result of an operation is no longer needed.
+ * Replaces `AbortController`: in Node 20 one with a listener survives young-generation garbage collections, which then
+ * take 5 ms instead of 0.05 ms; on the path of a call that was a fifth of the CPU.
  */
 export class Cancellation {
   isCancelled = false;
@@ -16,7 +15,7 @@ export class Cancellation {
     for (const listener of listeners) listener();
   }
 
-  /** Calls `listener` when it is cancelled, at once when it was. {@link forget} takes it back. */
+  /** Calls `listener` on cancellation, at once if already cancelled. {@link forget} removes it. */
   notify(listener: () => void): void {
     if (this.isCancelled) listener();
     else this.listeners.push(listener);

@@ -9,45 +9,45 @@ export interface RpcError {
   data?: unknown;
 }
 
-/** The answer to one request: the upstream's message, untouched, and where its parts stand in it. */
+/** Reply to one request: the upstream's message, unchanged, with the positions of its parts. */
 export interface McpReply {
-  /** The whole JSON-RPC response. */
+  /** Complete JSON-RPC response. */
   text: string;
-  /** Where its id stands; null when it has none. */
+  /** Position of the id; null without one. */
   id: Span | null;
-  /** Where its result stands; null for an error. */
+  /** Position of the result; null for an error. */
   result: Span | null;
   error: RpcError | null;
-  /** How the result is to be read: a modern one has a `resultType`, which may ask for input; a legacy one has none. */
+  /** Era of the result: a modern one has a `resultType`, which may be `input_required`; a legacy one has none. */
   era: Era;
 }
 
 /**
- * A caller who can be asked things in the middle of a call, and what it can be asked. Capabilities are fixed when a legacy
- * session opens, so callers with a profile get an upstream session of their own, one for each key.
+ * A caller that can answer server requests during a call, with its capabilities. Capabilities are fixed when a legacy
+ * session opens, so each profile key gets an upstream session of its own.
  */
 export interface CallerProfile {
-  /** One for each client session: what an upstream sends in its session reaches this caller only. */
+  /** Unique per client session, so that messages of the upstream session reach this caller only. */
   key: string;
   /**
-   * MCP client capabilities the caller declared and can be reached for: `elicitation`, `sampling`, `roots`. Empty for one
-   * who only has to have a session of its own. Legacy upstreams are told of these three alone.
+   * MCP client capabilities that the caller declared and can serve: `elicitation`, `sampling`, `roots`. Empty for a
+   * caller that only needs a session of its own. Legacy upstreams receive these three only.
    */
   capabilities: Record<string, unknown>;
-  /** Rather without a session of its own, and so without being asked, than not at all. */
+  /** Allows the shared session, without server requests, when no session of its own is available. */
   mayShare?: true;
 }
 
-/** What a caller answers to a question of the upstream: the result as JSON text, or an error. */
+/** Answer of a caller to a server request: the result as JSON text, or an error. */
 export type ClientAnswer = { result: string } | { error: RpcError };
 
-/** Where the time of a call went, in milliseconds; filled by the channel as far as it knows. */
+/** Phases of a call in milliseconds; the channel sets those that it measures. */
 export interface CallTiming {
-  /** Finding and judging the address. */
+  /** Resolving the address and checking it against the egress policy. */
   guardMs?: number;
-  /** Waiting for a free socket, or for the session the call needs. */
+  /** Waiting for a free socket, or for the session of the call. */
   queueMs?: number;
-  /** Opening a socket, TLS included; 0 when one was open. */
+  /** Opening a socket with TLS; 0 for an open one. */
   connectMs?: number;
   /** From sending the request to the first byte of the answer. */
   firstByteMs?: number;
@@ -57,84 +57,80 @@ export interface CallTiming {
 export interface McpCall {
   method: string;
   /**
-   * The params as JSON text, passed on as they are; omitted when there are none. Without the members of `_meta` that are
-   * about the caller's own hop (`io.modelcontextprotocol/…` protocol version, capabilities, client info).
+   * Params as JSON text, forwarded unchanged; omitted without any. Exclude the members of `_meta` that describe the
+   * caller's own hop (`io.modelcontextprotocol/…` protocol version, capabilities, client info).
    */
   params?: string;
-  /** How long the answer may take, from now. With {@link onNotification} every event starts it anew, up to 15 minutes. */
+  /** Timeout of the answer. With {@link onNotification} every event restarts it, up to 15 minutes in all. */
   timeoutMs: number;
-  /** Cancels the call upstream when nobody waits for it any more. */
+  /** Cancels the call upstream when the caller no longer waits. */
   cancellation?: Cancellation;
   /** Receives the notifications that precede the answer, as JSON text, each with its method. */
   onNotification?: (text: string, method: string) => void;
-  /** Who is asking, when it can be asked back. Without it the upstream hears that nobody answers anything. */
+  /** Profile of a caller that can answer server requests; without it they are refused. */
   profile?: CallerProfile;
-  /** Answers what a legacy upstream asks in the middle of the call; `params` is JSON text. Needs {@link profile}. */
+  /** Answers a server request of a legacy upstream during the call; `params` is JSON text. Requires {@link profile}. */
   onRequest?: (method: string, params: string | undefined) => Promise<ClientAnswer>;
   /**
-   * Names who is calling, for upstreams that must not mix callers up: the client's session, and for clients without one
-   * whose key it is and what it calls. Missing where nobody could be told from anybody else.
+   * Identity of the caller, for upstreams that separate callers: the client's session, or for clients without one the
+   * API key and the target. Absent for callers without an identity.
    */
   caller?: string;
-  /** Filled while the call runs, for those who keep records. */
+  /** Filled during the call, for records. */
   timing?: CallTiming;
-  /** The services like this one that the call came through before, newest first; see `via.ts`. */
+  /** Services like this one that the call has passed, newest first; see `via.ts`. */
   via?: string;
-  /** The record this call belongs to (UUID); told to upstreams that run here, so that their console lines find it. */
+  /** Id (UUID) of the record of this call; sent to hosted programs, so that their console lines refer to it. */
   invocationId?: string;
 }
 
-/** What a listener wants to hear, in the words of `subscriptions/listen` (MCP 2026-07-28). */
+/** Notifications that a listener requests, in the form of `subscriptions/listen` (MCP 2026-07-28). */
 export interface ListenFilter {
   toolsListChanged?: boolean;
   promptsListChanged?: boolean;
   resourcesListChanged?: boolean;
-  /** URIs whose changes are told. */
+  /** URIs of resources to receive updates of. */
   resourceSubscriptions?: string[];
 }
 
-/** Hears what happens upstream outside of any call. */
+/** Receives notifications of an upstream outside of calls. */
 export interface UpstreamListener {
-  /** A notification as JSON text, without marks of the hop it came by. */
+  /** A notification as JSON text, without the subscription id of its hop. */
   onNotification(text: string, method: string): void;
-  /** The upstream will say no more; listening anew is up to the caller. */
+  /** The upstream's stream has ended; the caller decides whether to listen again. */
   onEnd(reason: Error | null): void;
 }
 
-/** A listener's place. */
+/** A registered listener. */
 export interface Listening {
-  /** What of the filter the upstream can tell. */
+  /** Part of the filter that the upstream sends. */
   honoured: ListenFilter;
-  /** Ends it. Never rejects. */
+  /** Removes the listener. Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * Carries JSON-RPC to one upstream, whatever the transport, shared by all callers. Opens its session with the first
- * call, once however many call at once, and again when the upstream forgets it.
- *
- * Failures of the upstream reject with an error of `mcp-errors.ts`; JSON-RPC errors are answers, not failures, and so are
- * the `input_required` results of a modern upstream.
+ * Sends JSON-RPC to one upstream over any transport, shared by all callers. Opens one session on the first call,
+ * however many callers there are, and again when the upstream has lost it.
+ * Failures of the upstream reject with an error of `mcp-errors.ts`. JSON-RPC errors and `input_required` results are
+ * answers.
  */
 export interface Channel {
-  /** Opens the session if there is none. */
+  /** Opens the session, unless it is open. */
   open(timeoutMs: number): Promise<UpstreamIdentity>;
   request(call: McpCall): Promise<McpReply>;
   /**
-   * Hears the upstream's notifications outside of calls: list changes, and changes of the resources named. Upstreams that
-   * cannot tell honour nothing.
+   * Listens to notifications outside of calls: list changes, and updates of the named resources. Upstreams without
+   * notifications honour nothing.
    */
   listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening>;
-  /**
-   * What is remembered of the upstream's lists is asked for anew, whatever it said of how long they stay good. Absent
-   * where nothing is remembered.
-   */
+  /** Invalidates cached lists of the upstream, whatever their `ttlMs`. Absent for channels without a cache. */
   forgetLists?(): void;
   /**
-   * Ends the upstream sessions of a caller profile, if there are any. Those that the upstream keeps for whoever comes back
-   * only end `forGood`, and then whichever process opened them. Never rejects.
+   * Ends the upstream sessions of a caller profile. Sessions that the upstream restores by name end only with
+   * `forGood`, whichever process opened them. Never rejects.
    */
   release(profileKey: string, forGood?: boolean): Promise<void>;
-  /** The same with every session this process knows; no further call opens one. Never rejects. */
+  /** Ends every session of this channel; further calls are refused. Never rejects. */
   close(forGood?: boolean): Promise<void>;
 }

@@ -1,17 +1,16 @@
 import type { Cancellation } from './cancellation.js';
 import { CallerLeftError, UpstreamTimeoutError } from './mcp-errors.js';
 
-/** How many milliseconds are left of `timeoutMs` from now, whenever it is asked; at least 1. */
+/** Returns a function that gives the rest of `timeoutMs` in milliseconds, at least 1. */
 export function deadlineIn(timeoutMs: number): () => number {
   const until = performance.now() + timeoutMs;
   return () => Math.max(1, until - performance.now());
 }
 
 /**
- * Waits for work that is shared with others, no longer than `timeoutMs` and no longer than the caller stays. The work goes
- * on for the others.
+ * Waits for shared work until `timeoutMs` or the caller's cancellation. The work continues for other callers.
  *
- * @param late what an UpstreamTimeoutError says then
+ * @param late message of the UpstreamTimeoutError
  */
 export function withinDeadline<T>(
   work: Promise<T>,

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { memberText, rewriteMembers, spliceAll, withFirst, withMember, withoutMembers } from './json-edit.js';
 
-/** An object's text as somebody may write it, blanks and all, and its value. */
+/** JSON text of an object with random white space, and its value. */
 const written = fc
   .tuple(
     fc.dictionary(fc.string({ unit: fc.constantFrom('a', 'b', '"', '\\', ',', '{', 'ü') }), fc.jsonValue()),

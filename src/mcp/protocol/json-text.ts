@@ -1,10 +1,10 @@
 /**
- * Finding values in JSON text without rebuilding it, so that what passes through Slipway passes byte for byte: numbers
- * beyond 2^53, key order, escapes and unknown fields survive. Every function expects text that `JSON.parse` accepted, and
- * throws a TypeError where something else stands than it was asked for: searching on would never end.
+ * Locates values in JSON text without rebuilding it, so that forwarded messages stay byte for byte the same: numbers
+ * beyond 2^53, key order, escapes and unknown fields survive. Every function expects text accepted by `JSON.parse`, and
+ * throws a TypeError when the expected bracket or quote is missing, since scanning on would not end.
  */
 
-/** Where a value stands in its text: from the first index up to, not including, the second. */
+/** Position of a value in its text: start inclusive, end exclusive. */
 export type Span = readonly [start: number, end: number];
 
 const QUOTE = 0x22;
@@ -24,7 +24,7 @@ function requireAt(text: string, at: number, opening: string): void {
   if (text[at] !== opening) throw new TypeError(`expected ${opening} at ${at}`);
 }
 
-/** The index behind the string that starts at `at`. */
+/** Index after the string that starts at `at`. */
 function skipString(text: string, at: number): number {
   let end = text.indexOf('"', at + 1);
   while (text.charCodeAt(end - 1) === BACKSLASH) {
@@ -36,7 +36,7 @@ function skipString(text: string, at: number): number {
   return end + 1;
 }
 
-/** The index behind the object or array that starts at `at`. */
+/** Index after the object or array that starts at `at`. */
 function skipNested(text: string, at: number): number {
   let depth = 0;
   for (let i = at; ; i += 1) {
@@ -62,12 +62,12 @@ function skipValue(text: string, at: number): number {
   return end;
 }
 
-/** A member name occurs twice in one object, so two readers could see two different messages. */
+/** A member name occurs twice in one object, so two parsers could read two different messages. */
 export class DuplicateMemberError extends Error {}
 
 /**
- * The members of the object that starts at or after `at`, with the places of their values. Of a repeated member the
- * last one counts, as for `JSON.parse`, unless `refuseDuplicates` is set.
+ * Spans of the members of the object that starts at or after `at`. The last of repeated members counts, as in
+ * `JSON.parse`, unless `refuseDuplicates` is set.
  *
  * @throws DuplicateMemberError
  */
@@ -90,7 +90,7 @@ export function members(text: string, at = 0, refuseDuplicates = false): Map<str
   return found;
 }
 
-/** The places of the elements of the array that starts at or after `at`. */
+/** Spans of the elements of the array that starts at or after `at`. */
 export function elements(text: string, at = 0): Span[] {
   const found: Span[] = [];
   const start = skipBlank(text, at);
@@ -105,7 +105,7 @@ export function elements(text: string, at = 0): Span[] {
   return found;
 }
 
-/** The text of a value. */
+/** Text of a value. */
 export function slice(text: string, [start, end]: Span): string {
   return text.slice(start, end);
 }

@@ -5,32 +5,32 @@ import { UpstreamError } from './mcp-errors.js';
 import { rpcCode } from './protocol.js';
 import { completeOrRefuse } from './messages.js';
 
-/** What is read of one list in all; a single answer may be as large. */
+/** Size limit of one list in all; a single answer may be as large. */
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
 
-/** The part of a filter that one list is. */
+/** Flag of a list in a filter. */
 type ListFlag = Exclude<keyof ListenFilter, 'resourceSubscriptions'>;
 
-/** The lists whose changes are told, by the notification that tells, in the words of `subscriptions/listen`. */
+/** Flags of `subscriptions/listen` by list change notification. */
 export const listChanges: ReadonlyMap<string, ListFlag> = new Map([
   ['notifications/tools/list_changed', 'toolsListChanged'],
   ['notifications/prompts/list_changed', 'promptsListChanged'],
   ['notifications/resources/list_changed', 'resourcesListChanged'],
 ]);
 
-/** Tells that a resource changed, to those who subscribed to it. */
+/** Notification about a subscribed resource. */
 export const RESOURCE_UPDATED = 'notifications/resources/updated';
 
-/** A list that servers give in pages. */
+/** A paginated list. */
 export interface ListKind {
   method: string;
-  /** The member of the result that holds the items. */
+  /** Member of the result that contains the items. */
   member: string;
-  /** What the list holds, for sentences. */
+  /** Noun for error texts. */
   noun: string;
 }
 
-/** The four lists of MCP, by the names their items have in a server card. */
+/** The four lists of MCP, by the names of their items in a server card. */
 export const mcpLists = {
   tools: { method: 'tools/list', member: 'tools', noun: 'tools' },
   resources: { method: 'resources/list', member: 'resources', noun: 'resources' },
@@ -44,22 +44,22 @@ export const mcpLists = {
 
 /** One page of a list. */
 export interface ListPage {
-  /** Each item as the server wrote it, as JSON text of any kind. */
+  /** JSON text of each item, of any JSON type. */
   items: string[];
-  /** Asks for the next page; absent on the last one. */
+  /** Cursor of the next page; absent on the last one. */
   nextCursor?: string;
-  /** How long the server says that the page stays good, in milliseconds; absent when it does not say. */
+  /** Cache lifetime of the page in milliseconds; absent if unspecified. */
   ttlMs?: number;
-  /** The server does not know the list (-32601); then there are no items, and this is the only page. */
+  /** True if the server does not know the list (-32601); the only page is then empty. */
   isUnknown: boolean;
 }
 
 /**
- * The pages of a list, asked for one by one. It ends where the server ends it; how many pages and items are too many,
- * and what a cursor means that came before, is the caller's to say.
+ * Reads the pages of a list one by one, until the server's last. The caller limits pages and items and detects repeated
+ * cursors.
  *
- * @param timeoutMs for all pages together
- * @throws UpstreamFailure when a page does not come, is no list, or the list grows beyond 16 MB
+ * @param timeoutMs total timeout of all pages
+ * @throws UpstreamFailure when a page fails, is malformed, or the list exceeds 16 MB
  */
 export async function* listPages(
   channel: Pick<Channel, 'request'>,
@@ -87,7 +87,7 @@ export async function* listPages(
   } while (cursor !== undefined);
 }
 
-/** @throws UpstreamError when the answer is no page of this list */
+/** @throws UpstreamError when the answer is not a page of this list */
 function readPage({ text, result, error }: McpReply, { member, noun }: ListKind): ListPage {
   if (error) {
     throw new UpstreamError(`The MCP server refused to list its ${noun}: ${error.message.slice(0, 300)}`, {

@@ -5,20 +5,19 @@ import { visible } from '../../platform/text/quoted.js';
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
 
 /**
- * What can go wrong between us and an upstream. Each message is a sentence for the person who made the connection: what
- * happened, and what to do.
+ * Failure between us and an upstream. The message is for the person who made the connection: the problem and a remedy.
  */
 export abstract class UpstreamFailure extends DomainError {
   /** False when the request certainly did not run, so that repeating it is safe. */
   readonly outcomeUnknown: boolean = false;
 
-  /** Says so, where the request was a call that may have acted. */
+  /** Adds to the message that the call may have run, if the outcome is unknown. */
   ofCall(): this {
     if (this.outcomeUnknown) this.message += OUTCOME_UNKNOWN;
     return this;
   }
 
-  /** What is wrong with the upstream, without what that means for the call. */
+  /** Message about the upstream only, without the consequence for the call. */
   get aboutUpstream(): string {
     return this.message.replace(OUTCOME_UNKNOWN, '');
   }
@@ -34,25 +33,30 @@ export class UpstreamError extends UpstreamFailure {
     message: string,
     detail?: unknown,
     override readonly outcomeUnknown = false,
-    /** `wrong path`: something answers there, but no MCP server. `forbidden`: it answered 403 and named no way in. `blocked`: its address is closed to us. `not our MCP`: it speaks none of our revisions. `loop`: it is this service again, or leads back to it. `unreadable`: it answered, and what cannot be read may come again. */
+    /**
+     * `wrong path`: the host answers, but not as an MCP server. `forbidden`: 403 without a challenge. `blocked`:
+     * refused by the egress policy. `not our MCP`: no supported revision. `loop`: leads back to this service.
+     * `unreadable`: malformed answer, which may repeat.
+     */
     readonly hint: 'wrong path' | 'forbidden' | 'blocked' | 'not our MCP' | 'loop' | 'unreadable' | null = null,
-    /** The HTTP status that was no MCP answer; null when that is not what went wrong. */
+    /** HTTP status that was not an MCP answer; null for other failures. */
     readonly status: number | null = null,
   ) {
     super(message, detail);
   }
 }
 
-/** The upstream answered 401, or 403 and named the scopes it wants. */
+/** The upstream answered 401, or 403 with required scopes. */
 @Serializable('challenges', 'wantsMore', 'setupUrl')
 export class UpstreamAuthRequiredError extends UpstreamFailure {
   readonly kind = 'conflict';
   readonly code = 'auth_required';
 
   /**
-   * @param challenges the values of its `WWW-Authenticate` headers, 8 KB at most: where its authorization server is
-   * @param wantsMore it knows who we are, and what we may do is not enough
-   * @param setupUrl the page of ours where a person gives the authorization, if there is one
+   * @param challenges values of its `WWW-Authenticate` headers, at most 8 KB
+   *
+   * @param wantsMore the credentials are valid but their scopes insufficient
+   * @param setupUrl our page where a person authorizes, if there is one
    */
   constructor(
     hasHeaders: boolean,
@@ -74,7 +78,7 @@ const NO_HEADERS =
   'The MCP server answered 401: it wants authorization. ' +
   'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
 
-/** The upstream asks for input in the middle of a call, and whoever made the call cannot be asked. */
+/** The upstream requires input during a call, and the caller cannot answer server requests. */
 @Serializable()
 export class InputNeededError extends UpstreamFailure {
   readonly kind = 'conflict';
@@ -88,7 +92,7 @@ export class InputNeededError extends UpstreamFailure {
   }
 }
 
-/** That the upstream took too long, in a sentence. */
+/** Message about an upstream timeout. */
 export function tooSlow({ host }: URL, timeoutMs: number): string {
   const seconds = Number((timeoutMs / 1000).toPrecision(2));
   return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded.`;
@@ -112,13 +116,13 @@ export class UpstreamTimeoutError extends UpstreamFailure {
 const PAIR =
   'Pair one with `smithery mcp add --id <connectionId> -- <command that starts the server>` and keep it running.';
 
-/** No local server is paired with an uplink connection, or its tunnel ended. */
+/** No local server is paired with an uplink connection, or its tunnel has closed. */
 @Serializable('outcomeUnknown')
 export class UplinkDisconnectedError extends UpstreamFailure {
   readonly kind = 'unavailable';
   readonly code = 'uplink_disconnected';
 
-  /** @param outcomeUnknown the tunnel ended while the request was under way */
+  /** @param outcomeUnknown true when the tunnel closed during the request */
   constructor(override readonly outcomeUnknown = false) {
     super(
       outcomeUnknown
@@ -128,7 +132,7 @@ export class UplinkDisconnectedError extends UpstreamFailure {
   }
 }
 
-/** The upstream has all the work it may have at once; the request was not sent. */
+/** The upstream has reached its limit of concurrent requests; the request was not sent. */
 @Serializable()
 export class UpstreamBusyError extends UpstreamFailure {
   readonly kind = 'rate_limited';
@@ -140,14 +144,14 @@ export class UpstreamBusyError extends UpstreamFailure {
 @Serializable()
 export class UplinkBusyError extends UpstreamBusyError {}
 
-/** The upstream is code that this service would run, and it does not: hosting is off, or not for such code. */
+/** The upstream is hosted code that does not run: hosting is off, or not available for this kind of code. */
 @Serializable()
 export class NotHostedError extends UpstreamFailure {
   readonly kind = 'conflict';
   readonly code = 'not_runnable';
 }
 
-/** The caller left before the answer came. Nobody reads this. */
+/** The caller left before the answer. The message is never sent. */
 @Serializable()
 export class CallerLeftError extends UpstreamFailure {
   readonly kind = 'timeout';
@@ -162,7 +166,7 @@ export class CallerLeftError extends UpstreamFailure {
 const TLS_CODES =
   /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_|EPROTO$)/;
 
-/** A failure of the socket, in a sentence. `written`: the request may have reached the upstream. */
+/** Converts a socket error. `written`: the request may have reached the upstream. */
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (error instanceof DomainError) return new UpstreamError(error.message, error.detail, false, 'blocked');
@@ -201,7 +205,7 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
   );
 }
 
-/** An HTTP status that is no MCP answer, in a sentence. */
+/** Converts an HTTP status that is not an MCP answer. */
 export function fromHttpStatus(status: number, url: URL, location: string | undefined): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   if (status >= 300 && status < 400) {
@@ -248,7 +252,7 @@ export function fromHttpStatus(status: number, url: URL, location: string | unde
   return new UpstreamError(`${where} answered ${status}, which is no MCP answer.`, undefined, false, null, status);
 }
 
-/** A 404 in which the endpoint itself says, as a JSON-RPC error to no request, that nothing is behind it. */
+/** A 404 in which the endpoint reports, as a JSON-RPC error without an id, that it no longer exists. */
 export function endpointGone(url: URL, reason: string): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   return new UpstreamError(
@@ -260,7 +264,7 @@ function triedPath(url: URL): string {
   return url.pathname.endsWith('/mcp') ? '/ or /sse' : '/mcp';
 }
 
-/** A 2xx answer that is not MCP, in a sentence. */
+/** Error for a 2xx answer that is not MCP. */
 export function notMcp(url: URL, contentType: string, text: string | null): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   if (contentType.includes('html')) {
@@ -283,7 +287,7 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
   );
 }
 
-/** An answer came, so what was asked may have been done; asked again, the upstream would hardly say it better. */
+/** Error for a malformed answer: the request may have run, and repeating it would hardly help. */
 export function unreadable(message: string): UpstreamError {
   return new UpstreamError(message, undefined, true, 'unreadable');
 }

@@ -45,7 +45,7 @@ describe('withEnvelope', () => {
     expect(withEnvelope(params)).toMatch(/^\{ "b":9007199254740993, "_meta": ?\{.*"x":1\.10 ?\}, "a":"\\u0041" \}$/);
   });
 
-  // A `_meta` like that ends in an error or in valid JSON, but never in other members' text being taken for it.
+  // An invalid `_meta` causes an error or valid JSON; text of other members is never taken for it.
   it.each(['5', 'null', '[]', '"text"', '"\\\\"'])('is not led astray by _meta %s', (meta) => {
     const params = `{"_meta":${meta},"cursor":"c"}`;
     let result: unknown;

@@ -4,7 +4,7 @@ import { members, slice, splice, type Span } from './json-text.js';
 import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era } from './protocol.js';
 import { InputNeededError, UpstreamError } from './mcp-errors.js';
 
-/** A JSON-RPC message as far as routing it needs. */
+/** Members of a JSON-RPC message required for routing. */
 export interface RpcHead {
   id?: unknown;
   method?: unknown;
@@ -13,7 +13,7 @@ export interface RpcHead {
   error?: unknown;
 }
 
-/** The message a text holds; null when it is not a JSON object. */
+/** Parses a message; null when the text is not a JSON object. */
 export function parseMessage(text: string): RpcHead | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -23,13 +23,13 @@ export function parseMessage(text: string): RpcHead | null {
   }
 }
 
-/** An answer to a request of the upstream; `id` and `result` are JSON text. */
+/** JSON-RPC response to a server request; `id` and `result` are JSON text. */
 export function answerText(id: string, answer: ClientAnswer): string {
   const outcome = 'result' in answer ? `"result":${answer.result}` : `"error":${JSON.stringify(answer.error)}`;
   return `{"jsonrpc":"2.0","id":${id},${outcome}}`;
 }
 
-/** A JSON-RPC request or, without an id, a notification; `params` is JSON text. */
+/** JSON-RPC request or, without an id, notification; `params` is JSON text. */
 export function requestText(id: number | null, method: string, params: string | undefined): string {
   const idPart = id === null ? '' : `"id":${id},`;
   const paramsPart = params === undefined ? '' : `,"params":${params}`;
@@ -37,8 +37,8 @@ export function requestText(id: number | null, method: string, params: string | 
 }
 
 /**
- * The answer in `text` if it is one to request `id`. An error without an id counts too: servers answer so when they
- * could not read the request, and the HTTP exchange it came on says whose it is.
+ * Reply in `text` if it answers request `id`. An error without an id counts too: servers send it when they could not
+ * read the request, and the HTTP exchange identifies the request.
  */
 export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpReply | null {
   if ('method' in head) return null;
@@ -52,7 +52,7 @@ export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpR
   return null;
 }
 
-/** Plain HTTP APIs write `{"error": "forbidden"}`, which is no JSON-RPC error: their status says more than that. */
+/** Excludes `{"error": "forbidden"}` of plain HTTP APIs, for which the HTTP status is more specific. */
 function isRpcError(value: unknown): boolean {
   return typeof value === 'object' && value !== null && typeof (value as RpcError).code === 'number';
 }
@@ -66,7 +66,7 @@ function toRpcError(value: unknown): RpcError {
   };
 }
 
-/** The envelope's members as JSON text, for the callers that nobody can ask anything. */
+/** Envelope members as JSON text, for callers without capabilities. */
 const plainEnvelope = envelopeText({});
 
 function envelopeText(capabilities: Record<string, unknown>): string {
@@ -78,7 +78,7 @@ function envelopeText(capabilities: Record<string, unknown>): string {
   return JSON.stringify(own).slice(1, -1);
 }
 
-/** `params` with the envelope of a modern request in front of whatever `_meta` it has. */
+/** `params` with the envelope of a modern request prepended to its `_meta`. */
 export function withEnvelope(params: string | undefined, capabilities?: Record<string, unknown>): string {
   const own = capabilities ? envelopeText(capabilities) : plainEnvelope;
   if (params === undefined) return `{"_meta":{${own}}}`;
@@ -92,7 +92,7 @@ export function withEnvelope(params: string | undefined, capabilities?: Record<s
   return `{"_meta":{${own}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
 }
 
-/** A notification without the mark of the subscription it came by, which means nothing beyond that hop. */
+/** A notification without its subscription id, which is valid for one hop only. */
 export function withoutSubscriptionId(text: string): string {
   if (!text.includes(SUBSCRIPTION_ID)) return text;
   const params = members(text).get('params');
@@ -105,13 +105,13 @@ export function withoutSubscriptionId(text: string): string {
   return splice(text, params, objectText(text, parts, '_meta'));
 }
 
-/** An object of these members, but one, each as it was written. */
+/** An object of these members except one, each with its original text. */
 function objectText(text: string, parts: Map<string, Span>, without: string): string {
   const kept = [...parts].filter(([name]) => name !== without);
   return `{${kept.map(([name, span]) => `${JSON.stringify(name)}:${slice(text, span)}`).join(',')}}`;
 }
 
-/** Where the progress token stands in a request's params; null when they have none. */
+/** Position of the progress token in a request's params; null without one. */
 export function progressTokenIn(params: string): Span | null {
   if (!params.includes('progressToken')) return null;
   const meta = members(params).get('_meta');
@@ -119,13 +119,15 @@ export function progressTokenIn(params: string): Span | null {
   return members(params, meta[0]).get('progressToken') ?? null;
 }
 
-/** The value of an `Mcp-Name` or `Mcp-Param-…` header: plain where HTTP allows it, else the base64 form of MCP 2026-07-28. */
+/**
+ * Value of an `Mcp-Name` or `Mcp-Param-…` header: plain if HTTP allows it, otherwise the base64 form of MCP 2026-07-28.
+ */
 export function headerValue(text: string): string {
   const isPlain = /^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text);
   return isPlain ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
 }
 
-/** Which member of a method's params goes into the `Mcp-Name` header. */
+/** Member of a method's params that the `Mcp-Name` header repeats. */
 export const namedBy: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
@@ -135,12 +137,12 @@ export const namedBy: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['tasks/cancel', 'taskId'],
 ]);
 
-/** A reply's result as a value; undefined for an error. For what we read ourselves, never for what passes through. */
+/** Result of a reply as a value; undefined for an error. Not for forwarded results, which must keep their text. */
 export function resultOf({ text, result }: McpReply): unknown {
   return result ? JSON.parse(slice(text, result)) : undefined;
 }
 
-/** What the result of a modern upstream is: `complete` when it does not say, null for an error. */
+/** `resultType` of a reply: `complete` by default, null for an error. */
 export function resultTypeOf({ text, result, era }: McpReply): string | null {
   if (!result) return null;
   if (era === 'legacy' || !text.includes('"resultType"') || text[result[0]] !== '{') return 'complete';
@@ -150,9 +152,9 @@ export function resultTypeOf({ text, result, era }: McpReply): string | null {
 }
 
 /**
- * The reply, if it needs nothing more of whoever asked: for callers who cannot be asked back.
+ * The reply, if it is complete: for callers that cannot answer server requests.
  *
- * @throws InputNeededError when the upstream asks for input, UpstreamError for a task or what MCP does not know
+ * @throws InputNeededError for `input_required`, UpstreamError for a task or an unknown type
  */
 export function completeOrRefuse(reply: McpReply): McpReply {
   const type = resultTypeOf(reply);

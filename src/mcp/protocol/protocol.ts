@@ -1,9 +1,9 @@
-/** Names and numbers of the Model Context Protocol, and the ones we add where it leaves them to us. */
+/** Names and numbers of the Model Context Protocol, and our own where it leaves them to implementations. */
 
-/** Revisions that begin with `initialize`, newest first; the first one is what we offer. */
+/** Revisions that begin with `initialize`, newest first; the first one is offered to upstreams. */
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'] as const;
 
-/** The stateless revision: no handshake, every request carries its own envelope. */
+/** Stateless revision: no handshake; every request carries an envelope. */
 export const MODERN_VERSION = '2026-07-28';
 
 /** Members of a modern request's `params._meta`. */
@@ -13,14 +13,15 @@ export const envelope = {
   clientInfo: 'io.modelcontextprotocol/clientInfo',
 } as const;
 
-/** The member of `_meta` that says by which `subscriptions/listen` a notification came. */
+/** `_meta` name of the `subscriptions/listen` request to which a notification belongs. */
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-/** How we introduce ourselves to upstreams. */
+/** `clientInfo` sent to upstreams. */
 export const CLIENT_INFO = { name: 'slipway', version: '0.1.0' };
 
 /**
- * JSON-RPC codes. Those of ours, but for the one that published clients know, lie outside -32768…-32000, which JSON-RPC and MCP reserve.
+ * JSON-RPC codes. Our own lie outside -32768…-32000, which JSON-RPC and MCP reserve, except `inputRequired`, which
+ * published clients know.
  */
 export const rpcCode = {
   parseError: -32700,
@@ -31,23 +32,25 @@ export const rpcCode = {
   headerMismatch: -32020,
   missingCapability: -32021,
   unsupportedVersion: -32022,
-  /** The caller must give values first; `data` says which. The code is that of the service our clients were made for. */
+  /**
+   * The caller must supply values first, listed in `data`. Code of the service for which published clients were made.
+   */
   inputRequired: -32002,
-  /** The upstream wants authorization; `data` says what to do. */
+  /** The upstream requires authorization; `data` contains the remedy. */
   authRequired: -33001,
   /** The upstream is down or does not speak MCP. */
   upstreamError: -33002,
-  /** The upstream did not answer in time. Whether it acted is unknown. */
+  /** The upstream did not answer in time. The request may have run. */
   timeout: -33003,
-  /** The client cancelled the call; nobody should read this. */
+  /** The client cancelled the call; never sent. */
   cancelled: -33004,
-  /** There is nothing to call: the server has no release that runs here. */
+  /** The server has no release that runs here. */
   notRunnable: -33005,
-  /** The request has come through this service before. */
+  /** The request has passed this service before. */
   loop: -33006,
 } as const;
 
-/** What an MCP server says of itself when a session begins. Fields it adds stay. */
+/** `serverInfo` of an MCP server. Unknown fields are preserved. */
 export interface ServerInfo {
   name: string;
   version: string;
@@ -60,7 +63,7 @@ export interface ServerInfo {
 /** `legacy`: revisions that begin with `initialize`; `modern`: stateless, 2026-07-28 and later. */
 export type Era = 'legacy' | 'modern';
 
-/** What a handshake told us. */
+/** Facts about an upstream from `initialize` or `server/discover`. */
 export interface UpstreamIdentity {
   era: Era;
   protocolVersion: string;

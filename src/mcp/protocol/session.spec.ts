@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { UpstreamError } from './mcp-errors.js';
-import { helloOfDiscover, helloOfInitialize, initializeParams } from './session.js';
+import { identityOfDiscover, identityOfInitialize, initializeParams } from './session.js';
 
 const url = new URL('http://example.com/mcp');
 
@@ -23,16 +23,16 @@ describe('helloOfInitialize', () => {
       serverInfo,
       instructions: 'Do.',
     };
-    expect(helloOfInitialize(result, url)).toEqual({ era: 'legacy', ...result });
+    expect(identityOfInitialize(result, url)).toEqual({ era: 'legacy', ...result });
   });
 
   it('fills in what a sloppy server leaves out', () => {
     for (const serverInfo of [undefined, null, [], 'text', { name: 5, version: null }]) {
-      const hello = helloOfInitialize(
+      const identity = identityOfInitialize(
         { protocolVersion: '2024-11-05', capabilities: null, serverInfo, instructions: 7 },
         url,
       );
-      expect(hello).toEqual({
+      expect(identity).toEqual({
         era: 'legacy',
         protocolVersion: '2024-11-05',
         capabilities: {},
@@ -42,13 +42,13 @@ describe('helloOfInitialize', () => {
   });
 
   it.each([undefined, null, 'text', [], {}, { protocolVersion: 20251125 }])('refuses %j as no MCP', (result) => {
-    expect(() => helloOfInitialize(result, url)).toThrow(UpstreamError);
-    expect(() => helloOfInitialize(result, url)).toThrow('no MCP server');
+    expect(() => identityOfInitialize(result, url)).toThrow(UpstreamError);
+    expect(() => identityOfInitialize(result, url)).toThrow('no MCP server');
   });
 
   it.each(['2026-07-28', '1999-01-01', ''])('refuses revision "%s" and names those it knows', (protocolVersion) => {
-    expect(() => helloOfInitialize({ protocolVersion }, url)).toThrow(UpstreamError);
-    expect(() => helloOfInitialize({ protocolVersion }, url)).toThrow('2025-11-25');
+    expect(() => identityOfInitialize({ protocolVersion }, url)).toThrow(UpstreamError);
+    expect(() => identityOfInitialize({ protocolVersion }, url)).toThrow('2025-11-25');
   });
 });
 
@@ -59,7 +59,7 @@ describe('helloOfDiscover', () => {
   it('takes a server that speaks our modern revision among others', () => {
     const capabilities = { tools: {} };
     const result = { supportedVersions: ['2099-01-01', '2026-07-28'], capabilities, instructions: 'Do.', _meta };
-    expect(helloOfDiscover(result, url)).toEqual({
+    expect(identityOfDiscover(result, url)).toEqual({
       era: 'modern',
       protocolVersion: '2026-07-28',
       capabilities,
@@ -71,7 +71,7 @@ describe('helloOfDiscover', () => {
   it.each([undefined, null, 'text', { supportedVersions: [] }, { supportedVersions: ['2025-11-25'] }])(
     'refuses %j',
     (result) => {
-      expect(() => helloOfDiscover(result, url)).toThrow(UpstreamError);
+      expect(() => identityOfDiscover(result, url)).toThrow(UpstreamError);
     },
   );
 });

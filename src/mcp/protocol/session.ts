@@ -3,10 +3,9 @@ import { UpstreamError } from './mcp-errors.js';
 import { CLIENT_INFO, LEGACY_VERSIONS, MODERN_VERSION, type UpstreamIdentity, type ServerInfo } from './protocol.js';
 
 /**
- * What we send to open a session.
+ * Params of `initialize`.
  *
- * @param capabilities what the session's caller can be asked; none for a session that callers share, since nobody in
- * particular stands behind it
+ * @param capabilities client capabilities of the session's caller; none for a session that callers share
  */
 export function initializeParams(capabilities: Record<string, unknown> = {}): string {
   const { elicitation, sampling, roots } = capabilities;
@@ -28,12 +27,12 @@ function serverInfo(value: unknown): ServerInfo {
 }
 
 /**
- * What an `initialize` result says.
+ * Parses an `initialize` result.
  *
- * @param host who answered, for sentences: a URL will do
- * @throws UpstreamError when it is none, or names a protocol version we do not speak
+ * @param host name of the server for error texts: a URL will do
+ * @throws UpstreamError when it is malformed, or names an unsupported protocol version
  */
-export function helloOfInitialize(result: unknown, { host }: { host: string }): UpstreamIdentity {
+export function identityOfInitialize(result: unknown, { host }: { host: string }): UpstreamIdentity {
   const { protocolVersion, capabilities, instructions, serverInfo: info } = record(result);
   if (typeof protocolVersion !== 'string') {
     const message = `${host} answered "initialize" without a protocol version: it is no MCP server.`;
@@ -57,18 +56,18 @@ export function helloOfInitialize(result: unknown, { host }: { host: string }): 
   };
 }
 
-/** The versions a `server/discover` result names; null when it names none. */
+/** Versions in a `server/discover` result; null without any. */
 export function versionsOfDiscover(result: unknown): unknown[] | null {
   const { supportedVersions } = record(result);
   return Array.isArray(supportedVersions) ? supportedVersions : null;
 }
 
 /**
- * What a `server/discover` result says. One that names no versions is taken for a modern one's.
+ * Parses a `server/discover` result. A result without versions counts as modern.
  *
- * @throws UpstreamError when the server speaks no version of ours
+ * @throws UpstreamError when the server supports none of our versions
  */
-export function helloOfDiscover(result: unknown, url: URL): UpstreamIdentity {
+export function identityOfDiscover(result: unknown, url: URL): UpstreamIdentity {
   if (!isObject(result)) throw new UpstreamError(`${url.host} answered "server/discover" with what is no MCP.`);
   const { capabilities, instructions, _meta } = result;
   const versions = versionsOfDiscover(result);

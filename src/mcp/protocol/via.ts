@@ -1,19 +1,22 @@
 import type { Env } from '../../config/env.js';
 import { keysFor } from '../../platform/http/secrets.js';
 
-/** Names the services like this one that a request came through, the newest first. */
+/** Marks of the services like this one that a request has passed, newest first. */
 export const VIA_HEADER = 'x-slipway-via';
 
-/** A request may pass so many services like this one. */
+/** Limit of services like this one that a request may pass. */
 const SERVICES_MAX = 4;
 
-/** What this service, in whichever process, puts into {@link VIA_HEADER}. It says nothing of the keys it is made of. */
+/**
+ * Mark of this service in {@link VIA_HEADER}, the same in all processes. A hash that does not reveal the encryption
+ * keys.
+ */
 export function viaMark(env: Pick<Env, 'encryptionKeys'>): string {
   const [mark] = keysFor(env, 'slipway via');
   return mark?.toString('base64url').slice(0, 16) ?? 'keyless';
 }
 
-/** Why a request that came this way goes no further, in a sentence; null when it may. */
+/** Error text for a request that has passed this service before or too many services; null otherwise. */
 export function loopIn(via: string | undefined, mark: string): string | null {
   if (via === undefined) return null;
   const passed = via.split(',').map((one) => one.trim());

@@ -2,8 +2,8 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiBody, ApiOkResponse, ApiResponse } from '@nestjs/swagger';
 
 /**
- * What the POST of every MCP address takes and answers; `result` is that of the `tools/list` it shows. Beside it
- * stands `@HttpCode(200)`, which the compiler's plugin for OpenAPI must see.
+ * OpenAPI description of the POST route of every MCP endpoint; `result` is the `tools/list` result of the example. The
+ * handler also needs `@HttpCode(200)`, which the compiler's OpenAPI plugin reads.
  */
 export function ApiMcp(result: object = { tools: [] }): MethodDecorator {
   return applyDecorators(
@@ -22,7 +22,7 @@ export function ApiMcp(result: object = { tools: [] }): MethodDecorator {
   );
 }
 
-/** For `ApiErrors`: every MCP address refuses web pages of others. */
+/** For `ApiErrors`: every MCP endpoint refuses foreign web pages. */
 export const pageRefused = {
   status: 403,
   text: 'A web page of another site asked.',

@@ -8,16 +8,16 @@ import { invalid, type Fault } from './classify.js';
 /** The only revision with batches. */
 const BATCH_VERSION = '2025-03-26';
 
-/** Messages in one batch. */
+/** Limit of messages per batch. */
 const BATCH_MAX = 100;
 
-/** Answers to one batch, together: what does not fit is answered with an error. */
+/** Size limit of the answers to one batch together; answers beyond it are replaced by errors. */
 const ANSWERS_CHARS_MAX = 32 * 1024 * 1024;
 
-/** Messages of one batch that are served at once. */
+/** Limit of messages of one batch processed concurrently. */
 const AT_ONCE_MAX = 8;
 
-/** Why a batch is not taken; null when it is. */
+/** Reason to reject a batch; null to accept it. */
 export function batchFault(batch: readonly unknown[], { session, headers }: McpRequestContext): Fault | null {
   if ((session?.version ?? headers.version) !== BATCH_VERSION) {
     return invalid('Send one message per request: batches are not taken');
@@ -34,7 +34,10 @@ function hasEnvelope(message: unknown): boolean {
   return isObject(meta) && envelope.version in meta;
 }
 
-/** Serves the messages of a batch independently, and answers with the list of their answers in the order they came. */
+/**
+ * Processes the messages of a batch independently and answers with the array of their answers, in the order of the
+ * messages.
+ */
 export async function serveBatch(
   request: McpRequestContext,
   sink: McpResponseSink,
@@ -47,7 +50,7 @@ export async function serveBatch(
   const work = async () => {
     for (let i = next++; i < texts.length; i = next++) {
       const own = new BatchSink();
-      // Nothing but answers fits into a list, so nobody can be asked and no progress is told.
+      // A JSON array carries only answers: no server requests, no progress.
       await serve({ ...request, text: texts[i] ?? '', acceptsStream: false }, own);
       chars += own.text?.length ?? 0;
       answers[i] = own.text !== null && chars > ANSWERS_CHARS_MAX ? tooMuch(own.text) : own.text;
@@ -59,7 +62,7 @@ export async function serveBatch(
   else sink.reply(200, `[${given.join(',')}]`);
 }
 
-/** Keeps one answer. */
+/** Stores one answer. */
 class BatchSink implements McpResponseSink {
   text: string | null = null;
 

@@ -2,13 +2,13 @@ import { isObject } from '../../platform/text/json.js';
 import { namedBy, type RpcHead } from '../protocol/messages.js';
 import { envelope, LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 
-/** Every revision we serve clients of, newest first. */
+/** Revisions served to clients, newest first. */
 export const SERVED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
 
-/** Sets the least level of the log messages a modern client wants with its answer. */
+/** `_meta` name of the minimum log level that a modern client requests. */
 export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
-/** The headers in which a client repeats what its message is about. */
+/** Headers in which a client repeats facts of its message. */
 export interface McpRequestHeaders {
   /** `MCP-Protocol-Version` */
   version?: string;
@@ -18,7 +18,7 @@ export interface McpRequestHeaders {
   name?: string;
 }
 
-/** Why a message is not taken: an HTTP status and a JSON-RPC error. */
+/** Reason to reject a message: an HTTP status and a JSON-RPC error. */
 export interface Fault {
   status: number;
   code: number;
@@ -26,23 +26,23 @@ export interface Fault {
   data?: unknown;
 }
 
-/** What a modern client says with each request. */
+/** Envelope of a modern request, from its `_meta`. */
 export interface Envelope {
   capabilities: Record<string, unknown>;
-  /** Null when it wants no log messages. */
+  /** Minimum log level; null for no log messages. */
   logLevel: string | null;
 }
 
-/** Which rules a message goes by. `envelope` is null for notifications, which need none. */
+/** Era of a message. `envelope` is null for notifications, which do not need one. */
 export type Classified = { era: 'legacy' } | { era: 'modern'; envelope: Envelope | null } | { era: null; fault: Fault };
 
 const legacy: Classified = { era: 'legacy' };
 
 /**
- * Tells by which revision's rules a message is to be served. The body decides, headers are checked against it: an envelope
- * makes a message modern, `initialize`, answers and whatever else has none is legacy. Pure; never throws.
+ * Determines the era by which a message is served. The body decides and headers are checked against it: an envelope
+ * makes a message modern; `initialize`, responses and other messages without one are legacy. Pure; never throws.
  *
- * @param message of JSON-RPC shape ({@link shapeFault})
+ * @param message a valid JSON-RPC message ({@link shapeFault})
  */
 export function classify(message: RpcHead, headers: McpRequestHeaders): Classified {
   const { method } = message;
@@ -63,7 +63,7 @@ export function classify(message: RpcHead, headers: McpRequestHeaders): Classifi
   return legacy;
 }
 
-/** What is wrong with a message as JSON-RPC, or null. A missing `jsonrpc` is not: clients in the field leave it out. */
+/** JSON-RPC error of a malformed message, or null. A missing `jsonrpc` is accepted, since some clients omit it. */
 export function shapeFault(message: RpcHead): Fault | null {
   const { jsonrpc } = message as { jsonrpc?: unknown };
   const isAnswer = message.method === undefined && ('result' in message || 'error' in message);
@@ -79,14 +79,12 @@ export function shapeFault(message: RpcHead): Fault | null {
   return { status: 400, code: rpcCode.invalidParams, message: 'params._meta must be an object' };
 }
 
-/** The fault of a message that is no JSON-RPC. */
+/** Fault of a message that is not JSON-RPC. */
 export function invalid(message: string): Fault {
   return { status: 400, code: rpcCode.invalidRequest, message };
 }
 
-/**
- * The text behind a header value of MCP 2026-07-28, which may be the base64 form; null when that form is broken.
- */
+/** Decodes a header value of MCP 2026-07-28, which may have the base64 form; null when that form is invalid. */
 export function decodeHeader(value: string): string | null {
   const encoded = /^=\?base64\?(.*)\?=$/s.exec(value)?.[1];
   if (encoded === undefined) return value;
@@ -99,7 +97,7 @@ export function decodeHeader(value: string): string | null {
   }
 }
 
-/** The answer to a header that says something else than the body. */
+/** Fault of a header that contradicts the body. */
 export function headerMismatch(what: string): Fault {
   const message = `The request's headers and body disagree: ${what}`;
   return { status: 400, code: rpcCode.headerMismatch, message };
@@ -127,7 +125,7 @@ function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers:
   };
 }
 
-/** Notifications of this revision have no rules of their own, so only what they claim is checked. */
+/** Checks the headers of a notification; the revision has no further rules for notifications. */
 function modernNotification(message: RpcHead, meta: Record<string, unknown>, headers: McpRequestHeaders): Classified {
   const claimed = meta[envelope.version];
   if (typeof claimed !== 'string') {
@@ -178,14 +176,14 @@ function isImplementation(value: unknown): boolean {
   return isObject(value) && typeof value.name === 'string' && typeof value.version === 'string';
 }
 
-/** The levels of log messages, from the least to the gravest. */
+/** Log levels in ascending order. */
 const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const;
 
 export function isLogLevel(value: unknown): value is string {
   return (LOG_LEVELS as readonly unknown[]).includes(value);
 }
 
-/** Whether a message of `level` is to be told to somebody who wants `least` and graver. Unknown levels are. */
+/** True if a message of `level` passes the minimum `least`. Unknown levels pass. */
 export function isLoud(level: unknown, least: string): boolean {
   const at = (LOG_LEVELS as readonly unknown[]).indexOf(level);
   return at < 0 || at >= (LOG_LEVELS as readonly string[]).indexOf(least);

@@ -1,7 +1,10 @@
 import { isObject } from '../../platform/text/json.js';
 import type { InputRequest } from './bridge/input.js';
 
-/** What a legacy client can be asked, as it declared it and its revision has it, in as few characters as a session id wants. */
+/**
+ * Server requests that a legacy client accepts, by its declared capabilities and revision. Encoded compactly for the
+ * session id.
+ */
 export interface Askable {
   /** 1 declared, 2 names `form`, 4 names `url`; 0 not at all. */
   elicitation: number;
@@ -20,7 +23,7 @@ const CONTEXT = 4;
 const ELICITATION_SINCE = '2025-06-18';
 const PAGES_SINCE = '2025-11-25';
 
-/** What the capabilities of an `initialize` declare that can be asked over a stream of ours. */
+/** Capabilities of an `initialize` request that can be served over a stream. */
 export function askableOf(declared: unknown, version: string): Askable {
   const { elicitation, sampling, roots } = isObject(declared) ? declared : {};
   const bits = (value: unknown, names: readonly (readonly [string, number])[]) =>
@@ -47,7 +50,7 @@ export function askableOf(declared: unknown, version: string): Askable {
   };
 }
 
-/** The same as MCP client capabilities, for the upstream; null when there is nothing to ask. */
+/** The same as MCP client capabilities, for the upstream; null when there are none. */
 export function capabilitiesOf({ elicitation, sampling, roots }: Askable): Record<string, unknown> | null {
   const named = (bits: number, names: readonly (readonly [string, number])[]) =>
     Object.fromEntries(names.filter(([, bit]) => bits & bit).map(([name]) => [name, {}]));
@@ -73,12 +76,12 @@ export function capabilitiesOf({ elicitation, sampling, roots }: Askable): Recor
   return Object.keys(capabilities).length === 0 ? null : capabilities;
 }
 
-/** Whether the client can be sent to a page. */
+/** True if the client supports URL elicitation. */
 export function takesPages({ elicitation }: Askable): boolean {
   return (elicitation & URL_MODE) !== 0;
 }
 
-/** Whether the client said that it answers such a question. */
+/** True if the client declared support for such a request. */
 export function canAnswer(askable: Askable, { method, params }: Pick<InputRequest, 'method' | 'params'>): boolean {
   switch (method) {
     case 'elicitation/create':
@@ -92,12 +95,12 @@ export function canAnswer(askable: Askable, { method, params }: Pick<InputReques
   }
 }
 
-/** Forms are meant when no mode is named. */
+/** An elicitation capability without a mode means forms. */
 function takesForms({ elicitation }: Askable): boolean {
   return (elicitation & PRESENT) !== 0 && ((elicitation & FORM) !== 0 || (elicitation & URL_MODE) === 0);
 }
 
-/** Whether a question's params, JSON text, lead to a page. */
+/** True if the params of an elicitation, JSON text, have the mode `url`. */
 export function isPage(params: string | undefined): boolean {
   if (!params?.includes('"mode"')) return false;
   const value: unknown = JSON.parse(params);

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Cancellation } from '../protocol/cancellation.js';
 
-/** Runs `work` with a cancellation that strikes when the client goes away before its answer is complete. */
+/** Runs `work` with a cancellation that fires when the client disconnects before its answer is complete. */
 export async function whileConnected<T>(
   response: ServerResponse,
   work: (cancellation: Cancellation) => Promise<T>,

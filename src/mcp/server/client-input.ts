@@ -8,21 +8,24 @@ import { canAnswer, capabilitiesOf, isPage } from './client-capabilities.js';
 import type { LiveSessions } from './sessions/live-sessions.js';
 import type { PendingClientRequests } from './pending-client-requests.js';
 
-/** How often a modern upstream may ask for input during one call, and for how much at once. */
+/** Limits of `input_required` rounds per call, and of requests per round. */
 const ROUNDS_MAX = 8;
 const INPUTS_MAX = 16;
 
-/** How long a client may take in all for what it is asked during one call. */
+/** Total time a client has for input requests of one call. */
 export const INPUT_MS_MAX = 10 * 60_000;
 
-/** Gets legacy clients to answer what upstreams ask during their calls. */
+/** Lets legacy clients answer the input requests of modern upstreams. */
 export class ClientInput {
   constructor(
     private readonly sessions: LiveSessions,
     private readonly questions: PendingClientRequests,
   ) {}
 
-  /** How the client is asked back, if it can be: it has a session, declared something, and takes a stream. */
+  /**
+   * Upstream options for a client that can answer requests: it has a session, declared a capability, and accepts a
+   * stream.
+   */
   asking(
     { channel, request, sink }: McpRequest,
     left: () => number,
@@ -44,7 +47,7 @@ export class ClientInput {
     return { profile: { key: session.key, capabilities }, onRequest };
   }
 
-  /** Why what the upstream asks for cannot be had of this client, in words; null when it can. */
+  /** Reason why this client cannot answer the input requests, as text; null when it can. */
   unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
@@ -54,7 +57,7 @@ export class ClientInput {
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
 
-  /** Asks the client everything at once; its answers, by the upstream's keys. */
+  /** Sends all input requests to the client at once and returns its answers by the upstream's keys. */
   async collect(
     { request, sink }: McpRequest,
     { requests }: InputRequired,

@@ -1,28 +1,28 @@
 import type { Cancellation } from '../protocol/cancellation.js';
 
-/** A call that runs. */
+/** A running call. */
 interface Running {
   caller: string;
-  /** JSON text. */
+  /** Request id as JSON text. */
   id: string;
   call: Cancellation;
-  /** Where it stands among those that run. */
+  /** Index in the list of running calls. */
   at: number;
 }
 
 /**
- * Calls that run, by caller and JSON-RPC id, only so that `notifications/cancelled` finds them. Ids are not unique, not
- * even for one caller (some clients number every request 1): when two calls match, neither is cancelled.
- *
- * A list, which is searched for the few that are cancelled: a Map is made anew after every few that come and go, and its
- * old forms keep the new ones, with the calls in them, until the next full collection.
+ * Running calls by caller and JSON-RPC id, for `notifications/cancelled`. Ids are not unique even for one caller (some
+ * clients number every request 1): when two calls match, neither is cancelled.
+ * A list with linear search for the rare cancellations: a Map is rehashed regularly under constant inserts and deletes,
+ * and its old tables keep the calls in them reachable until the next full garbage collection.
  */
 export class InFlight {
   private readonly running: Running[] = [];
 
   /**
-   * @param id JSON text
-   * @returns to be called once when the call is over
+   * @param id request id as JSON text
+   *
+   * @returns function to call once when the call has ended
    */
   begin(caller: string, id: string, call: Cancellation): () => void {
     const one: Running = { caller, id, call, at: this.running.length };

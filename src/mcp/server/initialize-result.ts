@@ -3,21 +3,21 @@ import { LEGACY_VERSIONS, type UpstreamIdentity } from '../protocol/protocol.js'
 import { serverMeta } from './bridge/hop.js';
 import { SERVED_VERSIONS } from './classify.js';
 
-/** The revision a legacy session goes by: the client's if we know it, else the newest. */
+/** Revision of a legacy session: the client's if supported, otherwise the newest. */
 export function agreedVersion(params: unknown): string {
   const requested = isObject(params) ? params.protocolVersion : undefined;
   return LEGACY_VERSIONS.find((version) => version === requested) ?? LEGACY_VERSIONS[0];
 }
 
-/** Our answer to `initialize`, JSON text: the upstream's, less what we do not pass on. */
-export function initializeResult(hello: UpstreamIdentity, protocolVersion: string): string {
-  const { capabilities, serverInfo, instructions } = hello;
+/** Result of `initialize` as JSON text: the upstream's, without capabilities that are not forwarded. */
+export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
+  const { capabilities, serverInfo, instructions } = identity;
   return JSON.stringify({ protocolVersion, capabilities: legacyCapabilities(capabilities), serverInfo, instructions });
 }
 
 /**
- * Our answer to `server/discover`, JSON text. Tasks of 2025-11-25 do not exist in this revision; the log level of a legacy
- * upstream is set for its whole session, which callers share, so none of them may.
+ * Result of `server/discover` as JSON text. Tasks of 2025-11-25 do not exist in this revision. The log level of a
+ * legacy upstream applies to its whole session, which callers share, so logging is not offered.
  */
 export function discoverResult({ era, capabilities, serverInfo, instructions }: UpstreamIdentity): string {
   const { tasks: _tasks, logging, ...kept } = capabilities;
@@ -32,7 +32,7 @@ export function discoverResult({ era, capabilities, serverInfo, instructions }: 
   return `${own.slice(0, -1)},"_meta":${serverMeta(serverInfo)}}`;
 }
 
-/** What works through us in a session: lists and their changes, subscriptions, log messages. Tasks do not. */
+/** Capabilities forwarded in a session: lists with their changes, subscriptions, log messages. Tasks are removed. */
 function legacyCapabilities(capabilities: Record<string, unknown>): Record<string, unknown> {
   const flags = (value: unknown, names: readonly string[]) =>
     Object.fromEntries(names.filter((name) => isObject(value) && value[name] === true).map((name) => [name, true]));

@@ -31,7 +31,7 @@ import type { SessionIds } from './sessions/session-ids.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
 
-/** What a legacy client's requests need besides their channel. */
+/** Dependencies of a legacy server besides its channel. */
 export interface LegacyParts {
   calls: UpstreamCalls;
   ids: SessionIds;
@@ -41,26 +41,26 @@ export interface LegacyParts {
   timeoutMs: number;
 }
 
-/** A task would belong to an upstream session that callers share. */
+/** Error text for task methods: a task would belong to an upstream session that callers share. */
 const NO_TASKS = 'Tasks do not pass this endpoint: call the tool without one, and its answer is what the task comes to';
 
-/** Answers requests of revisions that begin with `initialize`, whatever the upstream speaks. */
+/** Answers requests of revisions that begin with `initialize`, for an upstream of any era. */
 export class LegacyServer {
   constructor(private readonly parts: LegacyParts) {}
 
   /** @throws McpRefusal, UpstreamFailure */
-  async answer(asked: McpRequest): Promise<void> {
-    const { method, id, sink } = asked;
+  async answer(incoming: McpRequest): Promise<void> {
+    const { method, id, sink } = incoming;
     switch (method) {
       case 'ping':
         return sink.reply(200, resultText(id, '{}'));
       case 'initialize':
-        return this.initialize(asked);
+        return this.initialize(incoming);
       case 'logging/setLevel':
-        return this.setLevel(asked);
+        return this.setLevel(incoming);
       case 'resources/subscribe':
       case 'resources/unsubscribe':
-        return this.subscribe(asked);
+        return this.subscribe(incoming);
       case 'subscriptions/listen':
         return sink.reply(200, errorText(id, rpcCode.methodNotFound, `${method} needs MCP 2026-07-28`));
       case 'tasks/get':
@@ -69,34 +69,34 @@ export class LegacyServer {
       case 'tasks/cancel':
         return sink.reply(200, errorText(id, rpcCode.methodNotFound, NO_TASKS));
       default:
-        return this.call(asked);
+        return this.call(incoming);
     }
   }
 
   private async initialize({ channel, params, id, sink, request }: McpRequest): Promise<void> {
-    const hello = await channel.open(this.parts.timeoutMs);
+    const identity = await channel.open(this.parts.timeoutMs);
     const version = agreedVersion(params);
     const declared = isObject(params) ? params.capabilities : undefined;
     const minted = this.parts.ids.mint(request.caller, version, askableOf(declared, version));
-    sink.reply(200, resultText(id, initializeResult(hello, version)), { 'mcp-session-id': minted.id });
+    sink.reply(200, resultText(id, initializeResult(identity, version)), { 'mcp-session-id': minted.id });
   }
 
-  private async setLevel(asked: McpRequest): Promise<void> {
-    const { params, id, sink, request } = asked;
+  private async setLevel(incoming: McpRequest): Promise<void> {
+    const { params, id, sink, request } = incoming;
     const level = isObject(params) ? params.level : undefined;
-    const can = await this.can(asked, ({ logging }) => logging !== undefined);
-    if (!request.session || !can) return this.refuse(asked);
+    const can = await this.can(incoming, ({ logging }) => logging !== undefined);
+    if (!request.session || !can) return this.refuse(incoming);
     if (!isLogLevel(level)) return sink.reply(200, errorText(id, rpcCode.invalidParams, 'level must be a log level'));
     this.parts.sessions.setLevel(request.session, request.principal, level);
     sink.reply(200, resultText(id, '{}'));
   }
 
-  private async subscribe(asked: McpRequest): Promise<void> {
-    const { method, params, id, sink, request } = asked;
+  private async subscribe(incoming: McpRequest): Promise<void> {
+    const { method, params, id, sink, request } = incoming;
     const { session, principal } = request;
     const uri = isObject(params) ? params.uri : undefined;
-    const can = await this.can(asked, ({ resources }) => isObject(resources) && resources.subscribe === true);
-    if (!session || !can) return this.refuse(asked);
+    const can = await this.can(incoming, ({ resources }) => isObject(resources) && resources.subscribe === true);
+    if (!session || !can) return this.refuse(incoming);
     if (typeof uri !== 'string' || uri.length > URI_CHARS_MAX) {
       const why = `uri must be a string of at most ${URI_CHARS_MAX} characters`;
       return sink.reply(200, errorText(id, rpcCode.invalidParams, why));
@@ -109,7 +109,7 @@ export class LegacyServer {
     sink.reply(200, resultText(id, '{}'));
   }
 
-  /** Without a session there is nothing to open for. */
+  /** True if the upstream supports a feature. False without a session, since nothing needs to be opened. */
   private async can(
     { channel, request }: McpRequest,
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,
@@ -122,43 +122,46 @@ export class LegacyServer {
     sink.reply(200, errorText(id, rpcCode.methodNotFound, `${why} ${method}`));
   }
 
-  private async call(asked: McpRequest): Promise<void> {
-    const { request, sink, id, channel } = asked;
+  private async call(incoming: McpRequest): Promise<void> {
+    const { request, sink, id, channel } = incoming;
     const { input } = this.parts;
-    const level = this.levelOf(asked);
+    const level = this.levelOf(incoming);
     const hears = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs)).era === 'modern';
-    const plain = withoutTask(asked);
+    const plain = withoutTask(incoming);
     const params = isModern ? withLogLevel(plain, level) : plain;
     const left = deadlineIn(INPUT_MS_MAX);
-    const asking = input.asking(asked, left);
+    const asking = input.asking(incoming, left);
     let next = params;
     for (let round = 0; ; round += 1) {
-      const reply = await this.askUpstream(asked, { params: next, hears, ...asking });
+      const reply = await this.askUpstream(incoming, { params: next, hears, ...asking });
       if (!reply) return;
       if (reply.era === 'legacy') return sink.reply(200, this.same(reply, id));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
-      if (!wanted) return this.complete(asked, reply);
-      const unanswerable = input.unanswerable(asked, wanted, round);
-      if (unanswerable) return this.giveUp(asked, unanswerable);
-      const answers = await input.collect(asked, wanted, left);
+      if (!wanted) return this.complete(incoming, reply);
+      const unanswerable = input.unanswerable(incoming, wanted, round);
+      if (unanswerable) return this.giveUp(incoming, unanswerable);
+      const answers = await input.collect(incoming, wanted, left);
       if (request.cancellation.isCancelled) return;
       next = retryParams(params, wanted, answers);
     }
   }
 
-  /** The upstream's answer, or null when it wants authorization and the client was sent to where it is given. */
-  private async askUpstream(asked: McpRequest, onward: Parameters<UpstreamCalls['ask']>[1]): Promise<McpReply | null> {
+  /** Returns the upstream's answer; null when it requires authorization and the client was sent to the setup page. */
+  private async askUpstream(
+    incoming: McpRequest,
+    onward: Parameters<UpstreamCalls['ask']>[1],
+  ): Promise<McpReply | null> {
     try {
-      return await this.parts.calls.ask(asked, onward);
+      return await this.parts.calls.ask(incoming, onward);
     } catch (error) {
-      const { session, watch } = asked.request;
+      const { session, watch } = incoming.request;
       const isLed = session !== null && takesPages(session.askable);
       if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined || !isLed) throw error;
       watch?.failed(error);
       const led = setupError(setupSentence(error), error.setupUrl, randomUUID());
-      asked.sink.reply(200, rpcErrorText(asked.id, led));
+      incoming.sink.reply(200, rpcErrorText(incoming.id, led));
       return null;
     }
   }
@@ -167,22 +170,22 @@ export class LegacyServer {
     return session && this.parts.sessions.level(session, principal);
   }
 
-  /** A legacy upstream's answer: as it is, unless it is about our hop. */
+  /** Answer of a legacy upstream, unchanged except for errors about our own hop. */
   private same(reply: McpReply, id: string): string {
     const hop = reply.error && hopError(reply.error);
     return hop ? rpcErrorText(id, hop) : withId(reply, id);
   }
 
-  /** A task is an answer only to those who declare that they take them, which no client of these revisions can. */
-  private complete(asked: McpRequest, reply: McpReply): void {
+  /** Replies to the client. Rejects task results, since these revisions have no client capability for them. */
+  private complete(incoming: McpRequest, reply: McpReply): void {
     const isTask = reply.text.includes('"task"') && resultTypeOf(reply) === 'task';
-    if (isTask) return this.giveUp(asked, 'The MCP server answered with a task, which this client cannot follow');
-    asked.sink.reply(200, this.translated(asked, reply));
+    if (isTask) return this.giveUp(incoming, 'The MCP server answered with a task, which this client cannot follow');
+    incoming.sink.reply(200, this.translated(incoming, reply));
   }
 
-  private translated(asked: McpRequest, reply: McpReply): string {
-    const { channel, method, params, id, request } = asked;
-    if (reply.error) return this.translatedError(asked, reply, reply.error);
+  private translated(incoming: McpRequest, reply: McpReply): string {
+    const { channel, method, params, id, request } = incoming;
+    if (reply.error) return this.translatedError(incoming, reply, reply.error);
     if (method === 'tools/list') this.parts.notes.learn(channel, reply);
     const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
     const reader = {
@@ -209,7 +212,7 @@ export class LegacyServer {
   }
 }
 
-/** Who does not declare tasks takes no notice of one that is asked for (MCP 2025-11-25, tasks). */
+/** Params without `task`: a server without the tasks capability must ignore it (MCP 2025-11-25, tasks). */
 function withoutTask({ own, params }: McpRequest): string | undefined {
   const wantsTask = isObject(params) && 'task' in params;
   return own !== undefined && wantsTask ? withoutMembers(own, (name) => name === 'task') : own;

@@ -34,46 +34,46 @@ import { ToolNotes } from './tool-notes.js';
 import { UpstreamCalls } from './upstream-calls.js';
 import { parseUrl } from '../../config/parse-url.js';
 
-/** The largest JSON-RPC message taken from a client. */
+/** Size limit of a JSON-RPC message from a client. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Requests one account may have under way in this process, with all its keys, and all together. */
+/** Limits of concurrent requests in this process: per account with all its keys, and in total. */
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-/** Where we are reached. */
+/** Our own address. */
 interface OwnSite {
-  /** The base of our own URLs. */
+  /** Base of our own URLs. */
   readonly baseUrl: string;
-  /** True while nobody but this machine can reach us. */
+  /** True while the service is reachable from this machine only. */
   readonly isLocalOnly: boolean;
 }
 
-/** What clients have open at MCP endpoints. */
+/** Open requests, streams and sessions of clients at MCP endpoints. */
 export interface McpServerStats {
   requests: number;
   streams: number;
-  /** Client sessions of which something is remembered. */
+  /** Client sessions with remembered state. */
   sessions: number;
 }
 
-/** Where a request leads. */
+/** Target of a request. */
 export interface McpServerTarget {
-  /** The upstream, or why there is none. */
+  /** Upstream channel, or the reason why there is none. */
   channel: Channel | McpRefusal;
-  /** Whose key it is: bounds are counted for it, since an account may have any number of keys. */
+  /** Account of the key: limits apply per account, since it may have any number of keys. */
   account: string;
-  /** Who is asking: the key. Sessions are good for it alone. */
+  /** API key id or another identity of the caller; sessions are bound to it. */
   principal: string;
-  /** Names what it asks: sessions are good for it alone. */
+  /** Name of the addressed endpoint; sessions are bound to it. */
   target: string;
 }
 
 /**
- * MCP endpoints over streamable HTTP: what every request to one goes through, whatever the upstream is. One for the whole
- * process, since an answer to a question may come in on any of its routes.
+ * Entry point of all MCP endpoints over streamable HTTP, for upstreams of any kind. One instance per process, since the
+ * answer to a server request may arrive on any of its routes.
  */
 @Injectable()
 export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
@@ -110,12 +110,12 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     await this.questions.listen();
   }
 
-  /** What is open at the moment, in this process. */
+  /** Current counts of this process. */
   stats(): McpServerStats {
     return { requests: this.inFlight.size, streams: this.streams.size, sessions: this.sessions.size };
   }
 
-  /** Streams and questions end with the process, so that closing it does not wait for clients. */
+  /** Ends streams and pending client requests, so that closing the server does not wait for clients. */
   beforeApplicationShutdown(): void {
     this.streams.close();
     this.questions.close();
@@ -124,11 +124,11 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
   }
 
   /**
-   * Answers one POST, GET or DELETE. A body is read before `find` is asked where it leads; for a stream `find` is asked
-   * again whenever the upstream is listened to anew.
+   * Answers one POST, GET or DELETE. Reads the body before calling `find`; for a stream, calls `find` again whenever it
+   * listens to the upstream anew.
    *
-   * @throws OriginRefusedError, BodyTooLargeError, InvalidInputError, McpMethodNotAllowedError, McpSessionNotFoundError,
-   * McpStreamOpenError, McpTooManyError, what `find` throws
+   * @throws OriginRefusedError, BodyTooLargeError, InvalidInputError, McpMethodNotAllowedError,
+   * McpSessionNotFoundError, McpStreamOpenError, McpTooManyError, errors of `find`
    */
   async serve(
     request: IncomingMessage,
@@ -175,14 +175,14 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     }
   }
 
-  /** Ends a session: nobody is served in it any more, here or elsewhere. */
+  /** Ends a session in all processes. */
   private end({ channel, principal }: McpServerTarget, session: ClientSession, response: ServerResponse): void {
     this.sessions.end(session, principal);
     if (!(channel instanceof McpRefusal)) void channel.release(session.key, true);
     response.writeHead(204).end();
   }
 
-  /** A session's own stream, until its client leaves, the session ends, or an hour has passed. */
+  /** Serves the GET stream of a session until its client disconnects, the session ends, or an hour has passed. */
   private async stream(
     { channel, account, principal }: McpServerTarget,
     session: ClientSession,
@@ -215,7 +215,7 @@ export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
     leave();
   }
 
-  /** The session of ours a request is sent in; null for none, or one its client made up. @throws McpSessionNotFoundError */
+  /** Session of the request; null without one, or for an id that the client made up. @throws McpSessionNotFoundError */
   private sessionOf(request: IncomingMessage, target: McpServerTarget): ClientSession | null {
     const session = this.ids.open(headerOf(request, 'mcp-session-id'), callerOf(target));
     if (session === undefined) return null;
@@ -254,8 +254,9 @@ function headerOf({ headers }: IncomingMessage, name: string): string | undefine
 }
 
 /**
- * Whether a browser page of this origin may use MCP endpoints: our own, and local pages while we are local ourselves.
- * Programs send no Origin. The Host header proves nothing here: a rebinding page controls it.
+ * True if a browser page of this origin may use MCP endpoints: pages of this service, and local pages while the service
+ * is reachable locally only. Programs send no `Origin`. The `Host` header is not trusted: a DNS rebinding page controls
+ * it.
  */
 function isTrustedOrigin(origin: string | undefined, { baseUrl, isLocalOnly }: OwnSite): boolean {
   if (origin === undefined) return true;

@@ -3,64 +3,69 @@ import type { CallTiming, Channel, McpReply } from '../protocol/channel.js';
 import type { McpRequestHeaders } from './classify.js';
 import type { ClientSession } from './sessions/session-ids.js';
 
-/** One POST to an MCP endpoint of ours. */
+/** One POST to an MCP endpoint. */
 export interface McpRequestContext {
-  /** The body. */
+  /** Request body. */
   text: string;
-  /** True when the client takes an event stream for an answer. */
+  /** True when the client accepts an event stream as the answer. */
   acceptsStream: boolean;
   headers: McpRequestHeaders;
-  /** A header by its lower-case name. */
+  /** Returns a header by its lower-case name. */
   header(name: string): string | undefined;
-  /** Whose key it is: streams are counted for it. */
+  /** Account of the key; streams are counted per account. */
   account: string;
-  /** Who is asking: what sessions set is remembered for it, within bounds. */
+  /** Identity of the caller; session state is stored per principal, within limits. */
   principal: string;
-  /** Who is asking whom, for cancelling one's own calls. */
+  /** Caller and target, the scope in which a caller can cancel its calls. */
   caller: string;
-  /** The legacy session it is sent in; null for none. */
+  /** Legacy session of the request; null without one. */
   session: ClientSession | null;
-  /** Cancelled when the client is gone. */
+  /** Cancelled when the client disconnects. */
   cancellation: Cancellation;
-  /** Told how it went, if anybody wants to know. */
+  /** Observer of the request's outcome. */
   watch?: CallObserver;
 }
 
-/** Hears what a request was about and what became of it, for those who keep records. */
+/** Receives the method and the outcome of a request, for records. */
 export interface CallObserver {
-  /** It was readable: a request or a notification, with its params. A client's answer to a question has no method: null. */
+  /**
+   * Called once the message was parsed: a request or notification with its params. The method is null for a client's
+   * response.
+   */
   asked(method: string | null, params: unknown): void;
-  /** The upstream answered, be it with an error. */
+  /** Called when the upstream answered, also with a JSON-RPC error. */
   answered?(reply: McpReply): void;
-  /** The upstream failed, or was not asked; a JSON-RPC error of the upstream is an answer, not a failure. */
+  /**
+   * Called when the upstream failed or was not called. A JSON-RPC error of the upstream is an answer, not a failure.
+   */
   failed(error: Error): void;
-  /** Filled while the upstream is asked. */
+  /** Filled during the upstream call. */
   readonly timing?: CallTiming;
-  /** The record's id (UUID). */
+  /** Id (UUID) of the record. */
   readonly invocationId?: string;
 }
 
-/** Where the answer goes. */
+/** Receives the answer. */
 export interface McpResponseSink {
-  /** The answer: a status and JSON text, or null for a body-less one. After an event it ends the stream. */
+  /** Sends the answer: a status and JSON text, or null for no body. After an event it ends the stream. */
   reply(status: number, text: string | null, headers?: Record<string, string>): void;
-  /** A message ahead of the answer; the first one turns the answer into an event stream. */
+  /** Sends a message before the answer; the first one turns the answer into an event stream. */
   event(text: string): void;
-  /** Turns the answer into an event stream that stays open, before there is anything to say. */
+  /** Turns the answer into an event stream before the first message. */
   open(): void;
   /** Ends the stream without an answer. */
   end(): void;
 }
 
-/** A request that is being answered. */
+/** A request in progress. */
 export interface McpRequest {
   channel: Channel;
   method: string;
-  /** The params, read. */
+  /** Params as a value. */
   params: unknown;
-  /** The params as they were written. */
+  /** Params as the client's JSON text. */
   own: string | undefined;
-  /** JSON text. */
+  /** Request id as JSON text. */
   id: string;
   request: McpRequestContext;
   sink: McpResponseSink;

@@ -6,34 +6,34 @@ import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from
 import { rpcCode, type Era } from '../protocol/protocol.js';
 import { McpRefusal } from './mcp-server.errors.js';
 
-/** A JSON-RPC result; `id` and `result` are JSON text. */
+/** JSON-RPC result; `id` and `result` are JSON text. */
 export function resultText(id: string, result: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
 }
 
-/** A JSON-RPC error; `id` is JSON text. */
+/** JSON-RPC error; `id` is JSON text. */
 export function errorText(id: string, code: number, message: string, data?: unknown): string {
   return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code, message, ...(data === undefined ? {} : { data }) })}}`;
 }
 
-/** {@link errorText} of an error that stands together. */
+/** {@link errorText} for an {@link RpcError}. */
 export function rpcErrorText(id: string, { code, message, data }: RpcError): string {
   return errorText(id, code, message, data);
 }
 
-/** A tool's result that says what went wrong, to the model and its user. A modern client demands its type. */
+/** Tool result that reports an error to the model and its user. Modern clients require its `resultType`. */
 export function toolFailure(id: string, message: string, era: Era): string {
   const type = era === 'modern' ? { resultType: 'complete' } : {};
   return resultText(id, JSON.stringify({ ...type, content: [{ type: 'text', text: message }], isError: true }));
 }
 
-/** The upstream's message under the client's id, byte for byte otherwise. An error without an id gets it too. */
+/** The upstream's message with the client's id, otherwise byte for byte. An error without an id receives one. */
 export function withId({ text, id: theirs, error }: McpReply, id: string): string {
   if (theirs) return splice(text, theirs, id);
   return error ? rpcErrorText(id, error) : text;
 }
 
-/** The upstream's message under the client's id and with another result; `rewrite` gets the result as JSON text. */
+/** The upstream's message with the client's id and another result; `rewrite` receives the result as JSON text. */
 export function withResult(reply: McpReply, id: string, rewrite: (result: string) => string): string {
   if (!reply.result || !reply.id) return withId(reply, id);
   const result = slice(reply.text, reply.result);
@@ -43,14 +43,14 @@ export function withResult(reply: McpReply, id: string, rewrite: (result: string
   ]);
 }
 
-/** Errors about the hop between us and the upstream, which say nothing about the client's request. */
+/** Error codes about the hop between us and the upstream, unrelated to the client's request. */
 const hopErrors: ReadonlySet<number> = new Set([
   rpcCode.headerMismatch,
   rpcCode.missingCapability,
   rpcCode.unsupportedVersion,
 ]);
 
-/** What a client hears instead of an error that is about our hop to the upstream; null for other errors. */
+/** Replacement for an upstream error that concerns only our hop; null for other errors. */
 export function hopError({ code, message }: RpcError): RpcError | null {
   if (!hopErrors.has(code)) return null;
   const data = { upstream: { code, message } };
@@ -58,8 +58,9 @@ export function hopError({ code, message }: RpcError): RpcError | null {
 }
 
 /**
- * A failure of the upstream as the client hears it. Never our 401 or 404: a client would refresh a healthy key, or open
- * sessions in a loop. A tool that wants authorization says so as a tool result, which reaches the model and its user.
+ * Converts an upstream failure to a JSON-RPC answer. Never uses HTTP 401 or 404: a client would refresh a valid key, or
+ * open sessions in a loop. For tool calls, required authorization is reported as a tool result, which reaches the model
+ * and its user.
  */
 export function failureText(id: string, method: string, error: unknown, era: Era): string {
   if (error instanceof McpRefusal) return errorText(id, error.rpcCode, error.message, error.data);
@@ -74,7 +75,7 @@ export function failureText(id: string, method: string, error: unknown, era: Era
   throw error;
 }
 
-/** What a person must do before an upstream lets them in. */
+/** Instruction for a person to authorize at the upstream. */
 export function setupSentence({ message, setupUrl }: UpstreamAuthRequiredError): string {
   return setupUrl === undefined || message.includes(setupUrl) ? message : `${message} Open ${setupUrl} to do so.`;
 }

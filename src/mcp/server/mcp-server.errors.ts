@@ -1,21 +1,24 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 import { rpcCode } from '../protocol/protocol.js';
 
-/** Why a request goes to no upstream: answered as a JSON-RPC error under the request's own id, with the kind's status. */
+/**
+ * Reason not to call the upstream, answered as a JSON-RPC error with the request's id and the HTTP status of the
+ * error's kind.
+ */
 export abstract class McpRefusal extends DomainError {
   abstract readonly rpcCode: number;
   /** The `data` of the JSON-RPC error. */
   readonly data?: unknown;
 }
 
-/** A request that would come back here, and so never end. */
+/** The request would return to this service and never end. */
 export class McpLoopError extends McpRefusal {
   readonly kind = 'invalid';
   readonly code = 'loop';
   readonly rpcCode = rpcCode.loop;
 }
 
-/** Only sessions of ours have a stream to open, or can be ended. */
+/** Only sessions of this service have a GET stream, or can be deleted. */
 export class McpMethodNotAllowedError extends DomainError {
   readonly kind = 'method_not_allowed';
   readonly code = 'method_not_allowed';
@@ -25,7 +28,10 @@ export class McpMethodNotAllowedError extends DomainError {
   }
 }
 
-/** The session is over, or was never this caller's; its client initializes anew (MCP 2025-11-25, session management). */
+/**
+ * The session has ended or belongs to another caller; its client must send `initialize` again (MCP 2025-11-25, session
+ * management).
+ */
 export class McpSessionNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
@@ -35,7 +41,7 @@ export class McpSessionNotFoundError extends DomainError {
   }
 }
 
-/** A session has one stream of its own. */
+/** The session has an open GET stream already. */
 export class McpStreamOpenError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'conflict';
@@ -45,7 +51,7 @@ export class McpStreamOpenError extends DomainError {
   }
 }
 
-/** The account has as much under way as it may. */
+/** The account has reached its limit of concurrent requests or streams. */
 export class McpTooManyError extends DomainError {
   readonly kind = 'rate_limited';
   readonly code = 'rate_limited';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { McpHttpServer } from './mcp-http-server.js';
 
-/** What clients have open at the MCP endpoints of this process. */
+/** Metrics of open requests, streams and sessions at the MCP endpoints of this process. */
 @Injectable()
 export class McpServerMetrics {
   constructor(metrics: Metrics, front: McpHttpServer) {

@@ -4,7 +4,7 @@ import { McpHttpServer } from './mcp-http-server.js';
 import { InternalPendingCallsController } from './pending-input/internal-pending-calls.controller.js';
 import { PendingInputCalls } from './pending-input/pending-input-calls.js';
 
-/** The MCP endpoints of this process, whatever they lead to. */
+/** MCP endpoints of this process, for upstreams of any kind. */
 @Global()
 @Module({
   controllers: [InternalPendingCallsController],

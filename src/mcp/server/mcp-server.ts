@@ -14,7 +14,7 @@ import type { ModernServer } from './modern-server.js';
 import type { PendingClientRequests } from './pending-client-requests.js';
 import type { UpstreamCalls } from './upstream-calls.js';
 
-/** Where messages go, by their kind. */
+/** Handlers of messages by era. */
 export interface McpServerParts {
   legacy: LegacyServer;
   modern: ModernServer;
@@ -23,8 +23,9 @@ export interface McpServerParts {
 }
 
 /**
- * Serves MCP of every revision to clients over one channel. Needs no handshake; a session only adds what it stands for. What
- * passes between client and upstream of one era passes byte for byte; only ids and progress tokens are exchanged.
+ * Serves MCP of every revision to clients over one channel. Requires no handshake; a session only adds its stored
+ * state. Between a client and an upstream of the same era, messages pass byte for byte except for ids and progress
+ * tokens.
  */
 export class McpServer {
   constructor(private readonly parts: McpServerParts) {}
@@ -32,7 +33,7 @@ export class McpServer {
   /**
    * Answers one POST. Failures of the upstream become JSON-RPC answers; only bugs reject.
    *
-   * @param channel where it leads, or why it leads nowhere
+   * @param channel upstream channel, or the reason why there is none
    */
   async serve(channel: Channel | McpRefusal, request: McpRequestContext, sink: McpResponseSink): Promise<void> {
     let message: unknown;
@@ -50,7 +51,7 @@ export class McpServer {
     return this.serveOne(channel, request, message, sink);
   }
 
-  /** A session is opened by a message of its own. */
+  /** Rejects `initialize` in a batch and serves the other messages. */
   private serveBatched(
     channel: Channel | McpRefusal,
     request: McpRequestContext,
@@ -79,7 +80,7 @@ export class McpServer {
       return sink.reply(202, null);
     }
     if (message.id === undefined) {
-      // On the revision without sessions a client cancels by leaving.
+      // In the revision without sessions a client cancels by disconnecting.
       if (method === 'notifications/cancelled' && classified.era === 'legacy') this.cancel(request, message);
       return sink.reply(202, null);
     }
@@ -95,8 +96,8 @@ export class McpServer {
     const own = params && slice(request.text, params);
     try {
       if (channel instanceof McpRefusal) throw channel;
-      const asked = { channel, method, params: message.params, own, id, request, sink };
-      await this.answer(classified, asked);
+      const incoming = { channel, method, params: message.params, own, id, request, sink };
+      await this.answer(classified, incoming);
     } catch (error) {
       request.watch?.failed(error as Error);
       sink.reply(
@@ -106,11 +107,11 @@ export class McpServer {
     }
   }
 
-  private answer(classified: Classified, asked: Parameters<LegacyServer['answer']>[0]): Promise<void> {
+  private answer(classified: Classified, incoming: Parameters<LegacyServer['answer']>[0]): Promise<void> {
     const { legacy, modern } = this.parts;
     return classified.era === 'modern' && classified.envelope
-      ? modern.answer(asked, classified.envelope)
-      : legacy.answer(asked);
+      ? modern.answer(incoming, classified.envelope)
+      : legacy.answer(incoming);
   }
 
   private cancel(request: McpRequestContext, { params }: RpcHead): void {
@@ -126,7 +127,7 @@ function refuse(sink: McpResponseSink, { status, code, message, data }: Fault, i
   sink.reply(status, errorText(id, code, message, data));
 }
 
-/** The id of a message whose shape is sound, as JSON text. */
+/** Id of a valid message as JSON text. */
 function idIn(text: string): string {
   const span = members(text).get('id');
   return span ? slice(text, span) : 'null';

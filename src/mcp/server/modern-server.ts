@@ -34,7 +34,7 @@ import type { Subscriptions } from './sessions/subscriptions.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';
 
-/** Requests of older revisions that this one does not have. */
+/** Methods of older revisions that this one removed. */
 const removed: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
@@ -45,10 +45,10 @@ const removed: ReadonlySet<string> = new Set([
   'tasks/result',
 ]);
 
-/** Of the extension of this revision; servers of older ones mean something else by these names. */
+/** Methods of this revision's tasks extension; older servers use these names for something else. */
 const tasks: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel']);
 
-/** What a modern client's requests need besides their channel. */
+/** Dependencies of a modern server besides its channel. */
 export interface ModernParts {
   calls: UpstreamCalls;
   parked: PendingInputCalls;
@@ -57,45 +57,45 @@ export interface ModernParts {
   timeoutMs: number;
 }
 
-/** Answers requests of 2026-07-28, whatever the upstream speaks. */
+/** Answers requests of 2026-07-28, for an upstream of any era. */
 export class ModernServer {
   constructor(private readonly parts: ModernParts) {}
 
   /** @throws McpRefusal, UpstreamFailure */
-  async answer(asked: McpRequest, envelope: Envelope): Promise<void> {
-    const { method, id, sink, channel } = asked;
+  async answer(incoming: McpRequest, envelope: Envelope): Promise<void> {
+    const { method, id, sink, channel } = incoming;
     if (removed.has(method)) {
       return sink.reply(404, errorText(id, rpcCode.methodNotFound, `MCP 2026-07-28 has no ${method}`));
     }
     if (method === 'server/discover') {
-      const hello = await channel.open(this.parts.timeoutMs);
-      return sink.reply(200, resultText(id, discoverResult(hello)));
+      const identity = await channel.open(this.parts.timeoutMs);
+      return sink.reply(200, resultText(id, discoverResult(identity)));
     }
-    if (method === 'subscriptions/listen') return this.parts.subscriptions.serve(asked);
-    return this.call(asked, envelope);
+    if (method === 'subscriptions/listen') return this.parts.subscriptions.serve(incoming);
+    return this.call(incoming, envelope);
   }
 
-  private async call(asked: McpRequest, envelope: Envelope): Promise<void> {
-    const { method, id, sink, request, channel } = asked;
+  private async call(incoming: McpRequest, envelope: Envelope): Promise<void> {
+    const { method, id, sink, request, channel } = incoming;
     if (tasks.has(method) && (await channel.open(this.parts.timeoutMs)).era === 'legacy') {
       return sink.reply(404, errorText(id, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28'));
     }
-    const fault = this.headerFault(asked);
+    const fault = this.headerFault(incoming);
     if (fault) return sink.reply(fault.status, errorText(id, fault.code, fault.message));
     let reply: McpReply | null;
     try {
-      const ticket = mayAsk.has(method) ? this.parts.parked.ticketIn(asked) : null;
-      reply = ticket ? await this.parts.parked.resume(asked, ticket) : await this.begin(asked, envelope);
-      if (reply === null) return this.declined(asked);
+      const ticket = mayAsk.has(method) ? this.parts.parked.ticketIn(incoming) : null;
+      reply = ticket ? await this.parts.parked.resume(incoming, ticket) : await this.begin(incoming, envelope);
+      if (reply === null) return this.declined(incoming);
     } catch (error) {
-      if (error instanceof StateRefusedError) return this.refused(asked, error);
-      const led = this.leadToSetup(asked, envelope, error);
+      if (error instanceof StateRefusedError) return this.refused(incoming, error);
+      const led = this.leadToSetup(incoming, envelope, error);
       if (led === null) throw error;
       request.watch?.failed(error as Error);
       return sink.reply(200, resultText(id, led));
     }
     if (method === 'tools/list') this.parts.notes.learn(channel, reply);
-    if (reply.error) return this.failed(asked, envelope, reply, reply.error);
+    if (reply.error) return this.failed(incoming, envelope, reply, reply.error);
     if (reply.era === 'modern' && namesDemanded(method, reply.text)) return sink.reply(200, withId(reply, id));
     sink.reply(
       200,
@@ -103,15 +103,15 @@ export class ModernServer {
     );
   }
 
-  /** Sends a call. @returns null when its user declined to do what it needs */
-  private async begin(asked: McpRequest, envelope: Envelope): Promise<McpReply | null> {
+  /** Sends a call. @returns null when the user declined a page that the call requires */
+  private async begin(incoming: McpRequest, envelope: Envelope): Promise<McpReply | null> {
     const { calls, parked } = this.parts;
-    const { era, ...onward } = await this.onward(asked, envelope);
-    const { method, params } = asked;
+    const { era, ...onward } = await this.onward(incoming, envelope);
+    const { method, params } = incoming;
     if (isDeclined(params, era === 'legacy' ? () => true : undefined)) return null;
     const { capabilities } = envelope;
-    const place = mayAsk.has(method) ? parked.place(asked, capabilities) : null;
-    return place ? parked.begin(asked, { ...onward, ...place, capabilities }, calls) : calls.ask(asked, onward);
+    const place = mayAsk.has(method) ? parked.place(incoming, capabilities) : null;
+    return place ? parked.begin(incoming, { ...onward, ...place, capabilities }, calls) : calls.ask(incoming, onward);
   }
 
   private headerFault({ channel, method, params, request }: McpRequest) {
@@ -121,8 +121,9 @@ export class ModernServer {
   }
 
   /**
-   * What goes to the upstream. Its era is looked at only where it matters, and before a client is named that can be asked
-   * back: for a legacy upstream that opens a session of its own, which only calls need whose client can be asked.
+   * Params and options of the upstream call. Reads the upstream's era only where needed and before naming a caller
+   * profile: a profile opens a separate session at a legacy upstream, which only calls of clients that can answer
+   * requests need.
    *
    * @throws StateRefusedError
    */
@@ -134,7 +135,7 @@ export class ModernServer {
     const era: Era | null =
       declares || isRetry || logLevel !== null ? (await channel.open(this.parts.timeoutMs)).era : null;
     if (era === 'legacy') {
-      // A server of this era gives no states, so one in our form is ours, and of no use any more.
+      // An upstream of this era issues no states in our form: this one is ours and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
       return { era, hears, params: paramsForLegacy(isRetry ? originalParams(own) : own) };
     }
@@ -149,7 +150,7 @@ export class ModernServer {
     sink.reply(200, errorText(id, isLost ? rpcCode.internalError : rpcCode.invalidParams, message));
   }
 
-  /** The user refused to go to the page without which the call leads nowhere. */
+  /** Answers that the user declined the page without which the call cannot run. */
   private declined({ method, id, sink }: McpRequest): void {
     const why = 'The call was not carried out: its user declined to open the page it needs.';
     sink.reply(
@@ -158,14 +159,17 @@ export class ModernServer {
     );
   }
 
-  /** The input a call asks for instead of failing, when its upstream wants authorization that a page of ours leads to. */
+  /**
+   * `input_required` result with our setup page, in place of an upstream's authorization error; undefined without such
+   * a page.
+   */
   private leadToSetup({ method }: McpRequest, { capabilities }: Envelope, error: unknown): string | null {
     if (!(error instanceof UpstreamAuthRequiredError) || error.setupUrl === undefined) return null;
     return mayAsk.has(method) && takesUrls(capabilities) ? inputOfSetup(setupSentence(error), error.setupUrl) : null;
   }
 
-  private failed(asked: McpRequest, { capabilities }: Envelope, reply: McpReply, error: RpcError): void {
-    const { method, params, id, sink } = asked;
+  private failed(incoming: McpRequest, { capabilities }: Envelope, reply: McpReply, error: RpcError): void {
+    const { method, params, id, sink } = incoming;
     if (error.code === rpcCode.missingCapability && reply.era === 'modern') {
       const lacking = lackingOf(error, capabilities);
       if (lacking) return sink.reply(400, rpcErrorText(id, lacking));
@@ -184,7 +188,7 @@ export class ModernServer {
   }
 }
 
-/** A modern upstream's demand for capabilities, which is one on the client if it did not declare them all; else null. */
+/** An upstream's missing-capability error, returned to the client if it did not declare them all; otherwise null. */
 function lackingOf({ message, data }: RpcError, declared: Record<string, unknown>): RpcError | null {
   const required = isObject(data) ? data.requiredCapabilities : undefined;
   if (!isObject(required) || !lacks(declared, required)) return null;

@@ -11,24 +11,24 @@ import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** The answer of a client to a request of an upstream, for the process that waits for it. */
+    /** Answer of a client to an upstream request, for the process that waits for it. */
     [topic: `mcp.answers.${string}`]: { id: string; session: string; text: string };
   }
 }
 
-/** Questions that wait for one session's client. */
+/** Limit of pending requests per session. */
 const PENDING_EACH_MAX = 32;
 
-/** Questions that wait in this process. */
+/** Limit of pending requests in this process. */
 const PENDING_MAX = 10_000;
 
-/** An answer that arrives at another process travels to ours if it is no longer, as JSON: the relay carries 512 KB. */
+/** Size limit in bytes of an answer forwarded to another process as JSON: the relay carries 512 KB. */
 const RELAYED_BYTES_MAX = 400 * 1024;
 
-/** A question of an upstream that a client is to answer. */
+/** A request of an upstream to the client. */
 export interface ClientRequest {
   method: string;
-  /** JSON text. */
+  /** Params as JSON text. */
   params: string | undefined;
 }
 
@@ -38,8 +38,9 @@ interface Pending {
 }
 
 /**
- * Questions to legacy clients, asked on the stream of the call that needs them. The answer comes as a POST of its own, maybe
- * to another process: the id of the question says which one waits, is unguessable, and is good in its session alone.
+ * Upstream requests to legacy clients, sent on the stream of the call that needs them. The answer arrives as a separate
+ * POST, possibly at another process. The request id names the waiting process, is unguessable, and is valid in its
+ * session only.
  */
 export class PendingClientRequests {
   private readonly own = randomBytes(9).toString('base64url');
@@ -49,14 +50,14 @@ export class PendingClientRequests {
 
   constructor(private readonly pubSub: PubSub) {}
 
-  /** Hears from now on of answers that arrive elsewhere. */
+  /** Subscribes to answers that arrive at other processes. */
   async listen(): Promise<void> {
     await this.pubSub.subscribe(topicOf(this.own), (answer) => this.settle(answer.session, answer.id, answer.text));
   }
 
   /**
-   * Asks the client on the stream of its call. Always resolves: with an error when the client is gone, does not answer in
-   * time, or is asked too much at once.
+   * Sends a request on the stream of the client's call. Always resolves: with an error when the client disconnects,
+   * times out, or has too many pending requests.
    */
   ask(
     session: ClientSession,
@@ -86,7 +87,9 @@ export class PendingClientRequests {
     });
   }
 
-  /** Takes what a client posts in answer to a question, wherever that waits. An answer nobody waits for is dropped. */
+  /**
+   * Delivers a client's answer to the waiting request in any process. An answer without a waiting request is dropped.
+   */
   take(session: ClientSession | null, { id }: RpcHead, text: string): void {
     if (!session || typeof id !== 'string') return;
     const [process = '', name, ...more] = id.split('.');
@@ -97,7 +100,7 @@ export class PendingClientRequests {
     this.pubSub.publish(topicOf(process), { id, session: session.key, text: carried });
   }
 
-  /** Nobody is asked any more, and what waits hears so. */
+  /** Fails all pending requests and refuses new ones. */
   close(): void {
     this.isClosed = true;
     for (const { settle } of this.pending.values()) settle(failed('The service is being restarted'));
@@ -109,7 +112,7 @@ export class PendingClientRequests {
   }
 }
 
-/** An answer's result as it was written, or its error. `text` is one JSON-RPC answer. */
+/** Result of an answer as JSON text, or its error. `text` is one JSON-RPC response. */
 function answerIn(text: string): ClientAnswer {
   const parts = members(text);
   const result = parts.get('result');

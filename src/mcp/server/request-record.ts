@@ -13,10 +13,10 @@ export abstract class RequestRecord implements CallObserver {
   /** True for a client's response to a server's request. */
   protected isResponse = false;
   protected failure: Error | null = null;
-  /** The status of an error that was thrown instead of being answered by the MCP server. */
+  /** HTTP status of an error thrown before the MCP server answered. */
   protected thrownStatus: number | null = null;
 
-  /** @param invocationId the id of the record; hosted code receives it, so that its console lines have it too */
+  /** @param invocationId id of the record; hosted code receives it, so that its console lines refer to it */
   constructor(readonly invocationId = uuidV7()) {}
 
   asked(method: string | null, params: unknown): void {

@@ -1,19 +1,20 @@
 import type { ServerResponse } from 'node:http';
+import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { McpResponseSink } from './mcp-request.js';
 
-/** Comment lines keep proxies from closing a stream whose tool takes its time. */
+/** Interval of SSE comment lines, which prevent proxies from closing the stream of a slow tool. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** A client that does not read what it asked for is let go, before its events fill the memory. */
+/** Limit of bytes unread by the client; above it the connection is closed, to protect memory. */
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 
-/** What of a stream that stays open may wait for its reader: there are many, and they last. */
+/** The same limit for long-lived streams, of which there are many. */
 const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 
-/** Writes an MCP answer: JSON, or an event stream once something precedes the answer. */
+/** Writes an MCP answer: JSON, or an event stream if messages precede the answer. */
 export class ResponseSink implements McpResponseSink {
-  private keepAlive: NodeJS.Timeout | null = null;
-  /** Writing on would be an error that nobody hears, and end the process. */
+  private keepAlive: Repeat | null = null;
+  /** True after the end: a further write would emit an unhandled error and end the process. */
   private isOver = false;
 
   private unreadBytesMax = UNREAD_BYTES_MAX;
@@ -24,7 +25,7 @@ export class ResponseSink implements McpResponseSink {
     if (this.isOver) return;
     this.isOver = true;
     if (this.keepAlive) {
-      clearInterval(this.keepAlive);
+      this.keepAlive.stop();
       this.response.end(text === null ? undefined : frame(text));
     } else if (text === null) {
       this.response.writeHead(status, headers).end();
@@ -34,7 +35,7 @@ export class ResponseSink implements McpResponseSink {
           ...headers,
           'content-type': 'application/json; charset=utf-8',
           'content-length': Buffer.byteLength(text),
-          // Published clients repeat this status unless told not to.
+          // Published clients retry this status unless this header forbids it.
           ...(status === 409 ? { 'x-should-retry': 'false' } : {}),
         })
         .end(text);
@@ -57,7 +58,7 @@ export class ResponseSink implements McpResponseSink {
 
   end(): void {
     this.isOver = true;
-    clearInterval(this.keepAlive ?? undefined);
+    this.keepAlive?.stop();
     this.response.end();
   }
 
@@ -68,12 +69,12 @@ export class ResponseSink implements McpResponseSink {
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
     });
-    this.keepAlive = setInterval(() => this.response.write(': keep-alive\n\n'), KEEP_ALIVE_MS).unref();
-    this.response.on('close', () => clearInterval(this.keepAlive ?? undefined));
+    this.keepAlive = repeat(KEEP_ALIVE_MS, () => void this.response.write(': keep-alive\n\n'));
+    this.response.on('close', () => this.keepAlive?.stop());
   }
 }
 
-/** JSON holds no raw line breaks unless it is pretty-printed; each line of it gets its own field. */
+/** Formats one SSE event. JSON contains raw line breaks only if pretty-printed; each line becomes a `data` field. */
 function frame(text: string): string {
   return `event: message\n${text
     .split(/\r\n|\r|\n/)

@@ -4,24 +4,24 @@ import { elements, slice } from '../protocol/json-text.js';
 import { headerParamsOf, type HeaderParam } from './bridge/header-params.js';
 import { isWrapped } from './bridge/to-legacy.js';
 
-/** What is remembered of the tools of one upstream, at most. */
+/** Limit of remembered tools per upstream. */
 const TOOLS_MAX = 10_000;
 
-/** What must be known of a tool when it is called, beyond its name. */
+/** Facts of a tool that its calls require. */
 interface ToolNote {
   headerParams: HeaderParam[];
-  /** Its output schema is no object, so clients of older revisions were given a wrapped one. */
+  /** The output schema is not an object, so clients of older revisions received a wrapped one. */
   isWrapped: boolean;
 }
 
 /**
- * What passing lists said of tools, for the few that need more than passing on. Known for as long as the channel lives; a
- * list that passes later corrects it.
+ * Facts of tools learned from forwarded lists, for the few tools whose calls are converted. Valid for the lifetime of
+ * the channel; later lists replace them.
  */
 export class ToolNotes {
   private readonly notes = new WeakMap<Channel, Map<string, ToolNote>>();
 
-  /** Reads a `tools/list` answer that passes. Costs nothing for lists without such tools. */
+  /** Learns from a `tools/list` answer. Free for lists without such tools. */
   learn(channel: Channel, { text, result }: McpReply): void {
     if (!result) return;
     const known = this.notes.get(channel);

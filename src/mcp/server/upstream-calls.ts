@@ -8,19 +8,19 @@ import { VIA_HEADER } from '../protocol/via.js';
 import { InFlight } from './in-flight-calls.js';
 import type { ResponseTarget } from './pending-input/pending-input-call.js';
 
-/** How a request goes on to the upstream. */
+/** Options of an upstream call. */
 export interface UpstreamRequestOptions {
-  /** JSON text. */
+  /** Params as JSON text. */
   params: string | undefined;
   profile?: CallerProfile;
   onRequest?: McpCall['onRequest'];
-  /** Which notifications ahead of the answer its client hears, besides its own progress. */
+  /** Selects the notifications before the answer that the client receives, besides its own progress. */
   hears: (method: string, text: string) => boolean;
-  /** Where what precedes the answer goes, if that is not the stream of this request. */
-  ears?: ResponseTarget;
+  /** Destination of messages before the answer, if not the stream of this request. */
+  target?: ResponseTarget;
 }
 
-/** Passes requests to channels, each with a progress token of ours in the place of the client's. */
+/** Sends requests to channels, each with our progress token in place of the client's. */
 export class UpstreamCalls {
   private readonly inFlight = new InFlight();
   private lastToken = 0;
@@ -30,15 +30,15 @@ export class UpstreamCalls {
   /** @throws UpstreamFailure */
   async ask(
     { channel, method, id, request, sink }: McpRequest,
-    { params, hears, ears: other, ...rest }: UpstreamRequestOptions,
+    { params, hears, target: other, ...rest }: UpstreamRequestOptions,
   ): Promise<McpReply> {
     const { acceptsStream, cancellation } = request;
     const token = params && acceptsStream ? progressTokenIn(params) : null;
     const ours = `"slipway-${(this.lastToken += 1)}"`;
-    const ears = other ?? { sink, token: token && slice(params ?? '', token) };
+    const target = other ?? { sink, token: token && slice(params ?? '', token) };
     const onNotification = (text: string, name: string) => {
-      if (name === 'notifications/progress') relayProgress(text, ours, ears);
-      else if (hears(name, text)) ears.sink.event(text);
+      if (name === 'notifications/progress') relayProgress(text, ours, target);
+      else if (hears(name, text)) target.sink.event(text);
     };
     const end = this.inFlight.begin(inFlightKey(request), id, cancellation);
     try {
@@ -61,25 +61,28 @@ export class UpstreamCalls {
     }
   }
 
-  /** Cancels the client's own call with this id, JSON text. */
+  /** Cancels the client's call with this id, JSON text. */
   cancel(request: McpRequestContext, id: string): void {
     this.inFlight.cancel(inFlightKey(request), id);
   }
 }
 
-/** Whether a log message, as a notification's text, is at least as grave as `least`. */
+/** True if a log message, given as a notification's JSON text, has at least the level `least`. */
 export function isLoudMessage(text: string, least: string): boolean {
   const params = memberText(text, 'params');
   const level = params?.startsWith('{') ? memberText(params, 'level') : undefined;
   return level === undefined || isLoud(JSON.parse(level), least);
 }
 
-/** Clients number their requests as they like, so one's calls are told apart by session, or the id it made up for one. */
+/**
+ * Key of in-flight calls. Clients choose their request ids, so calls are separated by session, or by a session id that
+ * the client made up.
+ */
 function inFlightKey(request: McpRequestContext): string {
   return `${request.caller} ${request.session?.key ?? request.header('mcp-session-id') ?? ''}`;
 }
 
-/** Passes progress on under the client's own token; progress of anybody else is dropped. */
+/** Forwards progress with the client's own token; drops progress of other tokens. */
 function relayProgress(text: string, ours: string, { token: theirs, sink }: ResponseTarget): void {
   const params = members(text).get('params');
   const token = params && text[params[0]] === '{' ? members(text, params[0]).get('progressToken') : undefined;

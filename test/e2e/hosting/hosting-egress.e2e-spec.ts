@@ -19,7 +19,7 @@ const tell = ({ message }: { message: string }) => void told.push(message);
 /** Opens the worker's way out anew. */
 async function allow(list: string[] | null, limits: Partial<ProxyLimits> = {}): Promise<void> {
   await proxy?.close();
-  proxy = await openProgramProxy(worker.proxyPath, { allow: list, told: tell }, outside.egress(), {
+  proxy = await openProgramProxy(worker.proxyPath, { allow: list, onRefused: tell }, outside.egress(), {
     ...PROXY_LIMITS,
     ...limits,
   });
@@ -75,7 +75,7 @@ describe('an address that is not public', () => {
     await proxy.close();
     proxy = await openEgress(worker.proxyPath, {
       allow: ['127.0.0.2', 'localhost', '*.localhost', '[::1]'],
-      told: tell,
+      onRefused: tell,
     });
     for (const host of ['127.0.0.2', 'localhost', 'a.localhost', '[::1]']) {
       expect((await get(`http://${host}:${outside.httpPort}/`)).status).toBe(403);
@@ -314,7 +314,12 @@ describe('an end', () => {
 
   verifies('egress:hosted:leaves-nothing', 'of the program in mid-stream ends the far connection', async () => {
     const doomed = await startEgressWorker();
-    const way = await openProgramProxy(doomed.proxyPath, { allow: null, told: tell }, outside.egress(), PROXY_LIMITS);
+    const way = await openProgramProxy(
+      doomed.proxyPath,
+      { allow: null, onRefused: tell },
+      outside.egress(),
+      PROXY_LIMITS,
+    );
     outside.answer = (_req, res) => void res.write('open');
     const reader = await doomed.stream({ url: https() });
     await reader.read();

@@ -4,7 +4,7 @@ import type { Channel } from '../../../src/mcp/protocol/channel.js';
 import { HttpChannels } from '../../../src/mcp/client/http/http-channels.js';
 import type { HttpTarget } from '../../../src/mcp/client/http/http-wire.js';
 import { EraMemory } from '../../../src/mcp/eras/era-memory.js';
-import { EraStore } from '../../../src/mcp/eras/era-store.js';
+import { EraRepository } from '../../../src/mcp/eras/era.repository.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { startApp, type TestApp } from '../../support/app.js';
 import { times } from '../../support/calls.js';
@@ -36,7 +36,7 @@ afterAll(() => app.close());
 
 /** Channels of one more process on the same database. */
 function process(): HttpChannels {
-  return new HttpChannels(app.get(Egress), new EraMemory(app.get(EraStore)), app.env);
+  return new HttpChannels(app.get(Egress), new EraMemory(app.get(EraRepository)), app.env);
 }
 
 function channelTo(url: string, target: Partial<HttpTarget> = {}, channels = process()): Channel {

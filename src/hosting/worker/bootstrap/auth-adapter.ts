@@ -5,7 +5,7 @@ const ACTIONS = ['getAuthorizationUrl', 'exchangeCode', 'refreshToken'] as const
 /**
  * Answers `{action, payload}` with `{ok: true, value}`, or `{ok: false, error, message}`.
  *
- * @param config the caller's, which every action is given with its payload
+ * @param config the caller's configuration, passed to every action with its payload
  */
 export async function answerAuth(
   request: Request,

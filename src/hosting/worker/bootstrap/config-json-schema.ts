@@ -24,7 +24,7 @@ export interface ConfigError {
   message: string;
 }
 
-/** The schema with its referenced schema in place of `$ref`; one that leads nowhere allows everything. */
+/** Replaces `$ref` by the referenced schema; an unresolvable one allows everything. */
 export function resolved(schema: unknown, root: Schema): Schema {
   return withTarget(schema, root);
 }

@@ -2,25 +2,25 @@ import { isObject } from '../../../platform/text/json.js';
 import { issuesOf, resolved, typesOf, withDefaults, type ConfigError, type Schema } from './config-json-schema.js';
 import type { ConfigParser, ParseResult } from './user-module.js';
 
-/** Names of one configuration; the rest is passed over. */
+/** Limit of names in one configuration; the rest is ignored. */
 const NAMES_MAX = 100;
 
-/** Levels of dots in a name; a deeper one is passed over. */
+/** Limit of levels in a name; deeper names are ignored. */
 const DEPTH_MAX = 8;
 
-/** Names that would reach into an object's own workings. */
+/** Names that would access an object's prototype. */
 const UNSAFE = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** The values of the query, still text, by their names. */
+/** Values of the query as text, by name. */
 type Raw = { values: string[] } | Map<string, Raw>;
 
-/** What came out: the configuration, or all that is wrong with it. */
+/** The configuration, or its errors. */
 export type ConfigResult = { config: unknown } | { errors: ConfigError[] };
 
 /**
- * Reads a caller's configuration from the query: `db.host=x` becomes `{db: {host: 'x'}}`. A value has the type the schema
- * says, so `5000` stays text where text is wanted; without a word of the schema it is JSON when it reads as such.
- * Defaults are filled in. The module's own zod object has the last word when it exports one.
+ * Parses a caller's configuration from the query: `db.host=x` becomes `{db: {host: 'x'}}`. Values are converted to the
+ * type in the schema, so `5000` stays text for a string; without a type, JSON if it parses as such. Defaults are filled
+ * in. The module's exported zod object, if any, validates the result.
  */
 export async function readConfig(
   query: URLSearchParams,
@@ -42,7 +42,7 @@ function isParser(value: unknown): value is ConfigParser {
   return typeof (value as ConfigParser | undefined)?.safeParseAsync === 'function';
 }
 
-/** A zod object says which of the values should have stayed text: those are put back, once. */
+/** Restores the text of values for which zod reports an expected string, once. */
 async function parsedLoosely(parser: ConfigParser, config: unknown, raw: Raw): Promise<ConfigResult> {
   const first = await parser.safeParseAsync(config);
   if (first.success) return { config: first.data };
@@ -76,7 +76,7 @@ function rawOf(query: URLSearchParams): Raw {
   return root;
 }
 
-/** Where `a` and `a.b` are both given, the first one stays. */
+/** Where `a` and `a.b` both occur, the first one counts. */
 function place(root: Map<string, Raw>, steps: string[], values: string[]): void {
   let at = root;
   for (const step of steps.slice(0, -1)) {
@@ -89,7 +89,7 @@ function place(root: Map<string, Raw>, steps: string[], values: string[]): void 
   if (!at.has(last)) at.set(last, { values });
 }
 
-/** Gives values their types. What does not fit stays text, for the check to name. */
+/** Converts values to their types. A value that does not convert stays text, for validation to report. */
 function typed(raw: Raw, schema: Schema, root: Schema): unknown {
   const here = resolved(schema, root);
   if (raw instanceof Map) {
@@ -105,7 +105,7 @@ function propertyOf(schema: Schema, name: string): Schema {
   return isObject(schema.additionalProperties) ? schema.additionalProperties : {};
 }
 
-/** A list is given as JSON, or as the same name several times. */
+/** A list is sent as JSON, or as a repeated name. */
 function typedArray(values: string[], schema: Schema, root: Schema): unknown {
   if (values.length === 1) {
     const whole = fromJson(values[0]);

@@ -4,18 +4,18 @@ import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.
 import type { MessageHandler, SdkServer, ServerContext, ServerFactory } from './user-module.js';
 
 /**
- * The server of a session in memory, with its transport. Several processes may speak to it at once: it hears that it is
- * initialized once, and what it asks outside of any call goes to whoever called last, who has somebody to ask.
+ * In-memory server of a session, with its transport. Several processes may use it: it receives
+ * `notifications/initialized` once, and its requests outside of any call go to the last caller that accepts requests.
  */
 export class LiveSession {
   private readonly transport: WebStandardStreamableHTTPServerTransport;
-  /** What the code takes messages of its HTTP handler with. */
+  /** Handler of the messages that the code receives. */
   onMessage: MessageHandler | undefined;
-  /** Its answer to `initialize`; null before, or when it refused. */
-  hello: unknown = null;
+  /** Result of `initialize`; null before, or when it was refused. */
+  initializeResult: unknown = null;
   private server: SdkServer | undefined;
   private readonly running = new Set<RequestId>();
-  /** Requests that came and were not heard yet. */
+  /** Requests that arrived and were not delivered yet. */
   private arriving = 0;
   private isInitialized = false;
   private isRetired = false;
@@ -27,7 +27,7 @@ export class LiveSession {
     this.transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id });
   }
 
-  /** @throws what the code throws */
+  /** @throws errors of the code */
   static async begin(
     factory: ServerFactory,
     id: string,
@@ -45,7 +45,7 @@ export class LiveSession {
     return live;
   }
 
-  /** It was asked to begin, and did. */
+  /** True after a successful `initialize`. */
   get hasBegun(): boolean {
     return this.transport.sessionId !== undefined;
   }
@@ -60,12 +60,12 @@ export class LiveSession {
     }
   }
 
-  /** Ends it now. */
+  /** Closes it at once. */
   async close(): Promise<void> {
     await this.server?.close?.();
   }
 
-  /** Another one takes its place: it ends when what runs in it is answered. */
+  /** Closes it after its running requests, when another one replaces it. */
   async retire(): Promise<void> {
     this.isRetired = true;
     await this.closeIfDone();
@@ -88,7 +88,7 @@ export class LiveSession {
     };
   }
 
-  /** False for what it heard before: every process that opens the session says that it is initialized. */
+  /** False for a repeated `notifications/initialized`: every process that opens the session sends it. */
   private isNews(message: JSONRPCMessage): boolean {
     if (!('method' in message)) return true;
     if ('id' in message) {
@@ -105,7 +105,7 @@ export class LiveSession {
   private addressed(message: JSONRPCMessage, options: TransportSendOptions | undefined) {
     if (!('method' in message)) {
       if (message.id !== undefined) this.running.delete(message.id);
-      if ('result' in message) this.hello ??= message.result;
+      if ('result' in message) this.initializeResult ??= message.result;
       return options;
     }
     const last = [...this.running].at(-1);

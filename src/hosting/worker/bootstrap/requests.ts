@@ -1,17 +1,16 @@
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../hosting.types.js';
 import type { Bindings } from './worker-bindings.js';
 
-/** Marks what the wrapper itself asks of a session. Taken off everything that comes from outside. */
+/** Marks requests of the wrapper to a session. Removed from external requests. */
 export const SEND_HEADER = 'x-slipway-session-send';
 
-/** Carries the caller's checked configuration to the session it opens. */
+/** Header with the caller's validated configuration, for the session it opens. */
 export const CONFIG_HEADER = 'x-slipway-session-config';
 
 const OURS = [INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER, SEND_HEADER, CONFIG_HEADER];
 
 /**
- * The request as the code may see it: without our headers, and without `cf`, in which workerd tells the process id of this
- * service.
+ * The request for the code: without internal headers, and without `cf`, which contains the process id of this service.
  */
 export function clean(request: Request): Request {
   const headers = new Headers(request.headers);
@@ -31,13 +30,13 @@ export function renewed(request: Request, headers: Headers): Request {
   });
 }
 
-/** The id of the invocation, as a header for what the request causes inside. */
+/** Invocation id as a header for internal requests. */
 export function invocationOf(request: Request): Record<string, string> {
   const id = request.headers.get(INVOCATION_HEADER);
   return id === null ? {} : { [INVOCATION_HEADER]: id };
 }
 
-/** The program's secrets: bindings that are text. */
+/** Secrets of the program: bindings that are strings. */
 export function secretsIn(env: Bindings): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),

@@ -7,7 +7,7 @@ import type { Session } from './user-module.js';
 
 const DAY_MS = 86_400_000;
 
-/** A Durable Object's store as far as sessions use one, in memory. */
+/** In-memory subset of a Durable Object's storage. */
 class Store implements ObjectStorage {
   readonly values = new Map<string, unknown>();
   alarm: number | null = null;
@@ -25,7 +25,7 @@ class Store implements ObjectStorage {
 let store: Store;
 let session: Session | undefined;
 
-/** The object of the session, as a process finds it that starts now. */
+/** The session's object in a newly started process. */
 function objectOn(storage: Store, ready: () => Promise<void> = () => Promise.resolve()): McpSessionObject {
   const waitUntil = (told: Promise<unknown>) => void told.catch(() => undefined);
   const state = { id: { toString: () => 'f'.repeat(64) }, storage, waitUntil };

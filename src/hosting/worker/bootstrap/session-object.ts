@@ -5,45 +5,44 @@ import { bearerOf, clean, CONFIG_HEADER, secretsIn, SEND_HEADER } from './reques
 import type { Bindings, ObjectState } from './worker-bindings.js';
 import type { ServerFactory, Session } from './user-module.js';
 
-/** A session nobody used for so long is forgotten with all it stored: 7 days. */
+/** Idle lifetime of a session with stored values: 7 days. */
 const IDLE_MS_MAX = 7 * 86_400_000;
 
-/** One that stored nothing: 1 day, as long as the session of a client is good. */
+/** Idle lifetime of a session without stored values: 1 day, the lifetime of a client's session id. */
 const EMPTY_IDLE_MS_MAX = 86_400_000;
 
-/** How late the end of an idle session may come; so a busy one writes once an hour. */
+/** Tolerance of the idle deadline, so that an active session writes it once an hour. */
 const IDLE_SLACK_MS = 3_600_000;
 
 /**
- * How long an opening waits for the one before it, and anybody for the server of a session that is taken up: code that
- * never makes its server must not hold up the next try.
+ * Timeout of waiting for the previous opening, and for restoring a server: code that never returns its server must not
+ * block the next attempt.
  */
 const TURN_MS_MAX = 10_000;
 
-/** Where the opening of the session stands in its store. */
+/** Storage key of the opening. */
 const OPENING = 'opening';
 
-/** Before the names of what the code stores, so that they meet none of ours. */
+/** Prefix of the code's storage keys, which separates them from ours. */
 const VALUE = 'value:';
 
-/** What a session began with: enough to begin it again in a new process. */
+/** Data that opens a session again in a new process. */
 interface Opening {
-  /** The initialize request, as it came. */
+  /** Body of the `initialize` request. */
   body: string;
   config: unknown;
 }
 
 /**
- * One session of a stateful server: its server lives here, in memory, and what it keeps lives on disk. After a restart
- * the server is made anew and hears the opening again, so the client notices nothing. Whoever opens a session that is there
- * goes on with it.
+ * One session of a stateful server: the server in memory, its values on disk. After a restart the server is created
+ * again and receives the stored `initialize`, unnoticed by the client. Opening an existing session continues it.
  */
 export class McpSessionObject {
   private live: Promise<LiveSession> | undefined;
   private readonly env: Record<string, string>;
-  /** The opening that is under way. */
+  /** The pending opening. */
   private turn: Promise<unknown> = Promise.resolve();
-  /** The code stored something; undefined while nobody looked. */
+  /** True if the code stored values; undefined until checked. */
   private keepsValues: boolean | undefined;
 
   constructor(
@@ -70,12 +69,12 @@ export class McpSessionObject {
     return live.handle(clean(request));
   }
 
-  /** The session was idle too long. */
+  /** Deletes the session after its idle lifetime. */
   async alarm(): Promise<void> {
     await this.end();
   }
 
-  /** One after the other, so that two processes that open a session at once share its server. */
+  /** Serialized, so that two processes that open a session at once share its server. */
   private async open(request: Request, config: unknown): Promise<Response> {
     const opening: Opening = { body: await request.text(), config };
     const before = this.turn.catch(() => undefined);
@@ -86,18 +85,20 @@ export class McpSessionObject {
     return turn;
   }
 
-  /** Goes on with the session as it is. Undefined when it is not there, or was opened in another way, or for another token. */
+  /**
+   * Continues the existing session. Undefined when it does not exist, or was opened differently or for another token.
+   */
   private async reenter(opening: Opening, accessToken: string | undefined): Promise<Response | undefined> {
     const stored = await this.state.storage.get<Opening>(OPENING);
     if (!stored || !isSameOpening(stored, opening)) return undefined;
     const live = await this.resumed(stored, accessToken);
-    if (!live || live.hello === null || live.accessToken !== accessToken) return undefined;
+    if (!live || live.initializeResult === null || live.accessToken !== accessToken) return undefined;
     await this.touch();
-    const answer = { jsonrpc: '2.0', id: messageOf(opening).id, result: live.hello };
+    const answer = { jsonrpc: '2.0', id: messageOf(opening).id, result: live.initializeResult };
     return Response.json(answer, { headers: { 'mcp-session-id': this.id } });
   }
 
-  /** Makes its server, or another one; what the session stored stays. */
+  /** Creates or replaces its server; stored values stay. */
   private async enter(request: Request, opening: Opening): Promise<Response> {
     const { url, headers } = request;
     const live = await this.begin(opening.config, bearerOf(request));
@@ -114,7 +115,7 @@ export class McpSessionObject {
     return answer;
   }
 
-  /** Undefined when a new version of the code does not take the session up: its client opens another. */
+  /** Undefined when a new version of the code does not restore the session: its client opens another. */
   private async resumed(opening: Opening, accessToken: string | undefined): Promise<LiveSession | undefined> {
     try {
       return await this.resume(opening, accessToken);
@@ -124,7 +125,7 @@ export class McpSessionObject {
     }
   }
 
-  /** The server in memory, or a new one that hears the opening again. */
+  /** Server in memory, or a new one that receives the stored `initialize`. */
   private resume(opening: Opening, accessToken: string | undefined): Promise<LiveSession> {
     this.live ??= inTime(this.reopen(opening, accessToken)).catch((error: unknown) => {
       this.live = undefined;
@@ -175,7 +176,7 @@ export class McpSessionObject {
     await live?.close();
   }
 
-  /** Puts the end of an idle session off. */
+  /** Extends the idle deadline. */
   private async touch(): Promise<void> {
     const { storage } = this.state;
     this.keepsValues ??= (await storage.list({ prefix: VALUE, limit: 1 })).size > 0;
@@ -206,7 +207,7 @@ export class McpSessionObject {
   }
 }
 
-/** The server, unless it takes too long: then it is closed when it comes. @throws what `work` throws; Error when it is late */
+/** The server; on timeout it is closed once created. @throws errors of `work`; Error on timeout */
 function inTime(work: Promise<LiveSession>): Promise<LiveSession> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
@@ -217,12 +218,12 @@ function inTime(work: Promise<LiveSession>): Promise<LiveSession> {
   });
 }
 
-/** A program that keeps no sessions was asked for one: a mistake in how it was started. */
+/** Answers a session request to a stateless program, a mistake of the caller. */
 export function noSessions(): Response {
   return rpcError(500, -32603, 'This server keeps sessions, but was not published as stateful. Publish it again.');
 }
 
-/** The opening's request; empty when it is none. */
+/** Message of the stored opening; empty when malformed. */
 function messageOf({ body }: Opening): { id?: unknown; params?: { capabilities?: object } } {
   try {
     return (JSON.parse(body) ?? {}) as { id?: unknown; params?: { capabilities?: object } };
@@ -232,8 +233,8 @@ function messageOf({ body }: Opening): { id?: unknown; params?: { capabilities?:
 }
 
 /**
- * Whether a session that was opened in one way serves who opens it in another: with the same configuration, and the same
- * client, or one that declares nothing and so expects nothing of the session that it would not get.
+ * True if a stored session serves this opening: the same configuration, and the same client or one without
+ * capabilities.
  */
 function isSameOpening(stored: Opening, given: Opening): boolean {
   if (JSON.stringify(stored.config) !== JSON.stringify(given.config)) return false;

@@ -1,7 +1,7 @@
 import { INVOCATION_HEADER } from '../../hosting.types.js';
 import type { TailItem } from '../tail-item.js';
 
-/** A trace item, as far as it is read here. */
+/** Fields of a trace item that are used here. */
 interface TraceItem {
   truncated?: boolean;
   outcome: string;
@@ -10,7 +10,7 @@ interface TraceItem {
   event?: { request?: { headers: Record<string, string> } } | null;
 }
 
-/** Tells the supervisor what the code said and threw. Runs beside the program, out of its reach. */
+/** Reports console lines and exceptions to the supervisor. Runs beside the program, which cannot access it. */
 export default {
   async tail(items: TraceItem[], env: { SINK: { fetch(url: string, init: RequestInit): Promise<Response> } }) {
     const told = items.map(toItem).filter(isWorthTelling);
@@ -39,7 +39,7 @@ function isWorthTelling(item: TailItem): boolean {
   return item.hasThrown || item.isTruncated || item.lines.length > 0 || item.exceptions.length > 0;
 }
 
-/** The console of a program makes one text of each line; one that was replaced by the code may not. */
+/** Joins a line's arguments: the prelude's console creates one string per line, a replaced console may not. */
 function textOf(message: unknown): string {
   const parts = Array.isArray(message) ? message : [message];
   return parts.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(' ');

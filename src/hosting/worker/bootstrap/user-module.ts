@@ -1,13 +1,13 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { Bindings, ExecutionContext } from './worker-bindings.js';
 
-/** What a server of any SDK version has: the low-level `Server` as well as `McpServer`. */
+/** Common interface of `Server` and `McpServer` in all SDK versions. */
 export interface SdkServer {
   connect(transport: Transport): Promise<void>;
   close?(): Promise<void>;
 }
 
-/** What a stateful server keeps between calls. */
+/** Session storage for a stateful server. */
 export interface Session {
   id: string;
   get(key: string): Promise<unknown>;
@@ -17,7 +17,7 @@ export interface Session {
 
 export type MessageHandler = (message: unknown) => unknown;
 
-/** What the factory is given. */
+/** Argument of the factory. */
 export interface ServerContext {
   config: unknown;
   env: Record<string, string>;
@@ -44,7 +44,7 @@ export type HttpHandler = (
   },
 ) => Response | Promise<Response>;
 
-/** A zod object, of whichever version. */
+/** A zod object of any version. */
 export interface ConfigParser {
   safeParseAsync(value: unknown): Promise<ParseResult>;
 }
@@ -53,23 +53,23 @@ export type ParseResult =
   | { success: true; data: unknown }
   | { success: false; error: { issues: { path: PropertyKey[]; message: string; expected?: unknown }[] } };
 
-/** What a module may export (`ServerModule` of `@smithery/sdk` 4.3, or a plain worker). */
+/** Exports of a module (`ServerModule` of `@smithery/sdk` 4.3, or a plain worker). */
 export interface UserModule {
   default?: unknown;
   stateful?: unknown;
   configSchema?: unknown;
   createAuthAdapter?: (context: { env: Record<string, string> }) => AuthAdapter | Promise<AuthAdapter>;
   handleHttp?: HttpHandler;
-  /** A plain worker may bring its own class of sessions. */
+  /** Durable Object class for sessions of a plain worker. */
   McpSession?: unknown;
 }
 
-/** The two kinds of module this service runs. */
+/** Supported kinds of module. */
 export type ModuleForm = { kind: 'factory'; factory: ServerFactory } | { kind: 'worker'; fetch: FetchHandler };
 
 const EXPECTED = 'The default export must be a function that returns an MCP server, or an object with a fetch handler';
 
-/** @throws TypeError with a sentence for the author */
+/** Determines the kind. @throws TypeError with a message for the author */
 export function formOf(module: UserModule): ModuleForm {
   const made = module.default;
   if (made === undefined) throw new TypeError(`${EXPECTED}; the module has no default export.`);

@@ -1,11 +1,11 @@
-/** What the wrapper uses of workerd beyond the web's own types. */
+/** Types of workerd used by the wrapper beyond the web standards. */
 
-/** Keeps a request alive past its answer. */
+/** Extends a request beyond its answer. */
 export interface ExecutionContext {
   waitUntil(promise: Promise<unknown>): void;
 }
 
-/** The store of one Durable Object, on disk. */
+/** Storage of one Durable Object, on disk. */
 export interface ObjectStorage {
   get<T>(key: string): Promise<T | undefined>;
   put(key: string, value: unknown): Promise<void>;
@@ -25,9 +25,9 @@ export interface ObjectState {
 
 export interface ObjectNamespace {
   newUniqueId(): ObjectId;
-  /** The same id for the same name; only who knows the name can tell it. */
+  /** Deterministic id of a name; unguessable without the name. */
   idFromName(name: string): ObjectId;
-  /** @throws TypeError when this namespace never gave such an id */
+  /** @throws TypeError for an id that this namespace did not create */
   idFromString(text: string): ObjectId;
   get(id: ObjectId): { fetch(request: Request): Promise<Response> };
 }
@@ -36,5 +36,5 @@ export interface ObjectId {
   toString(): string;
 }
 
-/** The bindings of a program: its secrets, and the namespace of its sessions. */
+/** Bindings of a program: its secrets, and the namespace of its sessions. */
 export type Bindings = Record<string, unknown> & { MCP_SESSION?: ObjectNamespace };

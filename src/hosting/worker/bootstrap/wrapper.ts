@@ -9,17 +9,17 @@ import type { Bindings, ExecutionContext, ObjectNamespace, ObjectState } from '.
 import { McpSessionObject, noSessions } from './session-object.js';
 import { formOf, type ServerFactory, type UserModule } from './user-module.js';
 
-/** What the main module of a program exports. */
+/** Exports of a program's main module. */
 interface Opened {
   worker: { fetch(request: Request, env: Bindings, context: ExecutionContext): Promise<Response> };
   McpSession: unknown;
 }
 
 /**
- * Makes a worker of the module somebody uploaded, whichever of the two forms it has.
+ * Creates a worker from an uploaded module of either kind.
  *
- * @param schema of the configuration; null when anything goes
- * @throws TypeError when it has neither form, with a sentence for its author
+ * @param schema schema of the configuration; null for anything
+ * @throws TypeError when it is of neither kind, with a message for its author
  */
 export function open(module: UserModule, schema: Schema | null): Opened {
   const form = formOf(module);
@@ -51,7 +51,7 @@ export function open(module: UserModule, schema: Schema | null): Opened {
   };
 }
 
-/** What the code throws is its author's to read, in the log, and not its callers'. */
+/** Catches exceptions of the code: reported in the author's log, not to callers. */
 async function guarded(
   context: { waitUntil(promise: Promise<unknown>): void },
   answer: () => Promise<Response>,
@@ -59,7 +59,7 @@ async function guarded(
   try {
     return await answer();
   } catch (error) {
-    // A rejection that is waited for is reported as an exception of the request.
+    // Reports the error as an exception of the request.
     context.waitUntil(Promise.reject(error));
     return rpcError(500, -32603, 'Internal error');
   }
@@ -142,7 +142,7 @@ class FactoryWorker {
     return rpcError(400, -32602, `Invalid configuration: ${said}`, { data: { errors: read.errors } });
   }
 
-  /** The token its users were authorized with; only a server with an auth adapter has any. */
+  /** Token issued to the user; only servers with an auth adapter have one. */
   private tokenOf(request: Request): string | undefined {
     return this.module.createAuthAdapter ? bearerOf(request) : undefined;
   }
@@ -163,14 +163,14 @@ class FactoryWorker {
   }
 }
 
-/** The answer of a session that goes on when it is opened by its name again. */
+/** Marks an answer whose session can be opened again by name. */
 function kept(answer: Response): Response {
   const headers = new Headers(answer.headers);
   headers.set(SESSION_HEADER, 'kept');
   return new Response(answer.body, { status: answer.status, headers });
 }
 
-/** Null for what is no id of a session of this server. */
+/** Null for an id that is not a session of this server. */
 function stubOf(namespace: ObjectNamespace, id: string) {
   if (!/^[0-9a-f]{64}$/.test(id)) return null;
   try {

@@ -5,42 +5,44 @@ import { fromSocketError, unreadable, UpstreamError, UpstreamTimeoutError } from
 import { ANSWER_BYTES_MAX, EVENT_CHARS_MAX } from './http-exchange.js';
 import { SseParser } from './sse-parser.js';
 
-/** An event stream that stays open until one side ends it. */
+/** Request for an event stream that stays open until one side closes it. */
 export interface StreamRequest {
   url: URL;
   method: 'GET' | 'POST';
   headers: Record<string, string>;
   body?: string;
-  /** How long the answer's headers may take; the stream itself has no end. */
+  /** Timeout for the response headers; the stream itself has no limit. */
   timeoutMs: number;
-  /** Hears each message. What it throws ends the stream. */
+  /** Receives each message. An exception ends the stream. */
   onMessage: (data: string) => void;
-  /** Hears events of other names. */
+  /** Receives events with other names than `message`. */
   onOther?: (event: string, data: string) => void;
-  /** The stream is over: null when the upstream ended it, or it was closed here. Not called unless it was open. */
+  /**
+   * Called once when an opened stream ends: null when the upstream ended it or {@link StreamAnswer.close} was called.
+   */
   onEnd(error: Error | null): void;
 }
 
-/** What came of it: an open stream, or another answer with its whole text. */
+/** Response to the request: an open stream, or another answer with its complete body. */
 export interface StreamAnswer {
   status: number;
   headers: IncomingHttpHeaders;
   contentType: string;
-  /** Null for an open stream. */
+  /** Body text; null for an open stream. */
   text: string | null;
-  /** Closes the socket at once. Safe to call twice. */
+  /** Closes the socket at once. Idempotent. */
   close(): void;
 }
 
 /**
- * Opens an event stream, on a socket that no call waits for. Resolves when it is open, or when the upstream has answered
- * something else.
+ * Opens an event stream on a socket that calls do not share. Resolves when the stream is open, or when the upstream has
+ * answered otherwise.
  *
- * @throws UpstreamFailure for everything that goes wrong until then; a status is not a failure here
+ * @throws UpstreamFailure for every failure until then; an HTTP status is not a failure
  */
-export function openStream(door: HttpDispatcher, request: StreamRequest): Promise<StreamAnswer> {
+export function openStream(dispatcher: HttpDispatcher, request: StreamRequest): Promise<StreamAnswer> {
   return new Promise((resolve, reject) => {
-    new Stream(door, request, resolve, reject).start();
+    new Stream(dispatcher, request, resolve, reject).start();
   });
 }
 
@@ -56,7 +58,7 @@ class Stream implements Dispatcher.DispatchHandler {
   private isOver = false;
 
   constructor(
-    private readonly door: HttpDispatcher,
+    private readonly dispatcher: HttpDispatcher,
     private readonly request: StreamRequest,
     private readonly resolve: (answer: StreamAnswer) => void,
     private readonly reject: (error: Error) => void,
@@ -66,7 +68,7 @@ class Stream implements Dispatcher.DispatchHandler {
     const { url, method, headers, body, timeoutMs } = this.request;
     this.timer = setTimeout(this.onDeadline, timeoutMs);
     try {
-      this.door.dispatch(url, { method, headers, body, dispatcherKind: 'stream' }, this);
+      this.dispatcher.dispatch(url, { method, headers, body, dispatcherKind: 'stream' }, this);
     } catch (error) {
       this.end(error as Error);
     }

@@ -8,7 +8,7 @@ import {
   UpstreamTimeoutError,
 } from '../../protocol/mcp-errors.js';
 
-/** The same failure in words that name the server and no address. What is no failure of an upstream stays as it is. */
+/** Replaces addresses in an upstream failure by the server's name. Other errors are returned unchanged. */
 export function withHiddenAddress(error: Error, upstream: URL, name: string): Error {
   const isNameless =
     error instanceof CallerLeftError ||
@@ -22,8 +22,8 @@ export function withHiddenAddress(error: Error, upstream: URL, name: string): Er
 }
 
 /**
- * The text with `name` where it named the upstream. Where a release runs is its owner's to know, and the path of an
- * upstream may be a secret; callers may be anybody.
+ * Replaces the upstream's address in a text by `name`. Only the owner may see where a release runs, and the path of an
+ * upstream may contain a secret; callers may be anonymous.
  */
 export function withoutAddress(text: string, { origin, pathname, host, hostname }: URL, name: string): string {
   const named = (rest: string, address: string) => {

@@ -1,7 +1,7 @@
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import type { EraMemory } from '../../eras/era-memory.js';
-import { isDoubtful, type EraVerdict } from '../../eras/era-store.js';
+import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
 import { tooSlow, UpstreamError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { EraContradictedError, type ProtocolAdapter } from '../protocol-adapter.js';
@@ -16,22 +16,21 @@ import { withHiddenAddress } from './hidden-address.js';
 import { openSse } from './sse-session.js';
 import { openStreamable } from './streamable-session.js';
 
-/** A verdict of our own this young is not doubted: what fails then, fails. */
+/** A verdict younger than this is trusted: a failure is reported, not taken for an era change. */
 const FRESH_MS = 5_000;
 
-/** Timers may fire this much ahead. */
+/** Tolerance for timers that fire early. */
 const TIMER_MS_EARLY = 50;
 
-/** An adapter, and the verdict it was chosen by. */
+/** An adapter and the era verdict that selected it. */
 interface Choice {
   adapter: ProtocolAdapter;
   verdict: EraVerdict;
 }
 
 /**
- * MCP over HTTP, to whatever answers there: modern servers, legacy ones, and the oldest over HTTP+SSE. What it is, is
- * remembered; a server that turns out to be another is found out about once more, and the call sent once more if it
- * certainly did not run.
+ * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, or HTTP+SSE. Remembers the era of the endpoint.
+ * When a reply contradicts it, probes once more and resends the call once, if the call certainly did not run.
  */
 export class HttpChannel implements Channel {
   private readonly wire: HttpWire;
@@ -39,12 +38,12 @@ export class HttpChannel implements Channel {
   private isConfirmed = false;
 
   constructor(
-    door: HttpDispatcher,
+    dispatcher: HttpDispatcher,
     private readonly target: HttpTarget,
     private readonly eras: EraMemory,
     private readonly cache: ResultCache,
   ) {
-    this.wire = new HttpWire(door, target);
+    this.wire = new HttpWire(dispatcher, target);
     this.choice = new SingleFlight(() => this.choose(), target.url);
   }
 
@@ -55,7 +54,7 @@ export class HttpChannel implements Channel {
     } catch (error) {
       const isAllSpent = performance.now() - from > timeoutMs - TIMER_MS_EARLY;
       if (!(error instanceof UpstreamTimeoutError) || !isAllSpent) throw error;
-      // People know the whole time, not what the look at the era left of it.
+      // Errors state the caller's whole timeout, not the rest after the era probe.
       throw new UpstreamTimeoutError(tooSlow(this.target.url, timeoutMs), error.outcomeUnknown);
     }
   }
@@ -64,7 +63,7 @@ export class HttpChannel implements Channel {
     const call = this.target.sessionPerCaller ? inOwnSession(given, this.target.sessionPerCaller.sharedKey) : given;
     const { value } = this.choice;
     try {
-      // Without the deadline's bookkeeping of `withAdapter` while nothing has to be opened.
+      // Fast path without the deadline of `withAdapter`: the adapter is already open.
       if (value) return await value.adapter.request(call, call.timeoutMs);
     } catch (error) {
       if (!(error instanceof EraContradictedError)) throw this.named(error as Error);
@@ -83,7 +82,7 @@ export class HttpChannel implements Channel {
 
   async release(profileKey: string, forGood = false): Promise<void> {
     const ended = this.choice.value?.adapter.release(profileKey);
-    // Also without one here: another process may have opened it, or this one before it was started anew.
+    // Also without a local session: another process, or an earlier run of this one, may have opened it.
     if (forGood) await this.wire.endNamed(profileKey);
     await ended;
   }
@@ -107,7 +106,7 @@ export class HttpChannel implements Channel {
     }
   }
 
-  /** The error with the server's name instead of its address, if it has a name. */
+  /** Replaces the address in the error by the server's name, if the target has one. */
   private named(error: Error): Error {
     const { url, name } = this.target;
     return name === undefined ? error : withHiddenAddress(error, url, name);
@@ -145,7 +144,7 @@ export class HttpChannel implements Channel {
     }
   }
 
-  /** By what is remembered of the endpoint, or by a look at it. */
+  /** Selects an adapter by the remembered era, or by a probe. */
   private async choose(): Promise<Choice> {
     let found: Found | undefined;
     const verdict = await this.eras.settle(this.target.url, async () => {
@@ -167,7 +166,7 @@ export class HttpChannel implements Channel {
       return new ModernAdapter(wire, this.cache, { discovered: found?.discovered, isFresh, onDoubt });
     }
     const open = verdict.kind === 'sse' ? openSse : openStreamable;
-    return new LegacyAdapter((profile, ears) => open(wire, profile, ears), {
+    return new LegacyAdapter((profile, handlers) => open(wire, profile, handlers), {
       url: this.target.url,
       opened: found?.opened,
       isFresh,
@@ -176,7 +175,7 @@ export class HttpChannel implements Channel {
     });
   }
 
-  /** The endpoint is not what it was taken for; what runs on the adapter runs on. */
+  /** Discards the verdict after a contradiction. Calls that run on the adapter continue. */
   private async doubt(choice: Choice): Promise<void> {
     if (this.choice.value === choice) {
       this.choice.lose(choice);
@@ -187,8 +186,8 @@ export class HttpChannel implements Channel {
 }
 
 /**
- * The call in a session of its caller's own. A caller that can answer requests has one already, unless it uses one for
- * each of its concurrent calls (`mayShare`).
+ * The call with a session of its caller's own. A caller that can answer upstream requests has one already, except when
+ * it uses one session for each concurrent call (`mayShare`).
  */
 function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
   const { profile, caller } = call;
@@ -197,7 +196,7 @@ function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
   return { ...call, profile: { key, capabilities: profile?.capabilities ?? {} } };
 }
 
-/** What is left when an endpoint is twice not what it was taken for. */
+/** Reports the outcome of a second contradiction in a row. */
 function notMet({ outcome }: EraContradictedError): never {
   if (outcome instanceof Error) throw outcome;
   throw new UpstreamError(`The MCP server refused the request: ${outcome.error?.message.slice(0, 200) ?? ''}`);

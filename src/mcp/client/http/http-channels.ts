@@ -8,7 +8,7 @@ import { HttpChannel } from './http-channel.js';
 import type { HttpTarget } from './http-wire.js';
 import { ResultStore } from '../result-cache.js';
 
-/** Makes the channels to MCP servers over HTTP, which share what is known of their endpoints and nothing else. */
+/** Creates channels to MCP servers over HTTP. The channels share only the remembered eras of their endpoints. */
 @Injectable()
 export class HttpChannels {
   private readonly results = new ResultStore();
@@ -22,10 +22,10 @@ export class HttpChannels {
     this.via = viaMark(env);
   }
 
-  /** A channel of its own to this target, with these credentials. Nothing is dialled before the first call. */
+  /** Creates a separate channel to this target with its credentials. Dials on the first call. */
   channelTo(target: HttpTarget): Channel {
-    // What runs here is not told by which way it was called.
-    const marked = target.door ? target : { ...target, via: this.via };
-    return new HttpChannel(target.door ?? this.egress, marked, this.eras, this.results.forChannel());
+    // Hosted programs do not receive the `Via` mark.
+    const marked = target.dispatcher ? target : { ...target, via: this.via };
+    return new HttpChannel(target.dispatcher ?? this.egress, marked, this.eras, this.results.forChannel());
   }
 }

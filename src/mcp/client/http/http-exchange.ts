@@ -12,19 +12,22 @@ import {
 import { SseParser } from './sse-parser.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 
-/** The largest answer that is taken from an upstream. */
+/** Size limit of an upstream's answer. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
-/** The largest single event of a stream. */
+/** Size limit of one event of a stream. */
 export const EVENT_CHARS_MAX = 8 * 1024 * 1024;
 
-/** A call that keeps sending events may run this long in all. */
+/** Total time limit of a call whose deadline is extended by events. */
 export const STREAM_MS_MAX = 15 * 60_000;
 
-/** After the answer an upstream may take this long to end its stream; then the socket is closed, not reused. */
+/** Time for an upstream to end its stream after the answer; afterwards the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
 
-/** Where HTTP requests to an upstream go out: the guarded way for what lies outside, another for what runs here. */
+/**
+ * Sends HTTP requests to an upstream: through the egress policy for external targets, another dispatcher for hosted
+ * programs.
+ */
 export type HttpDispatcher = Pick<Egress, 'dispatch' | 'lastConnect'>;
 
 /** One HTTP request to an upstream. */
@@ -33,48 +36,48 @@ export interface ExchangeRequest {
   method: 'POST' | 'GET' | 'DELETE';
   headers: Record<string, string>;
   body?: string;
-  /** How long the whole answer may take, headers and body. */
+  /** Timeout for the whole answer, headers and body. */
   timeoutMs: number;
-  /** Start the time anew with every event of a stream. */
+  /** Restarts the timeout with every event of a stream. */
   extendWithEvents?: boolean;
-  /** Asked at the deadline: true while it is the caller that the upstream waits for. Then the time starts anew. */
+  /** Called at the deadline. True restarts the timeout, because the upstream waits for an answer of the caller. */
   isHeld?: () => boolean;
-  /** A stream that breaks behind an event with an id is an answer without its message, not a failure. */
+  /** Returns a stream that breaks after an event with an id as an answer without its message, instead of failing. */
   isResumable?: boolean;
   cancellation?: Cancellation;
   timing?: CallTiming;
-  /** Must not wait for a socket that calls hold: those may be waiting for this very message. */
+  /** Uses a socket of its own: the sockets of calls may be waiting for this very message. */
   isAside?: boolean;
-  /** Looks at each message of an event stream; true when it is the one that was waited for. */
+  /** Receives each message of an event stream; returns true for the awaited one. */
   onEvent?: (data: string) => boolean;
 }
 
-/** The answer: for an event stream `text` is the message that was waited for, or null when the stream ended without it. */
+/** An HTTP answer. For an event stream, `text` is the awaited message, or null when the stream ended without it. */
 export interface ExchangeAnswer {
   status: number;
   headers: IncomingHttpHeaders;
   contentType: string;
   text: string | null;
-  /** Where an event stream that ended without its message can be taken up. */
+  /** Position at which an event stream that ended without its message can be resumed. */
   resume?: ResumePoint;
 }
 
-/** Behind which event a stream broke, and after how long the server wants to be asked for the rest; null: it did not say. */
+/** Last event id of a broken stream and the server's `retry` delay; null without one. */
 export interface ResumePoint {
   lastEventId: string;
   retryMs: number | null;
-  /** What is left of the request's time. */
+  /** Rest of the request's timeout, in milliseconds. */
   leftMs: number;
 }
 
 /**
- * One request and its whole answer, under one deadline that lives until the body ends.
+ * Sends one request and reads its whole answer under one deadline, which includes the body.
  *
- * @throws UpstreamFailure for everything that goes wrong on the way; a status is not a failure here
+ * @throws UpstreamFailure for every transport failure; an HTTP status is not a failure
  */
-export function exchange(door: HttpDispatcher, request: ExchangeRequest): Promise<ExchangeAnswer> {
+export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
-    new Exchange(door, request, resolve, reject).start();
+    new Exchange(dispatcher, request, resolve, reject).start();
   });
 }
 
@@ -91,12 +94,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   private bytes = 0;
   private chunks: Buffer[] = [];
   private sse: SseParser | null = null;
-  /** When it was handed over, and when it went out; only for those who keep {@link CallTiming}. */
+  /** Times of the handover to the dispatcher and of sending; set only for calls with {@link CallTiming}. */
   private handedAt = 0;
   private sentAt = 0;
 
   constructor(
-    private readonly door: HttpDispatcher,
+    private readonly dispatcher: HttpDispatcher,
     private readonly request: ExchangeRequest,
     private readonly resolve: (answer: ExchangeAnswer) => void,
     private readonly reject: (error: Error) => void,
@@ -109,7 +112,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     cancellation?.notify(this.onCancel);
     if (timing) this.handedAt = performance.now();
     try {
-      this.door.dispatch(url, { method, headers, body, dispatcherKind: isAside ? 'stream' : 'call' }, this);
+      this.dispatcher.dispatch(url, { method, headers, body, dispatcherKind: isAside ? 'stream' : 'call' }, this);
     } catch (error) {
       this.fail(error as Error);
     }
@@ -169,7 +172,10 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
     if (!isAnswer) return;
     this.finish(data);
-    this.timer = setTimeout(() => this.controller?.abort(new Error('the stream went on after its answer')), DRAIN_MS);
+    this.timer = setTimeout(
+      () => this.controller?.abort(new Error('the stream stayed open after its answer')),
+      DRAIN_MS,
+    );
     this.timer.unref();
   }
 
@@ -190,7 +196,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.abort(unreadable(`${this.request.url.host} sent an answer larger than ${megabytes} MB.`));
   }
 
-  /** Ends the socket; the caller hears of it at once, whatever undici still waits for. */
+  /** Closes the socket and rejects at once, without waiting for undici. */
   private abort(reason: Error): void {
     this.failure = reason;
     this.controller?.abort(reason);
@@ -215,11 +221,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.reject(fromSocketError(error, this.request.url, this.written));
   }
 
-  /** A socket that was opened while the request waited was opened for it, or for one just like it. */
+  /**
+   * Counts a socket opened while the request waited as opened for it; it may belong to a concurrent request to the same
+   * origin.
+   */
   private timeSending(timing: CallTiming): void {
     this.sentAt = performance.now();
     const waitedMs = this.sentAt - this.handedAt;
-    const opened = this.door.lastConnect(this.request.url.origin);
+    const opened = this.dispatcher.lastConnect(this.request.url.origin);
     const isNew = opened !== undefined && opened.at >= this.handedAt;
     timing.guardMs = isNew ? Math.min(opened.guardMs, waitedMs) : 0;
     timing.connectMs = isNew ? Math.min(opened.connectMs, waitedMs - timing.guardMs) : 0;

@@ -22,127 +22,133 @@ import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText } from '../refusal.js';
 import { resumed } from './resume.js';
 
-/** For messages whose answer nobody waits for. */
+/** Timeout of messages without an awaited answer. */
 const ASIDE_TIMEOUT_MS = 2_000;
 
-/** For answers to what an upstream asked: its call stands still until it has one. */
+/** Timeout for sending the answer to an upstream request; the upstream's call is blocked until it arrives. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
-/** Such messages of one channel that wait at once: an upstream that asks on and takes no answers must not fill the memory. */
+/**
+ * Limit of concurrent messages without an awaited answer per channel. Protects memory from an upstream that sends
+ * requests and does not read the answers.
+ */
 const ASIDES_MAX = 256;
 
-/** Where the ids of a process begin that shares a session with others, at most: 2^47, so that no two meet in it. */
+/**
+ * Upper bound, 2^47, of the random first request id of a process that shares a session with others; makes id collisions
+ * improbable.
+ */
 const FIRST_ID_MAX = 2 ** 47;
 
 type Headers = Record<string, string>;
 
-/** The upstream no longer knows the session a request was sent in: the request certainly did not run. */
+/** The upstream no longer knows the session of a request: the request certainly did not run. */
 export class SessionLostError extends Error {}
 
-/** How sessions are named to an upstream that keeps them for whoever comes back. */
+/** Names sessions for an upstream that restores a session when it is opened again by name. */
 export interface SessionNaming {
   /**
-   * The header that names a session as it opens, or ends. An upstream that keeps it by this name answers the opening with
-   * the same header.
+   * Header that carries the session's name when it is opened or ended. An upstream that restores sessions by name
+   * answers `initialize` with the same header.
    */
   header: string;
-  /** The name for a caller with this profile key, the same in every process. */
+  /** Session name for a caller with this profile key, identical in every process. */
   nameOf(profileKey: string): string;
 }
 
-/** Where a wire leads and with what credentials. */
+/** Address and credentials of an upstream. */
 export interface HttpTarget {
   url: URL;
   /**
-   * The name of the server in error messages, with its quotes, such as `"acme/weather"`. Addresses are then hidden from
-   * callers. Without it errors name the URL.
+   * Server name in error messages, with its quotes, such as `"acme/weather"`. Hides the address from callers. Without
+   * it errors name the URL.
    */
   name?: string;
   /**
-   * Every caller gets an upstream session of its own, since the server keeps state in one. `sharedKey` is the profile key
-   * of callers without a key; without it they share a session that no profile owns.
+   * Opens one upstream session per caller, since the server keeps state in a session. `sharedKey` is the profile key of
+   * callers without one; without it they share a session without a profile.
    */
   sessionPerCaller?: { sharedKey: string | undefined };
-  /** The connection's own headers; lower-case names. */
+  /** Headers of the connection, with lower-case names. */
   headers: Headers;
   /**
-   * The token sent as bearer, asked for before every request; null for none. `rejected` is the token the upstream has just
-   * answered 401 to; a different one is tried, once. What it throws is what the request throws.
+   * Bearer token, read before every request; null for none. `rejected` is the token that the upstream has just answered
+   * 401; a different token is tried once. Errors reject the request.
    */
   bearer?: (rejected?: string) => Promise<string | null>;
-  /** How long a handshake may take. */
+  /** Handshake timeout. */
   connectTimeoutMs: number;
-  /** The mark of this service, so that a request that leads back to it is known. */
+  /** `Via` value of this service, which detects requests that lead back to it. */
   via?: string;
-  /** Takes requests there in place of the guarded way out, for what this service runs itself. */
-  door?: HttpDispatcher;
-  /** Callers that may have upstream sessions of their own at once; 100 when missing. */
+  /** Replaces the egress policy as dispatcher for programs hosted by this service. */
+  dispatcher?: HttpDispatcher;
+  /** Limit of concurrent upstream sessions owned by callers; default 100. */
   sessionsMax?: number;
-  /** The header that tells the target which invocation a call belongs to; never for anybody outside. */
+  /** Header with the invocation id of a call. Never set for external targets. */
   invocationHeader?: string;
-  /** For an upstream that may keep callers' own sessions by name; never for anybody outside. */
+  /** Naming for an upstream that restores callers' sessions by name. Never set for external targets. */
   sessions?: SessionNaming;
 }
 
-/** How a request goes over the wire, in a session or to open one. */
+/** Wire options of a request, in a session or opening one. */
 export interface WireManner {
   headers: Headers;
-  /** How the upstream's results are to be read. */
+  /** Era by which the upstream's results are read. */
   era: Era;
   timeoutMs: number;
-  /** Sent in place of the call's own params. */
+  /** Replaces the params of the call. */
   params?: string;
-  /** Answers that mean the session is gone reject with {@link SessionLostError}. */
+  /** Rejects with {@link SessionLostError} on answers that mean the session is gone. */
   mayLoseSession?: boolean;
-  /** A stream that breaks is taken up again where it broke. */
+  /** Resumes a stream that breaks, by `Last-Event-ID`. */
   isResumable?: boolean;
-  /** What the upstream asks during the call; without it, it hears that nobody answers. */
-  questions?: UpstreamRequestResponder;
+  /** Answers requests that the upstream sends during the call; without it they are refused. */
+  responder?: UpstreamRequestResponder;
 }
 
-/** The request of a {@link McpCall}, less its own time. */
+/** The request of a {@link McpCall} without its timeout. */
 export type WireCall = Omit<McpCall, 'timeoutMs'>;
 
-/** What an endpoint answered, MCP or not. */
-export interface Look {
+/** Answer of an endpoint to a probe, MCP or not. */
+export interface ProbeResult {
   status: number;
-  /** Where a redirect leads, if it does. */
+  /** Redirect target, if the answer is a redirect. */
   location: string | undefined;
-  /** The reply, whatever its status; null for what is none. */
+  /** JSON-RPC reply, whatever the HTTP status; null if the body is none. */
   reply: McpReply | null;
 }
 
 /**
- * JSON-RPC over HTTP POST to one upstream. Ids are ours: one counter, never derived from a caller's id, so callers that
- * all use `id: 1` cannot cross. Where other processes may send in the same session, it begins somewhere of its own.
+ * JSON-RPC over HTTP POST to one upstream. Request ids come from one counter, never from a caller's id, so callers that
+ * all use `id: 1` cannot collide. In a session shared by several processes the counter starts at a random value.
  */
 export class HttpWire {
-  /** What every request carries: the headers of the target, and by which way it came. */
+  /** Headers of every request: those of the target and the `Via` mark. */
   readonly headers: Headers;
   private readonly logger = new Logger('mcp');
   private lastId: number;
   private asides = 0;
 
   constructor(
-    private readonly door: HttpDispatcher,
+    private readonly dispatcher: HttpDispatcher,
     readonly target: HttpTarget,
   ) {
     this.headers = { ...target.headers, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
     this.lastId = target.sessions ? randomInt(FIRST_ID_MAX) : 0;
   }
 
-  /** The id of the next request: what its cancellation must name. */
+  /** Id of the next request, by which it can be cancelled. */
   get nextId(): number {
     return this.lastId + 1;
   }
 
-  /** An id for a request that goes out by other means than {@link ask}. */
+  /** Allocates an id for a request sent by other means than {@link ask}. */
   takeId(): number {
     return (this.lastId += 1);
   }
 
   /**
-   * Sends a request and returns its reply, which may be a JSON-RPC error, with the headers it came with.
+   * Sends a request and returns its reply, which may be a JSON-RPC error, with the response headers.
    *
    * @throws UpstreamFailure, SessionLostError
    */
@@ -158,11 +164,11 @@ export class HttpWire {
   }
 
   /**
-   * Sends a request to find out what answers there.
+   * Sends a request to probe the endpoint.
    *
-   * @throws UpstreamFailure when nothing does, or it wants authorization
+   * @throws UpstreamFailure when there is no answer or authorization is required
    */
-  async look(call: WireCall, manner: WireManner): Promise<Look> {
+  async probe(call: WireCall, manner: WireManner): Promise<ProbeResult> {
     const id = this.takeId();
     let found: McpReply | null = null;
     const { status, headers, text } = await this.send(this.toExchange(id, call, manner, (reply) => (found = reply)));
@@ -173,12 +179,12 @@ export class HttpWire {
     return { status, location: locationOf(headers.location, this.target.url), reply };
   }
 
-  /** Sends a notification and waits until it was taken. @throws UpstreamFailure */
-  async tell(headers: Headers, method: string, timeoutMs: number): Promise<void> {
+  /** Sends a notification and waits for the HTTP answer. @throws UpstreamFailure */
+  async notify(headers: Headers, method: string, timeoutMs: number): Promise<void> {
     await this.post(this.target.url, headers, requestText(null, method, undefined), { timeoutMs });
   }
 
-  /** Posts a message whose answer is no answer: any body is passed over. @throws UpstreamFailure */
+  /** Posts a message without a JSON-RPC answer; the body of the response is ignored. @throws UpstreamFailure */
   async post(
     url: URL,
     headers: Headers,
@@ -190,21 +196,22 @@ export class HttpWire {
     if (status >= 300) throw fromHttpStatus(status, url, locationOf(answered.location, url));
   }
 
-  /** Sends a message that nothing depends on, or drops it when 256 wait already. */
+  /** Sends a message without waiting for the result; drops it when 256 are already pending. */
   aside(headers: Headers, body: string, url = this.target.url, timeoutMs = ASIDE_TIMEOUT_MS): void {
-    if (this.asides >= ASIDES_MAX) return this.logger.debug('a message to an upstream that takes none was dropped');
+    if (this.asides >= ASIDES_MAX)
+      return this.logger.debug('a message to an upstream was dropped: too many are pending');
     this.asides += 1;
     this.send({ url, method: 'POST', headers, body, timeoutMs, isAside: true })
-      .catch((error: unknown) => this.logger.debug({ msg: 'a message to an upstream was lost', err: error }))
+      .catch((error: unknown) => this.logger.debug({ msg: 'a message to an upstream could not be sent', err: error }))
       .finally(() => (this.asides -= 1));
   }
 
-  /** What takes the answers to an upstream's questions there. */
+  /** Returns a function that posts answers to upstream requests to this address. */
   answers(headers: Headers, url = this.target.url): (text: string) => void {
     return (text) => this.aside(headers, text, url, ANSWER_TIMEOUT_MS);
   }
 
-  /** Ends a session upstream, in 2 s at most. Never rejects. */
+  /** Ends a session upstream with DELETE, in 2 s at most. Never rejects. */
   async endSession(headers: Headers): Promise<void> {
     const { url } = this.target;
     const request = { url, method: 'DELETE', headers, timeoutMs: ASIDE_TIMEOUT_MS, isAside: true } as const;
@@ -213,21 +220,21 @@ export class HttpWire {
     );
   }
 
-  /** Ends the session that the upstream keeps for a caller profile, if it keeps any, in 2 s at most. Never rejects. */
+  /** Ends the named session that the upstream may hold for a caller profile, in 2 s at most. Never rejects. */
   async endNamed(profileKey: string): Promise<void> {
     if (this.target.sessions) await this.endSession({ ...this.target.headers, ...this.nameOf(profileKey) });
   }
 
-  /** The header that names the session of a caller profile; none where sessions have no names. */
+  /** Header with the session name of a caller profile; empty where sessions have no names. */
   nameOf(profileKey: string): Headers {
     const { sessions } = this.target;
     return sessions ? { [sessions.header]: sessions.nameOf(profileKey) } : {};
   }
 
-  /** Opens an event stream of its own. @throws UpstreamFailure; another status than 401 is not a failure */
+  /** Opens a separate event stream. @throws UpstreamFailure; statuses other than 401 are not failures */
   async stream(request: Omit<StreamRequest, 'url'>): Promise<StreamAnswer> {
     const { url } = this.target;
-    const answer = await this.withToken({ ...request, url }, (authorized) => openStream(this.door, authorized));
+    const answer = await this.withToken({ ...request, url }, (authorized) => openStream(this.dispatcher, authorized));
     this.requireAuthorized(answer.status, answer.headers);
     return answer;
   }
@@ -241,7 +248,7 @@ export class HttpWire {
     const { timeoutMs, era, isResumable } = manner;
     const { invocationHeader, via: own } = this.target;
     const headers = via && own ? { ...manner.headers, [VIA_HEADER]: `${own}, ${via}` } : manner.headers;
-    let { questions } = manner;
+    let { responder } = manner;
     return {
       url: this.target.url,
       method: 'POST',
@@ -249,7 +256,7 @@ export class HttpWire {
       body: requestText(id, method, manner.params ?? params),
       timeoutMs,
       extendWithEvents: onNotification !== undefined,
-      isHeld: questions && (() => questions?.isHolding(timeoutMs) ?? false),
+      isHeld: responder && (() => responder?.isHolding(timeoutMs) ?? false),
       isResumable,
       cancellation,
       timing,
@@ -263,8 +270,8 @@ export class HttpWire {
         }
         if (head.id === undefined) onNotification?.(data, head.method);
         else {
-          questions ??= new UpstreamRequestResponder(this.answers(headers), this.target.url.host);
-          questions.take(data, head.method);
+          responder ??= new UpstreamRequestResponder(this.answers(headers), this.target.url.host);
+          responder.take(data, head.method);
         }
         return false;
       },
@@ -272,11 +279,11 @@ export class HttpWire {
   }
 
   private send(request: ExchangeRequest): Promise<ExchangeAnswer> {
-    if (!this.target.bearer) return exchange(this.door, request);
-    return this.withToken(request, (authorized) => exchange(this.door, authorized));
+    if (!this.target.bearer) return exchange(this.dispatcher, request);
+    return this.withToken(request, (authorized) => exchange(this.dispatcher, authorized));
   }
 
-  /** With the token of this moment, and once more with another one when it is refused: a 401 proves that nothing ran. */
+  /** Sends with the current token, and once more with a refreshed one after 401, which proves that nothing ran. */
   private async withToken<R extends { headers: Headers; timeoutMs: number }, A extends { status: number }>(
     request: R,
     send: (request: R) => Promise<A>,
@@ -292,7 +299,7 @@ export class HttpWire {
     return send(authorizedWith({ ...request, timeoutMs: left() }, other));
   }
 
-  /** @throws UpstreamAuthRequiredError for a 401, and for a 403 that asks for more scopes (RFC 6750 section 3.1) */
+  /** @throws UpstreamAuthRequiredError for 401, and for 403 that requires more scopes (RFC 6750 section 3.1) */
   private requireAuthorized(status: number, headers: IncomingHttpHeaders): void {
     if (status !== 401 && status !== 403) return;
     const challenges = challengeHeaders(headers['www-authenticate']);
@@ -301,7 +308,7 @@ export class HttpWire {
     throw new UpstreamAuthRequiredError(Object.keys(this.target.headers).length > 0, challenges, wantsMore);
   }
 
-  /** @throws UpstreamError when a service like this one says that the request has come through it before */
+  /** @throws UpstreamError when a service like this one reports a request loop */
   private requireNoLoop(status: number, reply: McpReply | null): void {
     const { target } = this;
     if (target.via === undefined || status !== 400 || reply?.error?.code !== rpcCode.loop) return;
@@ -316,7 +323,7 @@ export class HttpWire {
     const reply = head && text !== null ? replyTo(id, text, head, era) : null;
     this.requireNoLoop(status, reply);
     if (mayLoseSession && isSessionLost(status, reply, id, head)) throw new SessionLostError();
-    // Whoever answers 404 to no id of ours has not read the message: nothing is there any more to read it.
+    // A 404 without our request id comes from a server that has not read the message: the endpoint no longer exists.
     if (status === 404 && reply?.error && head?.id !== id) throw endpointGone(url, reply.error.message);
     if (reply && (status < 300 || reply.error)) return reply;
     if (status < 200 || status >= 300) throw fromHttpStatus(status, url, locationOf(answer.headers.location, url));
@@ -333,14 +340,14 @@ function authorizedWith<R extends { headers: Headers }>(request: R, token: strin
   return token === null ? request : { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } };
 }
 
-/** 404 is how MCP says it; servers in the field also answer 400 with a generic code and no id of ours. */
+/** MCP signals a lost session with 404; some servers answer 400 with a generic code and without our request id. */
 function isSessionLost(status: number, reply: McpReply | null, id: number, head: RpcHead | null): boolean {
   const code = reply?.error?.code;
   if (status === 404) return !(code === rpcCode.methodNotFound && head?.id === id);
   return status === 400 && head?.id !== id && (code === -32000 || code === rpcCode.invalidRequest);
 }
 
-/** A redirect's target without its query: what a person needs to see, and nothing secret. */
+/** Redirect target without its query, which may be secret. */
 function locationOf(location: string | string[] | undefined, base: URL): string | undefined {
   const target = typeof location === 'string' ? parseUrl(location, base) : null;
   return target ? `${target.origin}${target.pathname}` : undefined;

@@ -3,17 +3,20 @@ import { deadlineIn } from '../../protocol/deadline.js';
 import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';
 import { STREAM_MS_MAX, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
 
-/** Tries in a row that bring nothing new. A server that ends its streams early on purpose brings a new event id each time. */
+/**
+ * Attempts in a row without a new event. A server that ends its streams early on purpose sends a new event id each
+ * time.
+ */
 const TRIES_MAX = 3;
 
-/** When the server did not say how long to wait; and how long it may make us wait. */
+/** Delay when the server sent no `retry`, and the upper limit of `retry`. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 60_000;
 
 /**
- * Takes up the stream of a legacy answer where it broke, by GET with `Last-Event-ID`: the call still runs, so this is no
- * repeat. Gives the answer whose stream brought the message that was waited for; else the broken one, without it.
+ * Resumes the broken stream of a legacy answer by GET with `Last-Event-ID`. The call still runs, so this does not
+ * repeat it. Returns the answer whose stream brought the awaited message; otherwise the broken one.
  *
  * @throws UpstreamFailure when the deadline passes or the caller leaves
  */
@@ -40,7 +43,7 @@ export async function resumed(
       timeoutMs: timeLeft(),
     };
     const answer = await send(again).catch((error: unknown) => {
-      // A socket that fails is tried again; a deadline or a caller that left ends it.
+      // A socket error is retried; a deadline or a caller that left is not.
       if (error instanceof UpstreamError) return null;
       throw error;
     });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { SseParser } from './sse-parser.js';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 
-/** What the parser tells when the stream comes in these chunks. */
+/** Events that the parser emits for a stream split into these chunks. */
 function read(...chunks: (Buffer | string)[]): string[] {
   const heard: string[] = [];
   const parser = new SseParser((data) => heard.push(data));
@@ -11,7 +11,7 @@ function read(...chunks: (Buffer | string)[]): string[] {
   return heard;
 }
 
-/** A line of event data: any text without line breaks, and no lone surrogates, which UTF-8 cannot carry. */
+/** One line of event data: any text without line breaks and without lone surrogates, which UTF-8 cannot encode. */
 const line = fc.string({ unit: 'binary', maxLength: 12 }).map((text) => text.replaceAll(/[\r\n]/g, ''));
 
 const field = fc.oneof(

@@ -1,16 +1,16 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** An event id goes back in a header, so what no header can carry is no id. */
+/** Event ids that a `Last-Event-ID` header can carry; others are ignored. */
 const EVENT_ID = /^[\x21-\x7e][\x20-\x7e]{0,1023}$/;
 
-/** Reads an event stream as it arrives; the `data` of events named `message` (or unnamed) are MCP's messages. */
+/** Incremental parser of an event stream. MCP messages are the `data` of events named `message` or unnamed. */
 export class SseParser {
-  /** The id of the last whole event that had one, '' for none: a stream that breaks can be taken up behind it. */
+  /** Id of the last complete event that had one, '' for none; a broken stream is resumed after it. */
   lastEventId = '';
-  /** After how long the server wants to be asked again when the stream ends; null when it did not say. */
+  /** Last `retry` value of the server in milliseconds; null without one. */
   retryMs: number | null = null;
   private readonly decoder = new StringDecoder('utf8');
-  /** The pieces of a line whose end has not come: joined once, since searching them again would be quadratic. */
+  /** Pieces of an incomplete line, joined once at its end: joining each time would be quadratic. */
   private line: string[] = [];
   private lineChars = 0;
   private data: string[] = [];
@@ -19,15 +19,16 @@ export class SseParser {
   private eventId = '';
 
   /**
-   * @param onData called with each non-empty message; an empty one is a keep-alive
-   * @param onOther called with the name and data of every other event
+   * @param onData receives each non-empty message; an empty one is a keep-alive
+   *
+   * @param onOther receives the name and data of every other event
    */
   constructor(
     private readonly onData: (data: string) => void,
     private readonly onOther?: (event: string, data: string) => void,
   ) {}
 
-  /** How many characters wait for the end of their line or event: what a byte limit must look at. */
+  /** Characters buffered for an incomplete line or event, for the caller's size limit. */
   get pending(): number {
     return this.dataChars + this.lineChars;
   }

@@ -14,44 +14,45 @@ import {
 import { slice } from '../../protocol/json-text.js';
 import { parseMessage, progressTokenIn, replyTo, requestText, resultOf } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
-import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
+import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError } from '../protocol-adapter.js';
 import type { StreamAnswer } from './event-stream.js';
 import { STREAM_MS_MAX } from './http-exchange.js';
 import { SessionLostError, type HttpWire } from './http-wire.js';
-import type { LegacySession, SessionEars } from '../session-slots.js';
+import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { refusalText } from '../refusal.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 
-/** Notifications that are of no call. */
+/** Notifications that belong to no call. */
 const GENERAL = /\/(?:list_changed|resources\/updated)$/;
 
-/** Where a call that is under way hears of its answer. */
+/** State of a running call that waits for its answer. */
 interface Pending {
   call: McpCall;
   resolve(reply: McpReply): void;
   reject(error: Error): void;
-  /** Gives it time anew. */
+  /** Restarts the timeout. */
   refresh(): void;
-  /** What the server asks during this call, of a caller who can be asked. */
-  questions?: UpstreamRequestResponder;
-  /** The call's own progress token as JSON text: all calls share the downlink. */
+  /** Answers requests that the server sends during this call, for a caller that supports them. */
+  responder?: UpstreamRequestResponder;
+  /** Progress token of the call as JSON text. Routes progress, since all calls share the downlink. */
   progressToken?: string;
 }
 
 /**
- * Opens a session over HTTP+SSE (2024-11-05): one stream that brings everything, and an address for everything else.
+ * Opens a session over HTTP+SSE (2024-11-05): one GET stream for all server messages, and a POST endpoint for client
+ * messages.
  *
- * @param endpointMs how long the server may take to name that address
+ * @param endpointMs timeout of the `endpoint` event
  * @throws UpstreamFailure
  */
 export async function openSse(
   wire: HttpWire,
   profile: CallerProfile | undefined,
-  ears: SessionEars,
+  handlers: SessionHandlers,
   endpointMs = wire.target.connectTimeoutMs,
 ): Promise<LegacySession> {
-  const session = new SseSession(wire, ears, profile !== undefined);
+  const session = new SseSession(wire, handlers, profile !== undefined);
   try {
     await session.begin(profile?.capabilities, endpointMs);
   } catch (error) {
@@ -62,7 +63,7 @@ export async function openSse(
 }
 
 class SseSession implements LegacySession {
-  hello: UpstreamIdentity;
+  identity: UpstreamIdentity;
   private readonly headers: Record<string, string>;
   private readonly pending = new Map<number, Pending>();
   private stream: StreamAnswer | null = null;
@@ -74,7 +75,7 @@ class SseSession implements LegacySession {
 
   constructor(
     private readonly wire: HttpWire,
-    private readonly ears: SessionEars,
+    private readonly handlers: SessionHandlers,
     private readonly isInteractive: boolean,
   ) {
     this.headers = { ...wire.headers, 'content-type': 'application/json' };
@@ -87,7 +88,7 @@ class SseSession implements LegacySession {
     const call = { method: 'initialize', params: initializeParams(capabilities), timeoutMs: connectTimeoutMs };
     const reply = await this.ask(call, connectTimeoutMs, true);
     if (reply.error) throw new HandshakeRefusedError(refusalText(wire.target, reply.error.message), false);
-    this.hello = helloOfInitialize(resultOf(reply), url);
+    this.identity = identityOfInitialize(resultOf(reply), url);
     const body = requestText(null, 'notifications/initialized', undefined);
     await wire.post(this.endpoint, this.headers, body, { timeoutMs: connectTimeoutMs });
   }
@@ -115,7 +116,10 @@ class SseSession implements LegacySession {
     stream?.close();
   }
 
-  /** The stream's first event names the address; it must lie on the same origin, or another site would get our headers. */
+  /**
+   * Opens the stream and reads the POST address from its first event. The address must have the same origin; otherwise
+   * another site would receive our headers.
+   */
   private async openDownlink(endpointMs: number): Promise<URL> {
     const { headers } = this.wire;
     const { url } = this.wire.target;
@@ -128,7 +132,7 @@ class SseSession implements LegacySession {
       method: 'GET',
       headers: { ...headers, accept: 'text/event-stream' },
       timeoutMs: endpointMs,
-      onMessage: (data) => this.hear(data),
+      onMessage: (data) => this.receive(data),
       onOther: (event, data) => event === 'endpoint' && this.onEndpoint?.(data),
       onEnd: (error) => this.lose(error ?? this.cut()),
     });
@@ -162,13 +166,13 @@ class SseSession implements LegacySession {
       const giveUp = (error: Error) =>
         over(() => {
           posting.cancel();
-          // MCP forbids to cancel `initialize`.
+          // MCP forbids cancelling `initialize`.
           if (call.method !== 'initialize') this.cancel(id);
           reject(error);
         });
       const leave = () => giveUp(new CallerLeftError());
       const expire = () => {
-        const isHeld = pending.questions?.isHolding(timeoutMs) && Date.now() - startedAt < STREAM_MS_MAX;
+        const isHeld = pending.responder?.isHolding(timeoutMs) && Date.now() - startedAt < STREAM_MS_MAX;
         if (isHeld) timer = setTimeout(expire, timeoutMs);
         else giveUp(new UpstreamTimeoutError(tooSlow(this.wire.target.url, timeoutMs), true));
       };
@@ -178,7 +182,7 @@ class SseSession implements LegacySession {
         resolve: (reply) => over(() => resolve(reply)),
         reject: (error) => over(() => reject(error)),
         refresh: () => Date.now() - startedAt < STREAM_MS_MAX && timer.refresh(),
-        questions: this.isInteractive ? this.questions(call) : undefined,
+        responder: this.isInteractive ? this.responder(call) : undefined,
         progressToken: call.onNotification && progressTokenOf(call.params),
       };
       call.cancellation?.notify(leave);
@@ -189,7 +193,7 @@ class SseSession implements LegacySession {
     });
   }
 
-  /** The answer comes by the stream, so the POST says no more than that it was taken. */
+  /** Posts a request. The answer arrives on the stream, so the response to the POST only confirms receipt. */
   private send(
     id: number,
     call: McpCall,
@@ -208,7 +212,7 @@ class SseSession implements LegacySession {
       });
   }
 
-  private hear(data: string): void {
+  private receive(data: string): void {
     const head = parseMessage(data);
     if (!head) return;
     if (typeof head.method !== 'string') {
@@ -219,7 +223,10 @@ class SseSession implements LegacySession {
     else this.asked(data, head.method);
   }
 
-  /** Progress goes to the call it belongs to. Of other notifications nobody knows to which, unless all calls are one caller's. */
+  /**
+   * Routes progress to its call by progress token. Other notifications are routed only if all running calls have the
+   * same caller.
+   */
   private notified(data: string, method: string, params: unknown): void {
     if (method === 'notifications/progress') {
       const token = JSON.stringify((params as { progressToken?: unknown } | undefined)?.progressToken);
@@ -228,16 +235,16 @@ class SseSession implements LegacySession {
       pending?.call.onNotification?.(data, method);
       return;
     }
-    if (GENERAL.test(method)) this.ears.onNotification(data, method);
+    if (GENERAL.test(method)) this.handlers.onNotification(data, method);
     else if (this.isInteractive) [...this.pending.values()].at(-1)?.call.onNotification?.(data, method);
   }
 
   private asked(data: string, method: string): void {
     const last = [...this.pending.values()].at(-1);
-    (last?.questions ?? this.questions()).take(data, method);
+    (last?.responder ?? this.responder()).take(data, method);
   }
 
-  private questions(call?: McpCall): UpstreamRequestResponder {
+  private responder(call?: McpCall): UpstreamRequestResponder {
     return new UpstreamRequestResponder(
       this.wire.answers(this.headers, this.endpoint as URL),
       this.wire.target.url.host,
@@ -251,7 +258,7 @@ class SseSession implements LegacySession {
     this.wire.aside(this.headers, requestText(null, 'notifications/cancelled', params), this.endpoint as URL);
   }
 
-  /** The stream is the session: without it no answer can come. */
+  /** Ends the session with its stream, which carries all answers. */
   private lose(error: Error): void {
     if (this.loss) return;
     this.loss = error;
@@ -260,7 +267,7 @@ class SseSession implements LegacySession {
     stream?.close();
     this.rejectEndpoint?.(error);
     for (const pending of [...this.pending.values()]) pending.reject(this.cut());
-    this.ears.onLost(this);
+    this.handlers.onLost(this);
     this.onListeningEnd?.();
   }
 

@@ -3,38 +3,40 @@ import type { CallerProfile, McpCall, McpReply } from '../../protocol/channel.js
 import { CallerLeftError, UpstreamFailure, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import { parseMessage, requestText, resultOf } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
-import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
+import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError } from '../protocol-adapter.js';
 import type { StreamAnswer } from './event-stream.js';
 import type { HttpWire } from './http-wire.js';
-import type { LegacySession, SessionEars } from '../session-slots.js';
+import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText } from '../refusal.js';
 
-/** Refusals of `initialize` behind which a modern server may stand. */
+/** Error codes of `initialize` that a modern server may send. */
 const modernHints: ReadonlySet<number> = new Set([
   rpcCode.unsupportedVersion,
   rpcCode.methodNotFound,
   rpcCode.headerMismatch,
 ]);
 
-/** How long a session waits for the stream on which its server may ask its caller things, before it does without. */
+/**
+ * Time a session waits for its GET stream, which carries server requests to the caller, before it continues without.
+ */
 const STREAM_WAIT_MS = 2_000;
 
-/** That stream is opened again after 1 s, then 2 s, …, and given up after this many failures in a row. */
+/** The GET stream is reopened after 1 s, 2 s, … and given up after this many failures in a row. */
 const STREAM_RETRY_MS = 1_000;
 const STREAM_RETRIES_MAX = 5;
 
 /**
- * Opens a session over streamable HTTP: `initialize` and its notification, which some servers insist on before anything
- * else. For a caller who can be asked, the server's own stream too, if it has one.
+ * Opens a session over streamable HTTP: `initialize` and `notifications/initialized`, which some servers require first.
+ * For a caller that can answer server requests, opens the GET stream too, if the server has one.
  *
  * @throws UpstreamFailure
  */
 export async function openStreamable(
   wire: HttpWire,
   profile: CallerProfile | undefined,
-  ears: SessionEars,
+  handlers: SessionHandlers,
 ): Promise<LegacySession> {
   const { url, connectTimeoutMs: timeoutMs } = wire.target;
   const base = { ...wire.headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
@@ -45,31 +47,31 @@ export async function openStreamable(
     const { code, message } = reply.error;
     throw new HandshakeRefusedError(refusalText(wire.target, message), modernHints.has(code));
   }
-  const hello = helloOfInitialize(resultOf(reply), url);
+  const identity = identityOfInitialize(resultOf(reply), url);
   const id = typeof headers['mcp-session-id'] === 'string' ? headers['mcp-session-id'] : null;
   const isKept = Object.keys(name).some((header) => headers[header] !== undefined);
-  const session = new StreamableSession(wire, hello, { id, isKept }, base, ears, canBeAsked(profile));
+  const session = new StreamableSession(wire, identity, { id, isKept }, base, handlers, canBeAsked(profile));
   await session.begin(timeoutMs);
   return session;
 }
 
-/** A caller that only wants a session of its own is asked nothing, so nobody has to listen for questions. */
+/** False for a caller that only needs a session of its own: no GET stream is opened for it. */
 function canBeAsked(profile: CallerProfile | undefined): boolean {
   return profile !== undefined && Object.keys(profile.capabilities).length > 0;
 }
 
-/** What the upstream said of a session as it opened. */
+/** Session data from the upstream's answer to `initialize`. */
 interface SessionRef {
-  /** Null without sessions. */
+  /** `Mcp-Session-Id`; null without sessions. */
   id: string | null;
-  /** It keeps it by the name it was opened with: whoever opens it again, from any process, goes on with it. */
+  /** The upstream restores the session by its name: any process that opens it again continues it. */
   isKept: boolean;
 }
 
 class StreamableSession implements LegacySession {
   private readonly headers: Record<string, string>;
   private readonly streamHeaders: Record<string, string>;
-  /** The questions of the calls that run, newest last: what the server asks by its own stream is for the last of them. */
+  /** Responders of the running calls, newest last: server requests on the GET stream go to the last one. */
   private readonly inFlight: UpstreamRequestResponder[] = [];
   private stream: StreamAnswer | null = null;
   private retry: NodeJS.Timeout | undefined;
@@ -78,16 +80,16 @@ class StreamableSession implements LegacySession {
 
   constructor(
     private readonly wire: HttpWire,
-    readonly hello: UpstreamIdentity,
+    readonly identity: UpstreamIdentity,
     private readonly ref: SessionRef,
     base: Record<string, string>,
-    private readonly ears: SessionEars,
+    private readonly handlers: SessionHandlers,
     private readonly isInteractive: boolean,
   ) {
     const { id } = ref;
     this.headers = {
       ...base,
-      'mcp-protocol-version': hello.protocolVersion,
+      'mcp-protocol-version': identity.protocolVersion,
       ...(id === null ? {} : { 'mcp-session-id': id }),
     };
     const { 'content-type': _, ...streamHeaders } = this.headers;
@@ -96,7 +98,7 @@ class StreamableSession implements LegacySession {
 
   async begin(timeoutMs: number): Promise<void> {
     try {
-      await this.wire.tell(this.headers, 'notifications/initialized', timeoutMs);
+      await this.wire.notify(this.headers, 'notifications/initialized', timeoutMs);
     } catch (error) {
       void this.end();
       throw error;
@@ -107,7 +109,7 @@ class StreamableSession implements LegacySession {
   async request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
     const { wire, headers } = this;
     const id = wire.nextId;
-    const questions = this.isInteractive ? this.begun(call) : undefined;
+    const responder = this.isInteractive ? this.begun(call) : undefined;
     try {
       const { reply } = await wire.ask(call, {
         era: 'legacy',
@@ -115,26 +117,26 @@ class StreamableSession implements LegacySession {
         timeoutMs,
         mayLoseSession: this.ref.id !== null && !isRepeat,
         isResumable: true,
-        questions,
+        responder,
       });
       return reply;
     } catch (error) {
       if (error instanceof UpstreamTimeoutError || error instanceof CallerLeftError) this.cancel(id);
       throw error instanceof UpstreamFailure && call.method === 'tools/call' ? error.ofCall() : error;
     } finally {
-      if (questions) this.inFlight.splice(this.inFlight.indexOf(questions), 1);
+      if (responder) this.inFlight.splice(this.inFlight.indexOf(responder), 1);
     }
   }
 
   async startListening(timeoutMs: number, onEnd: () => void): Promise<boolean> {
-    // Servers without sessions answer a stream that never says anything.
+    // Servers without sessions open a GET stream that never carries a message.
     if (this.ref.id === null || this.isEnded) return false;
     if (this.stream) return true;
     const answer = await this.wire.stream({
       method: 'GET',
       headers: this.streamHeaders,
       timeoutMs,
-      onMessage: (data) => this.hear(data),
+      onMessage: (data) => this.receive(data),
       onEnd: () => {
         this.stream = null;
         if (!this.isEnded) onEnd();
@@ -159,31 +161,31 @@ class StreamableSession implements LegacySession {
   }
 
   private begun({ onRequest }: McpCall): UpstreamRequestResponder {
-    const questions = new UpstreamRequestResponder(
+    const responder = new UpstreamRequestResponder(
       this.wire.answers(this.headers),
       this.wire.target.url.host,
       onRequest,
     );
-    this.inFlight.push(questions);
-    return questions;
+    this.inFlight.push(responder);
+    return responder;
   }
 
-  /** Tells the server that nobody waits any more; closing the socket alone does not mean that to it. */
+  /** Sends `notifications/cancelled`; closing the socket does not cancel a request in these versions. */
   private cancel(requestId: number): void {
     const params = JSON.stringify({ requestId, reason: 'nobody waits for the answer any more' });
     this.wire.aside(this.headers, requestText(null, 'notifications/cancelled', params));
   }
 
-  private hear(data: string): void {
+  private receive(data: string): void {
     const head = parseMessage(data);
     if (typeof head?.method !== 'string') return;
-    if (head.id === undefined) return this.ears.onNotification(data, head.method);
-    const questions =
+    if (head.id === undefined) return this.handlers.onNotification(data, head.method);
+    const responder =
       this.inFlight.at(-1) ?? new UpstreamRequestResponder(this.wire.answers(this.headers), this.wire.target.url.host);
-    questions.take(data, head.method);
+    responder.take(data, head.method);
   }
 
-  /** Holds the server's own stream open while the session lives. A server that has none is left in peace. */
+  /** Reopens the GET stream while the session lives, unless the server does not offer one. */
   private async keepStream(failures: number): Promise<void> {
     const again = (failed: number) => {
       if (this.isEnded || failed > STREAM_RETRIES_MAX) return;
@@ -193,8 +195,8 @@ class StreamableSession implements LegacySession {
     try {
       await this.startListening(STREAM_WAIT_MS, () => again(0));
     } catch (error) {
-      // Whatever it is: nobody waits for this stream who could be told.
-      this.logger.debug({ msg: "a server's own stream did not open", err: error });
+      // Logged only: no caller waits for this stream.
+      this.logger.debug({ msg: 'the GET stream of an upstream session could not be opened', err: error });
       again(failures + 1);
     }
   }

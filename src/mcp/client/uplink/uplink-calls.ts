@@ -5,34 +5,36 @@ import { progressTokenIn, replyTo, requestText, type RpcHead } from '../../proto
 import { rpcCode } from '../../protocol/protocol.js';
 import { STREAM_MS_MAX } from '../http/http-exchange.js';
 
-/** A duplex pipe of whole messages to a peer, as a channel needs it; what carries it is not known here. */
+/** Duplex pipe of whole messages to a peer, independent of its transport. */
 export interface FramePort {
-  /** Settles when the peer reads messages; what is sent before may be lost. Never rejects. */
+  /** Settles when the peer reads messages; earlier messages may be lost. Never rejects. */
   readonly ready: Promise<void>;
-  /** Queues one message. Never throws; on a closed port it does nothing. */
+  /** Queues one message. Never throws; without effect on a closed port. */
   send(text: string): void;
-  /** Bytes that wait for the peer to read them. */
+  /** Bytes that the peer has not read yet. */
   readonly bufferedBytes: number;
   /**
-   * Ends the pipe because the peer broke the rules.
+   * Closes the pipe because of a protocol violation.
    *
-   * @param code a WebSocket close code (RFC 6455 section 7.4.1): 1007 for what is no JSON, 1008 for everything else
+   * @param code WebSocket close code (RFC 6455 section 7.4.1): 1007 for invalid JSON, 1008 otherwise
    * @param reason at most 123 bytes of UTF-8
    */
   refuse(code: 1007 | 1008, reason: string): void;
-  /** Ends the pipe in order. */
+  /** Closes the pipe normally. */
   close(): void;
 }
 
-/** Calls one local server has at once: it runs on somebody's desk, and each may hold 16 MB here. */
+/** Limit of concurrent calls per local server: it runs on a desktop, and each call may hold 16 MB here. */
 export const IN_FLIGHT_MAX = 256;
 
-/** With more than this unread by the peer nothing is added, so that one tunnel holds 20 MB at most (a message is up to 16). */
+/**
+ * Limit of bytes unread by the peer before new calls are refused; bounds a tunnel to 20 MB, as a message has up to 16.
+ */
 export const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * The requests under way over one tunnel. The tunnel has a single space of ids and of progress tokens for all callers, so
- * both are ours: one counter, never derived from what a caller sent.
+ * Running requests of one tunnel. All callers share its space of ids and progress tokens, so both come from one
+ * counter, never from a caller.
  */
 export class UplinkCalls {
   private readonly running = new Map<number, RunningCall>();
@@ -43,7 +45,8 @@ export class UplinkCalls {
   /**
    * Sends a request and waits for its answer.
    *
-   * @throws UplinkBusyError when it was not sent, UpstreamTimeoutError, CallerLeftError, or what {@link end} was given
+   * @throws UplinkBusyError when it was not sent, UpstreamTimeoutError, CallerLeftError, or the error passed to {@link
+   * end}
    */
   run(call: McpCall): Promise<McpReply> {
     if (call.cancellation?.isCancelled) return Promise.reject(new CallerLeftError());
@@ -68,7 +71,7 @@ export class UplinkCalls {
     });
   }
 
-  /** Hands an answer to whom it belongs; answers that nobody waits for any more are dropped. */
+  /** Delivers an answer to its call. Late answers are dropped. */
   answered(head: RpcHead, text: string): void {
     const call = typeof head.id === 'number' ? this.running.get(head.id) : undefined;
     if (!call) return;
@@ -77,21 +80,21 @@ export class UplinkCalls {
     else call.fail(new UpstreamError('The local server sent an answer that is no JSON-RPC.', undefined, true));
   }
 
-  /** Hands a progress notification to the call its token names, under the caller's own token. */
+  /** Delivers a progress notification to the call of its token, with the caller's own token. */
   progressed({ params }: RpcHead, text: string): void {
     const token = (params as { progressToken?: unknown } | undefined)?.progressToken;
     if (typeof token === 'number') this.running.get(token)?.progress(text);
   }
 
-  /** Hands on what the server says without naming a call: only while one call runs it is clear whose it is. */
+  /** Delivers a notification that names no call, only if exactly one call runs. */
   said(text: string, method: string): void {
     const [only, ...others] = this.running.values();
     if (only && others.length === 0) only.notify(text, method);
   }
 
   /**
-   * Whom the local server means when it asks something without naming a call: the call begun last whose caller can be asked.
-   * Null when nobody can, or several callers could: what one is asked must not be shown to another.
+   * Call that receives a server request which names no call: the newest call whose caller can answer. Null when there
+   * is none, or when several callers could answer, since a request for one must not be shown to another.
    */
   get askable(): AskableCall | null {
     const askable = [...this.running.values()].filter(({ call }) => call.onRequest);
@@ -99,7 +102,7 @@ export class UplinkCalls {
     return askable.every(({ call }) => call.profile?.key === last?.call.profile?.key) ? (last ?? null) : null;
   }
 
-  /** Fails everything that runs. */
+  /** Fails all running calls. */
   end(reason: () => Error): void {
     for (const call of [...this.running.values()]) call.fail(reason());
   }
@@ -110,9 +113,9 @@ export class UplinkCalls {
   }
 }
 
-/** A call under way whose caller can be asked. */
+/** A running call whose caller can answer server requests. */
 export interface AskableCall {
-  /** Asks the caller; its own time stands still until there is an answer. Never rejects. */
+  /** Sends a request to the caller; the call's timeout is paused until the answer. Never rejects. */
   ask(method: string, params: string | undefined): Promise<ClientAnswer>;
 }
 
@@ -123,11 +126,11 @@ interface Outcome {
   abandon(reason: string): void;
 }
 
-/** One request under way. */
+/** One running request. */
 class RunningCall implements AskableCall {
   private readonly startedAt = Date.now();
   private timer: NodeJS.Timeout;
-  /** The caller's progress token as JSON text; null when it gave none. */
+  /** Progress token of the caller as JSON text; null without one. */
   private token: string | null = null;
   private questions = 0;
   private isOver = false;
@@ -140,7 +143,7 @@ class RunningCall implements AskableCall {
     call.cancellation?.notify(this.onLeft);
   }
 
-  /** The params with our progress token in place of the caller's. */
+  /** Params with our progress token instead of the caller's. */
   underToken(ours: number): string | undefined {
     const { params } = this.call;
     const span = params === undefined ? null : progressTokenIn(params);

@@ -13,32 +13,32 @@ import { members, slice } from '../../protocol/json-text.js';
 import { UplinkDisconnectedError, UpstreamError, UpstreamFailure } from '../../protocol/mcp-errors.js';
 import { answerText, parseMessage, requestText, resultOf, type RpcHead } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
-import { helloOfInitialize, initializeParams } from '../../protocol/session.js';
+import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { LegacyTasks, offersTasks } from '../legacy-tasks.js';
 import { UNREAD_BYTES_MAX, UplinkCalls, type FramePort } from './uplink-calls.js';
 import { UplinkListeners } from './uplink-listeners.js';
 
-/** What a local server may ask at once; each question waits for a person. */
+/** Limit of concurrent requests of a local server; each waits for a person. */
 const QUESTIONS_MAX = 64;
 
-/** How the local server is called in sentences. */
+/** Name of the local server in error texts. */
 const LOCAL_SERVER = { host: 'The local server' };
 
 /**
- * MCP to a local server over a pipe that it opened to us: one message per frame, both ways, for many callers at once.
- * Whoever holds the pipe feeds {@link receive} and tells {@link end}.
+ * MCP to a local server over a pipe that the server's bridge opened: one message per frame in both directions, for many
+ * callers. The owner of the pipe calls {@link receive} and {@link end}.
  */
 export class UplinkChannel implements Channel {
   private readonly logger = new Logger('uplink');
   private readonly calls: UplinkCalls;
   private readonly listeners: UplinkListeners;
   private readonly tasks = new LegacyTasks();
-  private hello: UpstreamIdentity | null = null;
+  private identity: UpstreamIdentity | null = null;
   private opening: Promise<UpstreamIdentity> | null = null;
   private isEnded = false;
   private questions = 0;
 
-  /** @param connectTimeoutMs how long the handshake may take */
+  /** @param connectTimeoutMs handshake timeout */
   constructor(
     private readonly port: FramePort,
     private readonly connectTimeoutMs: number,
@@ -48,30 +48,30 @@ export class UplinkChannel implements Channel {
   }
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return this.hello ?? (await this.waitForHello(timeoutMs));
+    return this.identity ?? (await this.waitForHello(timeoutMs));
   }
 
   async request(call: McpCall): Promise<McpReply> {
     const left = deadlineIn(call.timeoutMs);
-    const hello = this.hello ?? (await this.waitForHello(call.timeoutMs, call));
+    const identity = this.identity ?? (await this.waitForHello(call.timeoutMs, call));
     const send = (one: McpCall, timeoutMs: number) => this.ask({ ...one, timeoutMs });
-    return offersTasks(hello) ? this.tasks.send(call, left(), send) : send(call, left());
+    return offersTasks(identity) ? this.tasks.send(call, left(), send) : send(call, left());
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    const hello = await this.open(timeoutMs);
+    const identity = await this.open(timeoutMs);
     if (this.isEnded) throw new UplinkDisconnectedError();
-    return this.listeners.add(filter, listener, hello);
+    return this.listeners.add(filter, listener, identity);
   }
 
-  /** All callers share the one session of the local server. */
+  /** Nothing to release: all callers share the one session of the local server. */
   async release(): Promise<void> {}
 
   async close(): Promise<void> {
     this.port.close();
   }
 
-  /** Takes one message of the peer. */
+  /** Handles one message of the peer. */
   receive(text: string): void {
     if (this.isEnded) return;
     const head = parseMessage(text);
@@ -81,7 +81,7 @@ export class UplinkChannel implements Channel {
     else this.port.refuse(1008, 'a frame must hold one JSON-RPC message');
   }
 
-  /** The pipe is closed: everything under way fails at once. */
+  /** Fails everything in progress after the pipe has closed. */
   end(): void {
     if (this.isEnded) return;
     this.isEnded = true;
@@ -128,7 +128,7 @@ export class UplinkChannel implements Channel {
       .catch((error: unknown) => this.logger.error({ msg: 'an answer could not be sent', err: error }));
   }
 
-  /** Answers the peer. One that asks and does not read what it is told would fill our memory. */
+  /** Answers the peer. Closes the pipe of a peer that sends requests without reading the answers, to protect memory. */
   private reply(id: string, answer: ClientAnswer): void {
     if (this.isEnded) return;
     if (this.port.bufferedBytes > UNREAD_BYTES_MAX) return this.port.refuse(1008, 'answers are not read');
@@ -146,7 +146,7 @@ export class UplinkChannel implements Channel {
     return withinDeadline(this.opening, timeoutMs, 'The local server did not introduce itself in time.', cancellation);
   }
 
-  /** Introduces us, once for each pipe: its other end answers from what it learned when it started the server. */
+  /** Sends `initialize`, once per pipe: the bridge answers from the session with which it started the server. */
   private async initialize(): Promise<UpstreamIdentity> {
     await this.port.ready;
     const timeoutMs = this.connectTimeoutMs;
@@ -154,9 +154,9 @@ export class UplinkChannel implements Channel {
     if (reply.error) {
       throw new UpstreamError(`The local server refused to open a session: ${reply.error.message.slice(0, 300)}`);
     }
-    const hello = helloOfInitialize(resultOf(reply), LOCAL_SERVER);
+    const identity = identityOfInitialize(resultOf(reply), LOCAL_SERVER);
     this.port.send(requestText(null, 'notifications/initialized', undefined));
-    return (this.hello = hello);
+    return (this.identity = identity);
   }
 
   private async ask(call: McpCall): Promise<McpReply> {

@@ -4,27 +4,29 @@ import { UplinkBusyError } from '../../protocol/mcp-errors.js';
 import type { RpcHead } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 
-/** Listeners of one tunnel, and resources they follow: what a local server is asked to keep in mind for us. */
+/** Limit of listeners per tunnel, and of resources they subscribe to. */
 const LISTENERS_MAX = 1_000;
 const SUBSCRIPTIONS_MAX = 1_000;
 
 interface Subscription {
   listeners: number;
-  /** Whether the server tells us; settles once. */
+  /** Resolves once to the server's acceptance of the subscription. */
   accepted: Promise<boolean>;
 }
 
-/** Asks the server to begin or to end telling about a resource; true when it agreed. */
+/** Subscribes to or unsubscribes from a resource; true when the server accepted. */
 type Subscribe = (method: 'resources/subscribe' | 'resources/unsubscribe', uri: string) => Promise<boolean>;
 
-/** Who hears what the local server says outside of calls. It is told once of a resource, however many follow it. */
+/**
+ * Listeners of a local server's notifications outside of calls. A resource is subscribed to once for all its listeners.
+ */
 export class UplinkListeners {
   private readonly places = new Set<{ filter: ListenFilter; listener: UpstreamListener }>();
   private readonly subscriptions = new Map<string, Subscription>();
 
   constructor(private readonly subscribe: Subscribe) {}
 
-  /** @throws UplinkBusyError when there are too many */
+  /** Adds a listener. @throws UplinkBusyError above the limit */
   async add(filter: ListenFilter, listener: UpstreamListener, { capabilities }: UpstreamIdentity): Promise<Listening> {
     const uris = [...new Set(canSubscribe(capabilities) ? (filter.resourceSubscriptions ?? []) : [])];
     const added = uris.filter((uri) => !this.subscriptions.has(uri)).length;
@@ -45,7 +47,7 @@ export class UplinkListeners {
     };
   }
 
-  /** True when the notification was one for listeners, whether or not anybody listens. */
+  /** Delivers a notification to listeners. Returns true for notifications of this kind, even without a listener. */
   told({ params }: RpcHead, text: string, method: string): boolean {
     const list = listChanges.get(method);
     if (list === undefined && method !== RESOURCE_UPDATED) return false;
@@ -57,7 +59,7 @@ export class UplinkListeners {
     return true;
   }
 
-  /** Nothing more will be said. */
+  /** Ends all listeners. */
   end(reason: Error): void {
     const places = [...this.places];
     this.places.clear();

@@ -5,8 +5,8 @@ import { decodeHeader, headerMismatch, type Fault } from '../classify.js';
 export type { HeaderParam };
 
 /**
- * The arguments a tool wants repeated in headers, by its description as JSON text; null when what it says of them is
- * invalid, which makes the tool unusable over HTTP.
+ * Header parameters of a tool, from its description as JSON text; null when their declaration is invalid, which makes
+ * the tool unusable over HTTP.
  */
 export function headerParamsOf(tool: string): HeaderParam[] | null {
   if (!tool.includes('"x-mcp-header"')) return [];
@@ -14,9 +14,10 @@ export function headerParamsOf(tool: string): HeaderParam[] | null {
 }
 
 /**
- * Whether the headers repeat the arguments they must. Of headers without an argument nothing is asked.
+ * Reason why a header does not repeat its argument as required; null if all do. Headers without an argument are not
+ * checked.
  *
- * @param header the value of the header with this lower-case name
+ * @param header returns the value of the header with this lower-case name
  */
 export function paramFault(
   params: readonly HeaderParam[],

@@ -3,22 +3,22 @@ import { members, slice } from '../../protocol/json-text.js';
 import { envelope } from '../../protocol/protocol.js';
 import { LOG_LEVEL_KEY } from '../classify.js';
 
-/** Names in `_meta` that the protocol keeps for itself: they are about one hop, and mean nothing on the next. */
+/** Prefix of `_meta` names reserved by the protocol; they describe one hop and are not forwarded. */
 const RESERVED = 'io.modelcontextprotocol/';
 
 const ofTheClient: ReadonlySet<string> = new Set([envelope.version, envelope.capabilities, envelope.clientInfo]);
 
-/** A modern request's params as its upstream's channel takes them: without what the client says of itself. */
+/** Params of a modern request for a modern upstream, without the client's envelope. */
 export function paramsForModern(params: string): string {
   return withoutMeta(params, (name) => ofTheClient.has(name));
 }
 
-/** A modern request's params for a legacy upstream: without anything it would not know. */
+/** Params of a modern request for a legacy upstream, without members unknown to it. */
 export function paramsForLegacy(params: string): string {
   return withoutMeta(params, (name) => name.startsWith(RESERVED));
 }
 
-/** A legacy request's params for a modern upstream, asking for log messages of this level and graver. */
+/** Params of a legacy request for a modern upstream, with this minimum log level. */
 export function withLogLevel(params: string | undefined, level: string): string {
   const own = params ?? '{}';
   const span = members(own).get('_meta');
@@ -26,14 +26,14 @@ export function withLogLevel(params: string | undefined, level: string): string 
   return withMember(own, '_meta', withMember(meta, LOG_LEVEL_KEY, JSON.stringify(level)));
 }
 
-/** A modern result's `_meta` for a legacy client; null when nothing is left of it. */
+/** `_meta` of a modern result for a legacy client; null when it becomes empty. */
 export function metaForLegacy(meta: string): string | null {
   if (!meta.startsWith('{') || !meta.includes(RESERVED)) return meta;
   const rest = withoutMembers(meta, (name) => name.startsWith(RESERVED));
   return /^\{\s*\}$/.test(rest) ? null : rest;
 }
 
-/** A notification as a modern stream's subscriber hears it: marked with the id of its subscription, JSON text. */
+/** A notification with the id of its subscription (JSON text), as subscribers of a modern stream receive it. */
 export function marked(notification: string, subscriptionId: string): string {
   const given = memberText(notification, 'params');
   const params = given?.startsWith('{') ? given : '{}';
@@ -42,12 +42,12 @@ export function marked(notification: string, subscriptionId: string): string {
   return withMember(notification, 'params', withMember(params, '_meta', own));
 }
 
-/** The `_meta` that says which server a result is from (MCP 2026-07-28), as JSON text. */
+/** `_meta` with the server info of a result (MCP 2026-07-28), as JSON text. */
 export function serverMeta(serverInfo: unknown): string {
   return JSON.stringify({ [`${RESERVED}serverInfo`]: serverInfo });
 }
 
-/** The `_meta` of what ends a subscription. */
+/** `_meta` of the result that ends a subscription. */
 export function subscriptionMeta(subscriptionId: string): string {
   return `{"${RESERVED}subscriptionId":${subscriptionId}}`;
 }

@@ -3,42 +3,42 @@ import { memberText, withoutMembers, withFirst } from '../../protocol/json-edit.
 import { members, slice } from '../../protocol/json-text.js';
 import type { ClientAnswer } from '../../protocol/channel.js';
 
-/** One thing a modern upstream wants to know before it goes on. */
+/** One input request of a modern upstream. */
 export interface InputRequest {
-  /** Under which the answer is given back. */
+  /** Key of the request in `inputRequests`, repeated in `inputResponses`. */
   key: string;
   method: string;
-  /** JSON text. */
+  /** Params as JSON text. */
   params: string | undefined;
 }
 
-/** A modern upstream's question instead of an answer. */
+/** An `input_required` result of a modern upstream. */
 export interface InputRequired {
   requests: InputRequest[];
-  /** JSON text, given back byte for byte; undefined when the upstream gave none. */
+  /** `requestState` as JSON text, returned byte for byte; undefined without one. */
   requestState: string | undefined;
 }
 
-/** Methods whose results may ask for input (MCP 2026-07-28). */
+/** Methods whose results may be `input_required` (MCP 2026-07-28). */
 export const mayAsk: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** What a modern result asks for; null when it is one that asks nothing. */
+/** Parses an `input_required` result; null for other results. */
 export function inputRequired(result: string): InputRequired | null {
   if (!result.includes('"input_required"') || !result.startsWith('{')) return null;
   const parts = members(result);
   const type = parts.get('resultType');
   if (!type || slice(result, type) !== '"input_required"') return null;
-  const asked = parts.get('inputRequests');
+  const incoming = parts.get('inputRequests');
   const state = parts.get('requestState');
   return {
-    requests: asked && result[asked[0]] === '{' ? toRequests(slice(result, asked)) : [],
+    requests: incoming && result[incoming[0]] === '{' ? toRequests(slice(result, incoming)) : [],
     requestState: state && slice(result, state),
   };
 }
 
 /**
- * The params of the next try: as before, with this round's answers and nothing of earlier ones. An answer that is an error
- * is left out; the upstream asks again, or gives up.
+ * Params of the retry: the original ones with the answers of this round only. An answer that is an error is omitted;
+ * the upstream then repeats its request or fails.
  */
 export function retryParams(
   params: string | undefined,
@@ -56,12 +56,12 @@ export function retryParams(
   return first.length === 0 ? own : withFirst(own, first.join(','));
 }
 
-/** Params as they were before anybody asked for input. */
+/** Params without `inputResponses` and `requestState`. */
 export function withoutAnswers(params: string): string {
   return withoutMembers(params, (name) => name === 'inputResponses' || name === 'requestState');
 }
 
-/** What a question is about, in words for the person who reads the answer. */
+/** Subject of an input request, as text for a person. */
 export function askedFor({ method, params }: InputRequest): string {
   const value: unknown = params === undefined ? {} : JSON.parse(params);
   const { message, url } = isObject(value) ? value : {};
@@ -72,9 +72,9 @@ export function askedFor({ method, params }: InputRequest): string {
   return method === 'roots/list' ? 'the roots of its client' : 'a message of its client’s model';
 }
 
-function toRequests(asked: string): InputRequest[] {
-  return [...members(asked)].flatMap(([key, span]) => {
-    const request = slice(asked, span);
+function toRequests(incoming: string): InputRequest[] {
+  return [...members(incoming)].flatMap(([key, span]) => {
+    const request = slice(incoming, span);
     if (!request.startsWith('{')) return [];
     const method = memberText(request, 'method');
     const params = memberText(request, 'params');

@@ -1,12 +1,12 @@
 import { rewriteMembers } from '../../protocol/json-edit.js';
 import { elements, slice } from '../../protocol/json-text.js';
 
-/** A list result with each of its items as `rewrite` gives it, which gets it as JSON text; null drops the item. */
+/** A list result with each item replaced by `rewrite(item)`, both as JSON text; null removes the item. */
 export function rewriteItems(result: string, member: string, rewrite: (item: string) => string | null): string {
   return rewriteMembers(result, (name, value) => (name === member ? rewriteList(value, rewrite) : value));
 }
 
-/** The same for the text of a list alone. What is no list stays as it is. */
+/** The same for the JSON text of the list alone. Other values are returned unchanged. */
 export function rewriteList(list: string, rewrite: (item: string) => string | null): string {
   if (!list.startsWith('[')) return list;
   const items = elements(list).map((span) => slice(list, span));

@@ -11,21 +11,21 @@ const LINKS_SINCE = '2025-06-18';
 
 const AUDIO_SINCE = '2025-03-26';
 
-/** What a modern upstream answers, as a client of 2025-11-25 and older reads it. Pure functions over JSON text. */
+/** Converts answers of a modern upstream for clients of 2025-11-25 and older. Pure functions over JSON text. */
 
-/** Of whom and of what a result is. */
+/** Method of the request and revision of the client. */
 export interface LegacyReader {
   method: string;
-  /** The revision the client named; null when it named none, and then it gets what the newest one has. */
+  /** Revision the client named; null without one, which counts as the newest. */
   version: string | null;
-  /** The tool's output schema was wrapped when it was listed ({@link isWrapped}), so its output is wrapped too. */
+  /** The output schema of the tool was wrapped when listed ({@link isWrapped}), so its output is wrapped too. */
   isWrapped: boolean;
 }
 
-/** The first revision with structured output and resource links. */
+/** First revision with structured output and resource links. */
 const STRUCTURED_SINCE = '2025-06-18';
 
-/** A result without what the client's revision does not have, and in the forms it demands. */
+/** A result without members unknown to the client's revision, and in the form that the revision requires. */
 export function legacyResult(result: string, reader: LegacyReader): string {
   if (!result.startsWith('{')) return result;
   const { method, version } = reader;
@@ -51,14 +51,14 @@ export function legacyResult(result: string, reader: LegacyReader): string {
   return method === 'tools/list' ? legacyTools(own, version) : own;
 }
 
-/** An error in the codes of older revisions: a missing resource has one of its own. Null when it passes as it is. */
+/** An error with the codes of older revisions, which have one for a missing resource. Null when it is unchanged. */
 export function legacyError(method: string, error: RpcError): RpcError | null {
   const names = isObject(error.data) && typeof error.data.uri === 'string';
   if (method !== 'resources/read' || error.code !== rpcCode.invalidParams || !names) return null;
   return { ...error, code: -32002 };
 }
 
-/** Whether older revisions cannot have this tool's output schema as it is: they demand an object. */
+/** True if older revisions cannot express the tool's output schema, because they require an object. */
 export function isWrapped(tool: string): boolean {
   if (!tool.includes('"outputSchema"')) return false;
   const schema = memberText(tool, 'outputSchema');
@@ -71,7 +71,10 @@ function structured(value: string, { version, isWrapped: wraps }: LegacyReader):
   return wraps || !value.startsWith('{') ? `{"result":${value}}` : value;
 }
 
-/** Output that is no object gets a text beside it, if the tool gave none: many old clients read nothing else. */
+/**
+ * Adds text content to structured output that is not an object, if the tool sent no content: many old clients read only
+ * text.
+ */
 function withTextOf(modern: string, legacy: string): string {
   if (!modern.includes('"structuredContent"')) return legacy;
   const value = memberText(modern, 'structuredContent');
@@ -100,8 +103,8 @@ function legacyTools(result: string, version: string | null): string {
 }
 
 /**
- * The schema of `{result: …}`. References into the same document follow to where it stands now; a schema with an `$id` is
- * a document of its own and keeps them.
+ * The schema of `{result: …}`. References within the document are adjusted to the new position; a schema with an `$id`
+ * is a document of its own and stays unchanged.
  */
 function wrappedSchema(schema: string): string {
   const inner =
@@ -111,18 +114,18 @@ function wrappedSchema(schema: string): string {
   return `{"type":"object","properties":{"result":${inner}},"required":["result"]}`;
 }
 
-/** Whether the client named a revision older than `since`. */
+/** True if the client named a revision older than `since`. */
 function isOlder(version: string | null, since: string): boolean {
   return version !== null && version < since;
 }
 
-/** A list of content blocks in the words of `version`; null names the newest one. */
+/** Content blocks converted for `version`; null means the newest one. */
 function contentFor(content: string, version: string | null): string {
   if (!isNews(content, version)) return content;
   return rewriteList(content, (block) => blockFor(block, version));
 }
 
-/** The same for the messages of a prompt, each of which holds one block. */
+/** The same for the messages of a prompt, each of which contains one block. */
 function messagesFor(messages: string, version: string | null): string {
   if (!isNews(messages, version)) return messages;
   return rewriteList(messages, (message) => {

@@ -7,9 +7,9 @@ import { rpcCode } from '../../protocol/protocol.js';
 import { rewriteItems } from './items.js';
 import { headerParamsOf } from './header-params.js';
 
-/** What upstreams answer, above all legacy ones, as a client of 2026-07-28 reads it. Pure functions over JSON text. */
+/** Converts answers of upstreams, mostly legacy ones, for clients of 2026-07-28. Pure functions over JSON text. */
 
-/** Results that say how long they may be kept. */
+/** Methods whose results require `ttlMs` and `cacheScope`. */
 const cacheable: ReadonlySet<string> = new Set([
   'server/discover',
   'tools/list',
@@ -19,7 +19,7 @@ const cacheable: ReadonlySet<string> = new Set([
   'resources/read',
 ]);
 
-/** A result with what the revision demands of it. Of what is kept nobody tells us when it changes, so nothing is fresh. */
+/** A result with the members that the revision requires. `ttlMs` is 0, since changes upstream are not known here. */
 export function modernResult(method: string, result: string): string {
   if (!result.startsWith('{')) return result;
   const own = method === 'tools/list' ? modernTools(result) : result;
@@ -32,8 +32,8 @@ export function modernResult(method: string, result: string): string {
 }
 
 /**
- * Whether a modern upstream's answer names what the revision demands of a result, so that it passes as it is. Servers leave
- * it out, and official clients then refuse the whole result. Only the words are looked for: inside, an answer is not read.
+ * True if a modern upstream's answer contains the required members, so that it is forwarded unchanged. Some servers
+ * omit them, and official clients then reject the whole result. Searches the text for the names instead of parsing it.
  */
 export function namesDemanded(method: string, answer: string): boolean {
   if (!answer.includes('"resultType"')) return false;
@@ -41,8 +41,8 @@ export function namesDemanded(method: string, answer: string): boolean {
 }
 
 /**
- * An error in the revision's codes: a missing resource is a bad parameter, and codes that meant anything or nothing before
- * (-32000 … -32099) are an internal error that says in `data` what it was. Null when it passes as it is.
+ * An error with the codes of the revision: a missing resource is an invalid parameter; codes with an older meaning or
+ * none (-32000 … -32099) become an internal error with the original in `data`. Null when it is unchanged.
  */
 export function modernError(method: string, error: RpcError, params: unknown): RpcError | null {
   if (error.code > -32_000 || error.code < -32_099) return null;
@@ -54,22 +54,24 @@ export function modernError(method: string, error: RpcError, params: unknown): R
   return { code: rpcCode.internalError, message: error.message, data: { upstream: error } };
 }
 
-/** A resource that does not exist, up to 2025-11-25. */
+/** Error code of a missing resource up to 2025-11-25. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** What legacy servers may say on any stream, and this revision tells its subscribers alone. */
+/** Notifications that legacy servers may send on any stream and this revision sends only to subscribers. */
 const ofSubscriptions: ReadonlySet<string> = new Set([
   ...listChanges.keys(),
   RESOURCE_UPDATED,
   'notifications/elicitation/complete',
 ]);
 
-/** Whether a notification may stand in the stream of a modern answer. */
+/** True if a notification may precede the answer on its stream. */
 export function isOfRequest(method: string): boolean {
   return !ofSubscriptions.has(method);
 }
 
-/** Tools without `execution`, which the revision does not have, and without those whose header annotations are invalid. */
+/**
+ * Tools without `execution`, which the revision does not have, and without those whose header annotations are invalid.
+ */
 function modernTools(result: string): string {
   if (!result.includes('"execution"') && !result.includes('"x-mcp-header"')) return result;
   return rewriteItems(result, 'tools', (tool) => {

@@ -3,23 +3,23 @@ import { memberText, withMember, withoutMembers } from '../../protocol/json-edit
 import type { RpcError } from '../../protocol/channel.js';
 import { withoutAnswers } from './input.js';
 
-/** Sending a user to a web page before a call can go on, in the words of each revision. */
+/** URL elicitation: sends a user to a web page before a call can continue. Converts between the revisions. */
 
-/** "The user must visit a page first", in 2025-11-25 alone. */
+/** URL elicitation required: an error code of 2025-11-25 only. */
 const URL_ELICITATION_REQUIRED = -32042;
 
-/** The name of our own question among a call's input requests. */
+/** Key of our own request among the `inputRequests` of a call. */
 const SETUP_KEY = 'slipway-setup';
 
-/** What a client must have declared to be sent to a page. */
+/** Capability a client must declare for URL elicitation. */
 export const urlCapability = { elicitation: { url: {} } };
 
-/** Whether these client capabilities take questions that lead to a page. */
+/** True if these client capabilities include URL elicitation. */
 export function takesUrls(capabilities: Record<string, unknown>): boolean {
   return isObject(capabilities.elicitation) && isObject(capabilities.elicitation.url);
 }
 
-/** The pages a -32042 error names, as the input a modern call asks for; null when it names none. */
+/** Input requests for the pages in a -32042 error; null when it contains none. */
 export function inputOfUrlError({ code, data }: RpcError): string | null {
   if (code !== URL_ELICITATION_REQUIRED || !isObject(data) || !Array.isArray(data.elicitations)) return null;
   const pages = data.elicitations.filter(isObject).filter(({ url }) => typeof url === 'string');
@@ -29,18 +29,18 @@ export function inputOfUrlError({ code, data }: RpcError): string | null {
   );
 }
 
-/** Our own page as the input a modern call asks for. */
+/** Input request for our setup page. */
 export function inputOfSetup(message: string, url: string): string {
   return inputResult({ [SETUP_KEY]: question(message, url) });
 }
 
-/** The same for a client of 2025-11-25, which gets it as an error. */
+/** The same for a client of 2025-11-25, as a -32042 error. */
 export function setupError(message: string, url: string, elicitationId: string): RpcError {
   const elicitations = [{ mode: 'url', elicitationId, url, message }];
   return { code: URL_ELICITATION_REQUIRED, message, data: { elicitations } };
 }
 
-/** Whether the user refused one of the pages a modern client was led to; `params` are the retry's. */
+/** True if the user declined one of the pages that a modern client was sent to; `params` are those of the retry. */
 export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
   const answers = isObject(params) ? params.inputResponses : undefined;
   if (!isObject(answers)) return false;
@@ -48,14 +48,14 @@ export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
 }
 
 /**
- * The params of a retry for a legacy upstream, which never asked: the original call. Every answer in it is about a page
- * the user was led to.
+ * Params of a retry for a legacy upstream: those of the original call. The upstream sent no input requests itself, so
+ * all answers in them are about pages.
  */
 export function originalParams(params: string): string {
   return withoutAnswers(params);
 }
 
-/** The params of a retry for a modern upstream, without the answer to our own question. */
+/** Params of a retry for a modern upstream, without the answer to our own request. */
 export function withoutSetupAnswer(params: string): string {
   if (!params.includes(SETUP_KEY)) return params;
   const answers = memberText(params, 'inputResponses');
@@ -66,7 +66,7 @@ export function withoutSetupAnswer(params: string): string {
   return withoutMembers(params, (name) => name === 'inputResponses');
 }
 
-/** A question for a client of 2025-11-25, which wants an id on pages. `params` is JSON text. */
+/** Params of an elicitation for a client of 2025-11-25, which requires an id for pages. `params` is JSON text. */
 export function withElicitationId(params: string, elicitationId: string): string {
   return withMember(params, 'elicitationId', JSON.stringify(elicitationId));
 }

@@ -7,7 +7,7 @@ import { whileConnected } from '../client-gone.js';
 import { PendingInputCalls } from './pending-input-calls.js';
 import { PENDING_CALLS_PATH, type PendingCallHead, type PendingCallMessage } from './remote-pending-calls.js';
 
-/** Client answers that arrived at other processes, for calls that wait here. */
+/** Receives client answers that arrived at other processes, for calls held in this one. */
 @Controller(PENDING_CALLS_PATH)
 @ApiExcludeController()
 export class InternalPendingCallsController {
@@ -16,20 +16,23 @@ export class InternalPendingCallsController {
     private readonly internal: InternalServer,
   ) {}
 
-  /** The next round of one call. @throws RouteNotFoundError for a request that no process of this service signed */
+  /**
+   * Continues one call with its next round. @throws RouteNotFoundError for a request not signed by a process of this
+   * service
+   */
   @Post()
   @HttpCode(200)
   @Public()
   async round(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
     const accepted = await this.internal.accept<PendingCallHead>(request);
-    const { token, ...asked } = accepted.head;
+    const { token, ...incoming } = accepted.head;
     const answers = await accepted.text();
     const answer = new InternalAnswer(response);
     const send = (message: PendingCallMessage) => answer.message(message);
     const target = { sink: { event: (text: string) => send({ type: 'event', text }) }, token };
     await answer.endAfter(
       whileConnected(response, async (left) => {
-        const round = await this.calls.turn({ ...asked, answers }, target, left);
+        const round = await this.calls.turn({ ...incoming, answers }, target, left);
         if ('asks' in round) send({ type: 'asks', asks: round.asks });
         else send({ type: 'reply', text: round.reply.text, era: round.reply.era });
       }),

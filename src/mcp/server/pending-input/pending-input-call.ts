@@ -8,24 +8,26 @@ import type { McpResponseSink } from '../mcp-request.js';
 import type { InputRequest } from '../bridge/input.js';
 import { isPage } from '../client-capabilities.js';
 
-/** Where what precedes an answer goes: the stream of the request that waits for it, under its own progress token. */
+/** Destination of messages that precede an answer: the stream of the waiting request, with its progress token. */
 export interface ResponseTarget {
   sink: Pick<McpResponseSink, 'event'>;
-  /** JSON text; null when the client wants no progress. */
+  /** Progress token as JSON text; null without one. */
   token: string | null;
 }
 
-/** What a call came to for now: its answer, or what its upstream wants to know before it goes on. */
+/** Result of one round: the answer of the call, or the upstream's input requests. */
 export type Round = { reply: McpReply } | { asks: InputRequest[] };
 
-/** How a call that may be parked is begun. */
+/** Starts a call that may become pending. */
 export type Begin = (
   onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>,
   cancellation: Cancellation,
-  ears: ResponseTarget,
+  target: ResponseTarget,
 ) => Promise<McpReply>;
 
-/** What of one call waits for its client, in characters: the params of open questions, or an answer that nobody hears yet. */
+/**
+ * Limit of buffered data per call in characters: params of pending requests, or an answer without a waiting request.
+ */
 const WAITING_CHARS_MAX = 4 * 1024 * 1024;
 
 interface Question extends InputRequest {
@@ -43,12 +45,13 @@ const TOO_LONG =
 const nobody: ResponseTarget = { sink: { event: () => undefined }, token: null };
 
 /**
- * A call whose upstream asks in the middle of it, and whose client is asked by what it is answered (MCP 2026-07-28): the
- * call stays open upstream, while one request of the client after the other waits for its next turn.
+ * A call whose legacy upstream sends requests during it, and whose modern client receives them as `input_required`
+ * results (MCP 2026-07-28). The call stays open upstream, while one client request after the other waits for its next
+ * round.
  */
 export class PendingInputCall {
-  /** Heard by the upstream's notifications; changes with each request of the client. */
-  private readonly ears: ResponseTarget;
+  /** Destination of the upstream's notifications; changes with each request of the client. */
+  private readonly target: ResponseTarget;
   private readonly cancellation = new Cancellation();
   private readonly open = new Map<string, Question>();
   private openChars = 0;
@@ -57,38 +60,39 @@ export class PendingInputCall {
   private outcome: { reply: McpReply } | { error: Error } | null = null;
 
   /**
-   * @param ears of the request that begins it
-   * @param mayAsk why the client is not to be asked this, in words for the upstream; null when it is
-   * @param onOver told once, when nothing more will come
+   * @param target destination of the first request's messages
+   *
+   * @param mayAsk reason to refuse an upstream request, as text for the upstream; null to forward it
+   * @param onOver called once when the call has ended
    */
   constructor(
     begin: Begin,
-    ears: ResponseTarget,
+    target: ResponseTarget,
     private readonly mayAsk: (method: string, params: string | undefined) => string | null,
     private readonly onOver: () => void,
   ) {
-    this.ears = { ...ears };
-    begin((method, params) => this.ask(method, params), this.cancellation, this.ears).then(
+    this.target = { ...target };
+    begin((method, params) => this.ask(method, params), this.cancellation, this.target).then(
       (reply) => this.end({ reply }),
       (error: Error) => this.end({ error }),
     );
   }
 
   /**
-   * Waits for the next turn. A client that leaves meanwhile has cancelled the call.
+   * Waits for the next round. A client that disconnects meanwhile cancels the call.
    *
-   * @returns null when another request waits for it already
+   * @returns null when another request waits already
    * @throws UpstreamFailure
    */
-  turn(ears: ResponseTarget, left: Cancellation): Promise<Round> | null {
+  turn(target: ResponseTarget, left: Cancellation): Promise<Round> | null {
     if (this.waiter) return null;
-    Object.assign(this.ears, ears);
+    Object.assign(this.target, target);
     return new Promise<Round>((resolve, reject) => {
       const leave = () => this.cancel();
       const over = (settle: () => void) => {
         left.forget(leave);
         this.waiter = null;
-        Object.assign(this.ears, nobody);
+        Object.assign(this.target, nobody);
         settle();
       };
       this.waiter = {
@@ -96,11 +100,13 @@ export class PendingInputCall {
         reject: (error) => over(() => reject(error)),
       };
       left.notify(leave);
-      this.tell();
+      this.flush();
     });
   }
 
-  /** Gives the upstream what the client says; answers to nothing that was asked are passed over. @param answers JSON text */
+  /**
+   * Delivers the client's answers to the upstream; ignores answers without a pending request. @param answers JSON text
+   */
   answer(answers: string): void {
     if (!answers.startsWith('{')) return;
     for (const [key, span] of members(answers)) {
@@ -109,7 +115,7 @@ export class PendingInputCall {
     }
   }
 
-  /** Ends it: the upstream hears that nobody waits any more. */
+  /** Cancels the call upstream. */
   cancel(): void {
     this.cancellation.cancel();
     this.settleAll('The client is gone');
@@ -135,12 +141,12 @@ export class PendingInputCall {
       };
       this.openChars += chars;
       this.open.set(key, { key, method, params: forModern(params), settle });
-      // What is asked in the same breath is asked together.
-      setImmediate(() => this.tell());
+      // Collects requests that arrive together into one `input_required` result.
+      setImmediate(() => this.flush());
     });
   }
 
-  private tell(): void {
+  private flush(): void {
     if (!this.waiter) return;
     if (this.outcome) {
       if ('reply' in this.outcome) this.waiter.resolve(this.outcome);
@@ -157,7 +163,7 @@ export class PendingInputCall {
     const isKept = this.waiter || 'error' in outcome || outcome.reply.text.length <= WAITING_CHARS_MAX;
     this.outcome = isKept ? outcome : { error: new UpstreamError(TOO_LONG, undefined, true) };
     this.settleAll('The call is over');
-    this.tell();
+    this.flush();
     this.onOver();
   }
 
@@ -166,12 +172,15 @@ export class PendingInputCall {
   }
 }
 
-/** A page has an id in 2025-11-25 alone: in 2026-07-28 the next request says that it was visited. */
+/**
+ * Params for 2026-07-28, without the elicitation id, which only 2025-11-25 has: here the retry confirms that the page
+ * was visited.
+ */
 function forModern(params: string | undefined): string | undefined {
   return isPage(params) ? withoutMembers(params ?? '{}', (name) => name === 'elicitationId') : params;
 }
 
-/** The question a call waits with, as its answer: text of a result. */
+/** `input_required` result with the pending requests, as JSON text. */
 export function inputResult(asks: readonly InputRequest[], requestState: string): string {
   const requests = asks.map(({ key, method, params }) => {
     const given = params === undefined ? '' : `,"params":${params}`;
@@ -180,7 +189,10 @@ export function inputResult(asks: readonly InputRequest[], requestState: string)
   return `{"resultType":"input_required","inputRequests":{${requests.join(',')}},"requestState":${JSON.stringify(requestState)}}`;
 }
 
-/** What a request is about, without what changes from try to try: its answers, its state, and what is about the hop. */
+/**
+ * Method and params without members that change with each retry: `inputResponses`, `requestState`, and `_meta` of the
+ * hop.
+ */
 export function aboutOf(method: string, own: string | undefined): string {
   const stays = [...members(own ?? '{}')].filter(([name]) => !changing.has(name));
   const told = stays.map(([name, span]) => `${JSON.stringify(name)}:${slice(own ?? '', span)}`).sort();

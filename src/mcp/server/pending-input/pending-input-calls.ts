@@ -18,11 +18,11 @@ import { remoteRound } from './remote-pending-calls.js';
 import { lost, StateRefusedError, STATE_MARK, stateIn, type RequestState, type RoundRequest } from './request-state.js';
 import type { UpstreamRequestOptions, UpstreamCalls } from '../upstream-calls.js';
 
-/** Calls that wait for what their clients say: of one account, and in a process. Each holds a socket to its upstream. */
+/** Limits of pending calls per account and per process. Each holds a socket to its upstream. */
 const PARKED_EACH_MAX = 64;
 const PARKED_MAX = 2_000;
 
-/** How long a client may take in all for what it is asked during one call. */
+/** Total time a client has for input requests of one call. */
 const PARKED_MS_MAX = 10 * 60_000;
 
 interface Entry {
@@ -31,15 +31,16 @@ interface Entry {
   readonly about: string;
   readonly until: number;
   call: PendingInputCall;
-  /** Frees its place among those that wait; undefined before it was asked anything. */
+  /** Releases the entry's place among the pending calls; undefined before the first request. */
   leave?: () => void;
   timer?: NodeJS.Timeout;
 }
 
 /**
- * Calls of modern clients whose legacy upstreams ask in the middle of them. Such a client is asked by the answer itself, and
- * repeats the call with what it says; until then the call waits here, upstream and all. What it is given to come back with is
- * sealed for the caller, and names the process, so any process leads back to the call. A call ends with its process.
+ * Bridges server-to-client requests (elicitation, sampling) of a 2025-11-25 upstream to a 2026-07-28 client: answers
+ * `input_required`, holds the upstream call open, and resumes it when the client retries with `requestState`. The state
+ * is sealed for the caller and names the process, so that any process can forward the retry to it. A call ends with its
+ * process.
  */
 @Injectable()
 export class PendingInputCalls {
@@ -56,8 +57,8 @@ export class PendingInputCalls {
   ) {}
 
   /**
-   * How a call of this client can be asked back: the upstream session it needs, and its end. Null when the client declared
-   * nothing that an older server could ask, or has enough such calls under way.
+   * Caller profile and release function for a call whose client can answer requests. Null when the client declared no
+   * capability that a legacy server uses, or has too many such calls.
    */
   place(
     { request }: McpRequest,
@@ -72,17 +73,17 @@ export class PendingInputCalls {
     return { profile: { key, capabilities, mayShare: true }, leave: lane.leave };
   }
 
-  /** Begins a call, and answers as far as it comes by itself. @throws UpstreamFailure */
+  /** Starts a call and returns its first round. @throws UpstreamFailure */
   async begin(
-    asked: McpRequest,
+    incoming: McpRequest,
     onward: UpstreamRequestOptions & { capabilities: Record<string, unknown>; leave: () => void },
     calls: UpstreamCalls,
   ): Promise<McpReply> {
     const { capabilities, leave, ...rest } = onward;
-    const { request, method, own } = asked;
+    const { request, method, own } = incoming;
     const { watch } = request;
     const { timing, invocationId } = watch ?? {};
-    // What became of it is told to the record of the request that hears it.
+    // Silent: the record of the request that receives the outcome is notified instead.
     const quiet = { asked: () => undefined, failed: () => undefined, timing, invocationId };
     const askable = askableOf(capabilities, LEGACY_VERSIONS[0]);
     const entry = {
@@ -96,22 +97,22 @@ export class PendingInputCalls {
       entry.leave ??= (this.isClosed ? null : this.places.enter(request.account)) ?? undefined;
       return entry.leave ? null : 'Too many calls of this account wait for their clients';
     };
-    const heard = earsOf(asked);
+    const heard = earsOf(incoming);
     entry.call = new PendingInputCall(
-      (onRequest, cancellation, ears) =>
-        calls.ask({ ...asked, request: { ...request, cancellation, watch: quiet } }, { ...rest, onRequest, ears }),
+      (onRequest, cancellation, target) =>
+        calls.ask({ ...incoming, request: { ...request, cancellation, watch: quiet } }, { ...rest, onRequest, target }),
       heard,
       mayAsk,
       leave,
     );
     const turn = await this.next(entry, heard, request.cancellation);
-    return this.replyOf(asked, turn, { name: entry.name, url: this.env.internalUrl, until: entry.until });
+    return this.replyOf(incoming, turn, { name: entry.name, url: this.env.internalUrl, until: entry.until });
   }
 
   /**
-   * Which call of ours a request goes on with; null when its state is not one we gave.
+   * Parses the `requestState` of a retry; null when it was not issued here.
    *
-   * @throws StateRefusedError when it is, and cannot be used
+   * @throws StateRefusedError when it was, and is invalid
    */
   ticketIn({ params, request }: McpRequest): RequestState | null {
     const state = stateIn(params);
@@ -122,17 +123,17 @@ export class PendingInputCalls {
       ) as [string, string | null, number];
       if (until > Date.now()) return { name, url, until };
     } catch (error) {
-      // Another Slipway behind this one gives such states, too.
+      // Another Slipway upstream issues states of the same form.
       if (error instanceof VaultError) return null;
       throw error;
     }
     throw lost();
   }
 
-  /** Goes on with a call. @throws StateRefusedError, UpstreamFailure */
-  async resume(asked: McpRequest, ticket: RequestState): Promise<McpReply> {
+  /** Continues a call. @throws StateRefusedError, UpstreamFailure */
+  async resume(incoming: McpRequest, ticket: RequestState): Promise<McpReply> {
     const { name, url } = ticket;
-    const { request, method, own } = asked;
+    const { request, method, own } = incoming;
     const given = memberText(own ?? '{}', 'inputResponses');
     const wanted = {
       name,
@@ -141,13 +142,17 @@ export class PendingInputCalls {
       answers: given?.startsWith('{') ? given : '{}',
     };
     const turn = name.startsWith(`${this.own}.`)
-      ? await this.turn(wanted, earsOf(asked), request.cancellation)
-      : await remoteRound(this.client, url, wanted, earsOf(asked), request.cancellation);
-    return this.replyOf(asked, turn, ticket);
+      ? await this.turn(wanted, earsOf(incoming), request.cancellation)
+      : await remoteRound(this.client, url, wanted, earsOf(incoming), request.cancellation);
+    return this.replyOf(incoming, turn, ticket);
   }
 
-  /** The next turn of a call of this process. @throws StateRefusedError, UpstreamFailure */
-  async turn({ name, caller, about, answers }: RoundRequest, ears: ResponseTarget, left: Cancellation): Promise<Round> {
+  /** Next round of a call of this process. @throws StateRefusedError, UpstreamFailure */
+  async turn(
+    { name, caller, about, answers }: RoundRequest,
+    target: ResponseTarget,
+    left: Cancellation,
+  ): Promise<Round> {
     const entry = this.entries.get(name);
     if (entry?.caller !== caller) throw lost();
     if (entry.about !== about) {
@@ -157,17 +162,17 @@ export class PendingInputCalls {
       );
     }
     entry.call.answer(answers);
-    return this.next(entry, ears, left);
+    return this.next(entry, target, left);
   }
 
-  /** Nothing is parked any more, and what waits ends. */
+  /** Cancels all pending calls and refuses new ones. */
   close(): void {
     this.isClosed = true;
     for (const entry of [...this.entries.values()]) this.forget(entry, true);
   }
 
-  private async next(entry: Entry, ears: ResponseTarget, left: Cancellation): Promise<Round> {
-    const turn = entry.call.turn(ears, left);
+  private async next(entry: Entry, target: ResponseTarget, left: Cancellation): Promise<Round> {
+    const turn = entry.call.turn(target, left);
     if (!turn) throw new StateRefusedError('Another request waits for this call already', false);
     clearTimeout(entry.timer);
     try {
@@ -181,7 +186,7 @@ export class PendingInputCalls {
     }
   }
 
-  /** Waits for the client's next request, as long as it may take. */
+  /** Holds a call for the client's next request until its deadline. */
   private park(entry: Entry): void {
     if (this.isClosed) return this.forget(entry, true);
     this.entries.set(entry.name, entry);
@@ -201,7 +206,7 @@ export class PendingInputCalls {
     return reply;
   }
 
-  /** Anew for each round, as the revision wants it. */
+  /** Seals a new `requestState` for each round, as the revision requires. */
   private seal(caller: string, { name, url, until }: RequestState): string {
     return `${STATE_MARK}${this.vault.seal(JSON.stringify([name, url, until]), ownerOf(caller))}`;
   }

@@ -13,7 +13,7 @@ import type { InputRequest } from '../bridge/input.js';
 import type { ResponseTarget, Round } from './pending-input-call.js';
 import { lost, StateRefusedError, type RoundRequest } from './request-state.js';
 
-/** Head of a request to the process that holds a call. The body is the client's answers. */
+/** Head of a request to the process that holds a call. The body contains the client's answers. */
 export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<ResponseTarget, 'token'>;
 
 /** One message of the answer. */
@@ -27,7 +27,7 @@ export const PENDING_CALLS_PATH = '/internal/parked-calls';
 const GRACE_MS = 2_000;
 
 /**
- * The next round of a call that waits in another process.
+ * Runs the next round of a call held by another process.
  *
  * @param url address of that process; null when it has none
  * @throws StateRefusedError when that process, or the call, is gone; UpstreamFailure
@@ -35,7 +35,7 @@ const GRACE_MS = 2_000;
 export async function remoteRound(
   client: InternalClient,
   url: string | null,
-  { answers, ...asked }: RoundRequest,
+  { answers, ...incoming }: RoundRequest,
   target: ResponseTarget,
   left: Cancellation,
 ): Promise<Round> {
@@ -44,7 +44,7 @@ export async function remoteRound(
       'Another process of this service holds the call and does not say where it is reached: set ADVERTISE_URL for it.';
     throw new StateRefusedError(why, true);
   }
-  const head: PendingCallHead = { ...asked, token: target.token };
+  const head: PendingCallHead = { ...incoming, token: target.token };
   let last: Exclude<PendingCallMessage, { type: 'event' }> | null = null;
   const stream = client.follow<PendingCallMessage>(
     { url, path: PENDING_CALLS_PATH, head, body: answers },

@@ -1,13 +1,13 @@
 import { Serializable } from '../../../platform/internal-http/error-codec.js';
 import { isObject } from '../../../platform/text/json.js';
 
-/** What the states we give begin with; those of upstreams mean nothing to us. */
+/** Prefix of our states; those of upstreams are forwarded unread. */
 export const STATE_MARK = 'sw1.parked.';
 
-/** What a client comes back with belongs to no call that waits, or to another one than it repeats. */
+/** A `requestState` that belongs to no pending call, or to another call than the retry repeats. */
 @Serializable('isLost')
 export class StateRefusedError extends Error {
-  /** @param isLost the call is over; else the request is wrong */
+  /** @param isLost true when the call has ended; false when the retry is wrong */
   constructor(
     message: string,
     readonly isLost: boolean,
@@ -16,7 +16,7 @@ export class StateRefusedError extends Error {
   }
 }
 
-/** A call is not there any more, for whatever reason. */
+/** Error for a call that no longer exists. */
 export function lost(): StateRefusedError {
   return new StateRefusedError(
     'The call that these answers are for is not waiting any more: it was answered, its 10 minutes are over, or the service ' +
@@ -25,7 +25,7 @@ export function lost(): StateRefusedError {
   );
 }
 
-/** A state in our form that we did not give this client for this address, or not so. */
+/** Error for a state in our form that was changed, or issued to another client or for another address. */
 export function foreign(): StateRefusedError {
   return new StateRefusedError(
     'requestState was changed, or was given to another client or address: make the call again without it',
@@ -33,33 +33,33 @@ export function foreign(): StateRefusedError {
   );
 }
 
-/** Which call a client's answers are for, as its state says. */
+/** Contents of our `requestState`, which identifies a pending call. */
 export interface RequestState {
-  /** Begins with the process that holds the call. */
+  /** Call id, prefixed with the id of its process. */
   name: string;
-  /** Where that process is reached; null when it does not say. */
+  /** Internal URL of that process; null without one. */
   url: string | null;
-  /** In epoch milliseconds. */
+  /** Deadline in epoch milliseconds. */
   until: number;
 }
 
-/** Who asks for the next turn of which call, with what answers. */
+/** Caller, call and answers of the next round. */
 export interface RoundRequest {
   name: string;
   caller: string;
-  /** Digest of what the request is about. */
+  /** Digest of method and params, to detect a retry of another call. */
   about: string;
-  /** JSON text of an object. */
+  /** `inputResponses` as JSON text of an object. */
   answers: string;
 }
 
-/** The state a client gives back with its answers; undefined when it gives none, or something that is no text. */
+/** `requestState` of a retry; undefined when absent or not a string. */
 export function stateIn(params: unknown): string | undefined {
   const state = isObject(params) ? params.requestState : undefined;
   return typeof state === 'string' ? state : undefined;
 }
 
-/** Whether a request's state has the form of those we give. */
+/** True if the request carries a state in our form. */
 export function isRequestState(params: unknown): boolean {
   return stateIn(params)?.startsWith(STATE_MARK) ?? false;
 }

@@ -1,9 +1,13 @@
-/** Calls of one caller that may be asked at once, each in an upstream session of its own; beyond that nobody is asked. */
+/**
+ * Limit of concurrent calls per caller that may receive upstream requests, each in an upstream session of its own;
+ * further calls run without.
+ */
 const LANES_MAX = 8;
 
 /**
- * Numbers for calls that run at once, the smallest free one each. A client without sessions may stand for many people, and an
- * upstream session knows one: so no two calls that can be asked share one at the same time.
+ * Allocates one of 8 upstream sessions per caller, lowest free number first, so that two concurrent calls that may
+ * receive upstream requests never share a session. A client without sessions may act for many people, and an upstream
+ * session knows one.
  */
 export class SlotAllocator {
   private readonly taken = new Map<string, Set<number>>();

@@ -1,4 +1,5 @@
 import type { PubSub } from '../../../platform/queue/pub-sub.js';
+import { repeat } from '../../../platform/schedule/repeat.js';
 import type { Channel } from '../../protocol/channel.js';
 import type { ClientSession } from './session-ids.js';
 
@@ -8,27 +9,27 @@ declare module '../../../platform/queue/pub-sub.js' {
   }
 }
 
-/** What a session set is forgotten when it was not used for this long; its id stays good until its end. */
+/** Idle timeout of remembered session state; the session id stays valid until its expiry. */
 export const IDLE_MS = 30 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
-/** Sessions of one caller of which something is remembered; beyond it the one that was set first is forgotten. */
+/** Limit of remembered sessions per caller; above it the oldest is forgotten. */
 const REMEMBERED_EACH_MAX = 500;
 
-/** Resources one session may subscribe to, and what their URIs take together: 500 sessions then hold 32 MB at most. */
+/** Limits of resource subscriptions per session and of their URIs together: 500 sessions then hold 32 MB at most. */
 export const SUBSCRIPTIONS_MAX = 100;
 const URIS_CHARS_MAX = 64 * 1024;
 
-/** The longest URI of a resource that is kept for a subscription. */
+/** Length limit of a subscribed resource URI. */
 export const URI_CHARS_MAX = 4_096;
 
-/** Channels one session is remembered to have used; when a connection changes, it gets another one. */
+/** Limit of remembered channels per session; a changed connection gets a new channel. */
 const CHANNELS_MAX = 8;
 
-/** Ended sessions that are refused before their ids run out; beyond it the first one to end is forgotten. */
+/** Limit of ended sessions refused before their ids expire; above it the earliest ended one is forgotten. */
 const ENDED_MAX = 10_000;
 
-/** What happened to a session, for every process. */
+/** Change of a session, published to every process. */
 type SessionEvent = { session: string; principal: string } & (
   | { kind: 'ended'; expiresAt: number }
   | { kind: 'level'; level: string }
@@ -36,34 +37,34 @@ type SessionEvent = { session: string; principal: string } & (
   | { kind: 'streaming'; by: string }
 );
 
-/** What is remembered of a session beyond its id. */
+/** State of a session beyond its id. */
 interface Memory {
   level: string | null;
   uris: Set<string>;
-  /** Channels that may hold an upstream session of this client's own. */
+  /** Channels that may hold an upstream session owned by this client. */
   channels: Set<Channel>;
   stream: SessionListener | null;
   usedAt: number;
 }
 
-/** A session's stream, as far as it hears of changes. */
+/** Callbacks of a session's stream. */
 export interface SessionListener {
-  /** The resources it tells of are others now. */
+  /** Called when the subscribed resources changed. */
   changed(): void;
-  /** The session is over, or has its stream elsewhere. */
+  /** Called when the session has ended, or another process opened its stream. */
   end(): void;
 }
 
 /**
- * What legacy clients set in their sessions: log level, subscribed resources, and that they ended. Every process hears of it
- * over the relay; a lost message costs a level or a subscription, which the client may set again.
+ * State that legacy clients set in their sessions: log level, subscribed resources, and the end of the session.
+ * Published to every process; a lost message costs a level or a subscription, which the client may set again.
  */
 export class LiveSessions {
   private readonly memories = new Map<string, Map<string, Memory>>();
   private readonly ended = new Map<string, number>();
-  private readonly sweeper = setInterval(() => this.forgetIdle(), SWEEP_EVERY_MS).unref();
+  private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
 
-  /** @param own names this process */
+  /** @param own id of this process */
   constructor(
     private readonly pubSub: PubSub,
     private readonly own: string,
@@ -73,7 +74,7 @@ export class LiveSessions {
     await this.pubSub.subscribe('mcp.sessions', (event) => this.apply(event));
   }
 
-  /** Sessions of which something is remembered. */
+  /** Sessions with remembered state. */
   get size(): number {
     return [...this.memories.values()].reduce((sum, { size }) => sum + size, 0);
   }
@@ -82,37 +83,37 @@ export class LiveSessions {
     return this.ended.has(key);
   }
 
-  /** Nobody is served in this session any more, in any process, and its upstream sessions end. */
+  /** Ends this session in every process, with its upstream sessions. */
   end({ key, expiresAt }: ClientSession, principal: string): void {
-    this.tell({ session: key, principal, kind: 'ended', expiresAt });
+    this.broadcast({ session: key, principal, kind: 'ended', expiresAt });
   }
 
-  /** The least log level the client wants; null when it did not say. */
+  /** Minimum log level the client set; null without one. */
   level({ key }: ClientSession, principal: string): string | null {
     return this.find(principal, key)?.level ?? null;
   }
 
   setLevel({ key }: ClientSession, principal: string, level: string): void {
-    this.tell({ session: key, principal, kind: 'level', level });
+    this.broadcast({ session: key, principal, kind: 'level', level });
   }
 
-  /** @returns false when there are {@link SUBSCRIPTIONS_MAX} already, or their URIs are too long together */
+  /** @returns false when the limits {@link SUBSCRIPTIONS_MAX} or of URI lengths are reached */
   subscribe({ key }: ClientSession, principal: string, uri: string): boolean {
     const uris = this.find(principal, key)?.uris;
     if (uris && !uris.has(uri) && isFull(uris, uri)) return false;
-    this.tell({ session: key, principal, kind: 'subscribed', uri });
+    this.broadcast({ session: key, principal, kind: 'subscribed', uri });
     return true;
   }
 
   unsubscribe({ key }: ClientSession, principal: string, uri: string): void {
-    this.tell({ session: key, principal, kind: 'unsubscribed', uri });
+    this.broadcast({ session: key, principal, kind: 'unsubscribed', uri });
   }
 
   uris({ key }: ClientSession, principal: string): string[] {
     return [...(this.find(principal, key)?.uris ?? [])];
   }
 
-  /** The client has, or may have, an upstream session of its own there, which ends with its session here. */
+  /** Remembers that the client may own an upstream session on this channel, which ends with its session here. */
   uses({ key }: ClientSession, principal: string, channel: Channel): void {
     const { channels } = this.memory(principal, key);
     if (channels.size >= CHANNELS_MAX && !channels.has(channel)) channels.clear();
@@ -120,9 +121,9 @@ export class LiveSessions {
   }
 
   /**
-   * Makes `stream` the session's only one: one of another process ends.
+   * Makes `stream` the session's only stream: one of another process ends.
    *
-   * @returns to be called when it is over; null when this process has one already
+   * @returns function to call when the stream has ended; null when this process has one already
    */
   attach({ key }: ClientSession, principal: string, stream: SessionListener): (() => void) | null {
     const memory = this.memory(principal, key);
@@ -136,15 +137,15 @@ export class LiveSessions {
   }
 
   close(): void {
-    clearInterval(this.sweeper);
+    this.sweeper.stop();
   }
 
-  private tell(event: SessionEvent): void {
+  private broadcast(event: SessionEvent): void {
     this.apply(event);
     this.pubSub.publish('mcp.sessions', event);
   }
 
-  /** Applying an event twice changes nothing: our own come back to us. */
+  /** Idempotent: our own events are delivered to us as well. */
   private apply(event: SessionEvent): void {
     const { session, principal } = event;
     switch (event.kind) {
@@ -192,12 +193,15 @@ export class LiveSessions {
       usedAt: Date.now(),
     };
     own.set(key, made);
-    // The eviction above may have taken the last one, and the map with it.
+    // The eviction above may have removed the last session and the map with it.
     this.memories.set(principal, own);
     return made;
   }
 
-  /** @param isOver its client ended it: otherwise it may come back, and what an upstream keeps for it stays */
+  /**
+   * @param isOver true when the client ended the session; otherwise it may return, and upstream sessions stored for it
+   * stay
+   */
   private forget(principal: string, key: string, isOver = false): void {
     const own = this.memories.get(principal);
     const memory = own?.get(key);
@@ -217,7 +221,7 @@ export class LiveSessions {
   }
 }
 
-/** Whether there is no room for one more. */
+/** True if the limits of subscriptions are reached. */
 function isFull(uris: Set<string>, more: string): boolean {
   const chars = [...uris].reduce((sum, { length }) => sum + length, more.length);
   return uris.size >= SUBSCRIPTIONS_MAX || chars > URIS_CHARS_MAX;

@@ -29,13 +29,13 @@ describe('a session id', () => {
     for (const other of ['bob target', 'alice elsewhere', '']) expect(ids.open(id, other)).toBeNull();
   });
 
-  it('is over after a day, in a process that knows it too', () => {
+  it('is over after a day, in a process that knows it too', async () => {
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] });
     const [ids, others] = [idsWith(1), idsWith(1)];
     const { id } = ids.mint('alice', '2025-06-18', askable);
-    jest.advanceTimersByTime(DAY_MS - 2_000);
+    await jest.advanceTimersByTimeAsync(DAY_MS - 2_000);
     expect(ids.open(id, 'alice')).not.toBeNull();
-    jest.advanceTimersByTime(2_001);
+    await jest.advanceTimersByTimeAsync(2_001);
     expect([ids.open(id, 'alice'), others.open(id, 'alice')]).toEqual([null, null]);
   });
 

@@ -4,29 +4,29 @@ import { isSameSignature, keysFor } from '../../../platform/http/secrets.js';
 import { LEGACY_VERSIONS } from '../../protocol/protocol.js';
 import type { Askable } from '../client-capabilities.js';
 
-/** A session id is good for this long, used or not; then its client initializes anew, as on any 404. */
+/** Lifetime of a session id, used or not; afterwards its client sends `initialize` again, as after any 404. */
 const SESSION_MS_MAX = 24 * 60 * 60_000;
 
-/** Ids that were found good, kept so that the calls of a session need no signature each. */
+/** Limit of cached verified ids; a cached id needs no signature check per call. */
 const OPENED_MAX = 10_000;
 
-/** What the ids we mint begin with. Others are invented by clients and mean nothing to us. */
+/** Prefix of our ids. Ids without it are invented by clients and ignored. */
 const MARK = 'sw1.';
 
-/** What a legacy client said when it opened its session. */
+/** Facts of a legacy client's session from its `initialize`. */
 export interface ClientSession {
-  /** Names the session within this service; unguessable. */
+  /** Unguessable name of the session within this service. */
   key: string;
-  /** The revision that was agreed on. */
+  /** Negotiated revision. */
   version: string;
   askable: Askable;
-  /** In epoch milliseconds. */
+  /** Expiry in epoch milliseconds. */
   expiresAt: number;
 }
 
 /**
- * Session ids that carry their session, so that every process knows it without a store. Each is signed for one caller and
- * one target: nobody else's request makes it valid.
+ * Session ids that contain the session, so that every process can read it without a store. Each id is signed for one
+ * caller and one target, and invalid for any other.
  */
 export class SessionIds {
   private readonly secrets: Buffer[];
@@ -36,7 +36,7 @@ export class SessionIds {
     this.secrets = keysFor(env, 'slipway mcp sessions');
   }
 
-  /** @param caller who may use it, and for what target */
+  /** @param caller caller and target that may use it */
   mint(caller: string, version: string, askable: Askable): { id: string; session: ClientSession } {
     const key = randomBytes(16).toString('base64url');
     const expiresAt = Date.now() + SESSION_MS_MAX;
@@ -50,7 +50,7 @@ export class SessionIds {
   }
 
   /**
-   * The session of an id: undefined when the id is none of ours, null when it is over, was changed, or belongs to another
+   * Session of an id: undefined when the id is not ours, null when it has expired, was changed, or belongs to another
    * caller or target.
    */
   open(id: string | undefined, caller: string): ClientSession | null | undefined {
@@ -65,7 +65,7 @@ export class SessionIds {
     return session;
   }
 
-  /** What an id of our form says, if its signature holds. */
+  /** Contents of an id of our form, if its signature is valid. */
   private read(id: string, caller: string): ClientSession | null {
     const [payload = '', signature = '', ...more] = id.slice(MARK.length).split('.');
     if (more.length > 0 || !this.secrets.some((secret) => isSameSignature(signature, sign(secret, payload, caller))))
@@ -77,7 +77,7 @@ export class SessionIds {
   }
 }
 
-/** Whether an id has the form of those we mint. */
+/** True if an id has our prefix. */
 export function isOurs(id: string | undefined): id is string {
   return id?.startsWith(MARK) ?? false;
 }

@@ -3,25 +3,26 @@ import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
 import { isWanted, LISTEN_TIMEOUT_MS } from './subscription.js';
 
-/** An upstream that stopped telling is listened to again after this long, then twice as long, and so on. */
+/** Initial delay before listening to an upstream again after its stream ended; doubles with each attempt. */
 const AGAIN_MS = 1_000;
 const AGAIN_MS_MAX = 60_000;
 
 /**
- * A legacy session's own stream: tells of changed lists, and of the resources its client subscribed to. It stays open when
- * the upstream cannot tell anything, or not now.
+ * GET stream of a legacy session: sends list changes, and updates of the resources that the client subscribed to. Stays
+ * open while the upstream sends no notifications.
  */
 export class SessionStream implements SessionListener {
   private listening: Listening | null = null;
   private again: NodeJS.Timeout | undefined;
   private waitMs = AGAIN_MS;
   private isOver = false;
-  /** Counts what was wanted; an older listener that is accepted late is not kept. */
+  /** Incremented with each change of the filter; an older listener accepted late is closed. */
   private turn = 0;
 
   /**
-   * @param open the upstream, asked for whenever it is listened to anew; once it is gone, so is the stream
-   * @param uris the resources to tell of, asked for whenever they change
+   * @param open returns the upstream channel, called for each attempt to listen; the stream ends when it rejects
+   *
+   * @param uris returns the subscribed resources, called on each change
    */
   constructor(
     private readonly open: () => Promise<Channel>,
@@ -44,7 +45,7 @@ export class SessionStream implements SessionListener {
     this.sink.end();
   }
 
-  /** Nobody reads it any more. */
+  /** Stops listening after the client disconnected. */
   stop(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -53,7 +54,7 @@ export class SessionStream implements SessionListener {
     this.listening = null;
   }
 
-  /** The new listener is there before the old one goes, so that nothing is missed in between. */
+  /** Opens the new listener before closing the old one, so that no notification is lost. */
   private async listen(): Promise<void> {
     const turn = (this.turn += 1);
     clearTimeout(this.again);
@@ -82,7 +83,7 @@ export class SessionStream implements SessionListener {
       this.waitMs = AGAIN_MS;
       await before?.close();
     } catch {
-      // Said to whoever calls the upstream; here it only means that there is nothing to hear for now.
+      // Reported to callers of the upstream; for the stream it only causes another attempt.
       onEnd();
     }
   }

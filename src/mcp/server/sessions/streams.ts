@@ -1,27 +1,28 @@
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 
-/** Streams one account may hold open in a process, and all together. */
+/** Limits of open streams in a process: per account, and in total. */
 const STREAMS_EACH_MAX = 128;
 const STREAMS_MAX = 10_000;
 
-/** A stream ends after this long in any case: its client opens another one, and shows its key again. */
+/** Maximum lifetime of a stream: its client opens another one and authenticates again. */
 const STREAM_MS_MAX = 60 * 60_000;
 
-/** The streams that stay open for what may happen: counted, limited in time, and ended when the process ends. */
+/** Long-lived streams: counted, limited in time, and ended with the process. */
 export class Streams {
   private readonly open = new Set<() => void>();
   private readonly tally = new KeyedLimiter(STREAMS_EACH_MAX, STREAMS_MAX);
   private isClosed = false;
 
-  /** Streams that are open. */
+  /** Number of open streams. */
   get size(): number {
     return this.open.size;
   }
 
   /**
-   * @param msLeft how long it may last at most; an hour is the most
-   * @param end ends it
-   * @returns to be called when it is over; null when there is no room
+   * @param msLeft maximum lifetime, at most an hour
+   *
+   * @param end ends the stream
+   * @returns function to call when the stream has ended; null when a limit is reached
    */
   enter(account: string, msLeft: number, end: () => void): (() => void) | null {
     const leave = this.isClosed ? null : this.tally.enter(account);
@@ -35,7 +36,7 @@ export class Streams {
     };
   }
 
-  /** Ends them all, and takes no more. */
+  /** Ends all streams and refuses new ones. */
   close(): void {
     this.isClosed = true;
     for (const end of [...this.open]) end();

@@ -8,13 +8,13 @@ import type { McpRequest } from '../mcp-request.js';
 import { marked, subscriptionMeta } from '../bridge/hop.js';
 import { SUBSCRIPTIONS_MAX, URI_CHARS_MAX } from './live-sessions.js';
 
-/** What is kept of the changes that are told before the upstream has said what it can tell. */
+/** Buffer limit for notifications that arrive before the acknowledgement. */
 const EARLY_CHARS_MAX = 1024 * 1024;
 
-/** How long an upstream may take to accept a listener. */
+/** Timeout of listening to an upstream. */
 export const LISTEN_TIMEOUT_MS = 30_000;
 
-/** Whether a notification, as its text, is one a listener with this filter wants: never more than it asked for. */
+/** True if the filter includes a notification, given as JSON text. */
 export function isWanted(filter: ListenFilter, method: string, text: string): boolean {
   const list = listChanges.get(method);
   if (list) return filter[list] === true;
@@ -24,7 +24,7 @@ export function isWanted(filter: ListenFilter, method: string, text: string): bo
   return uri !== undefined && (filter.resourceSubscriptions ?? []).includes(JSON.parse(uri) as string);
 }
 
-/** What a `subscriptions/listen` asks for; null when it is not of the revision's form, or asks for too many resources. */
+/** Filter of a `subscriptions/listen` request; null when it is malformed, or names too many resources. */
 export function filterOf(params: unknown): ListenFilter | null {
   const wanted = isObject(params) ? params.notifications : undefined;
   if (!isObject(wanted)) return null;
@@ -41,20 +41,20 @@ export function filterOf(params: unknown): ListenFilter | null {
 }
 
 /**
- * Serves one subscription until its client leaves or it is ended: says first what of it the upstream can tell, then what
- * the upstream tells, each under the subscription's id.
+ * Serves one subscription until its client disconnects or it is ended: sends the acknowledgement with the honoured
+ * filter, then the upstream's notifications, each with the subscription's id.
  */
 export class Subscription {
   private listening: Listening | null = null;
   private isOver = false;
-  /** What the upstream told before it was said what it can tell. */
+  /** Notifications buffered before the acknowledgement. */
   private early: string[] | null = [];
   private earlyChars = 0;
   private finish: () => void = () => undefined;
 
   constructor(private readonly asked: McpRequest) {}
 
-  /** Resolves when it is over. @throws UpstreamFailure when the upstream cannot be listened to */
+  /** Resolves when the subscription has ended. @throws UpstreamFailure when listening to the upstream fails */
   async run(filter: ListenFilter): Promise<void> {
     const { channel, id, request, sink } = this.asked;
     const over = new Promise<void>((resolve) => (this.finish = resolve));
@@ -80,7 +80,7 @@ export class Subscription {
     }
   }
 
-  /** Ends it as the revision has it: with a result. */
+  /** Ends the subscription with a result, as the revision requires. */
   end(): void {
     if (this.isOver) return;
     const { id, sink } = this.asked;
@@ -89,7 +89,7 @@ export class Subscription {
     sink.reply(200, text);
   }
 
-  /** The upstream says no more; the client may ask anew. */
+  /** Ends the subscription after the upstream's stream has ended; the client may subscribe again. */
   private lost(reason: Error | null): void {
     if (this.isOver) return;
     if (reason === null) return this.end();

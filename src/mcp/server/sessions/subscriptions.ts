@@ -4,13 +4,13 @@ import type { McpRequest } from '../mcp-request.js';
 import { filterOf, Subscription } from './subscription.js';
 import type { Streams } from './streams.js';
 
-/** The `subscriptions/listen` streams of modern clients. */
+/** `subscriptions/listen` streams of modern clients. */
 export class Subscriptions {
   constructor(private readonly streams: Streams) {}
 
-  /** Serves one until it is over. @throws UpstreamFailure when the upstream cannot be listened to */
-  async serve(asked: McpRequest): Promise<void> {
-    const { params, id, sink, request } = asked;
+  /** Serves one subscription until it ends. @throws UpstreamFailure when listening to the upstream fails */
+  async serve(incoming: McpRequest): Promise<void> {
+    const { params, id, sink, request } = incoming;
     const filter = filterOf(params);
     if (!filter) {
       const message =
@@ -20,7 +20,7 @@ export class Subscriptions {
     if (!request.acceptsStream) {
       return sink.reply(406, errorText(id, rpcCode.invalidRequest, 'Accept text/event-stream to subscribe'));
     }
-    const subscription = new Subscription(asked);
+    const subscription = new Subscription(incoming);
     const leave = this.streams.enter(request.account, Infinity, () => subscription.end());
     if (!leave) {
       return sink.reply(200, errorText(id, rpcCode.internalError, 'Too many streams are open: close one first'));

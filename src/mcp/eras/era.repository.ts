@@ -3,44 +3,44 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { MoreThan, Repository } from 'typeorm';
 import { UpstreamEra } from './upstream-era.entity.js';
 
-/** Endpoints remembered for all processes. */
+/** Limit of stored endpoints. */
 const ENDPOINTS_MAX = 200_000;
 
-/** How often a process looks for what is over. */
+/** Interval of deleting expired rows. */
 const SWEEP_EVERY_MS = 3_600_000;
 
 /**
- * What answers at an endpoint: a `modern` server (2026-07-28), or a legacy one over `streamable` HTTP or over `sse`, the
- * two endpoints of 2024-11-05.
+ * Kind of an endpoint: a `modern` server (2026-07-28), or a legacy one over `streamable` HTTP or `sse` (HTTP+SSE of
+ * 2024-11-05).
  */
 type EndpointKind = 'modern' | 'streamable' | 'sse';
 
-/** What is known of an endpoint. */
+/** Era verdict of an endpoint. */
 export interface EraVerdict {
   kind: EndpointKind;
-  /** What the server did that told, for whoever looks into it. */
+  /** Evidence from the probe, for diagnosis. */
   reason: string;
   learnedAt: number;
-  /** From then on it is found out anew; both in epoch milliseconds. */
+  /** End of validity; both times in epoch milliseconds. */
   expiresAt: number;
 }
 
 const HOUR_MS = 3_600_000;
 
 /**
- * A modern verdict that has become wrong fails loudly, so it holds until it is contradicted; 90 days bound the table. A
- * legacy one that has become wrong works on silently, so it holds for a day, and one that may be a proxy's doing for an hour.
+ * An outdated modern verdict fails visibly and is then replaced; 90 days bound the table. An outdated legacy verdict
+ * keeps working unnoticed and expires after a day, or after an hour if a proxy may have caused it.
  */
 const TTL_MS = { modern: 90 * 24 * HOUR_MS, legacy: 24 * HOUR_MS, unsure: HOUR_MS };
 
-/** The verdicts that outlive a process. */
+/** Era verdicts in the database, shared by all processes. */
 @Injectable()
-export class EraStore {
+export class EraRepository {
   private sweptAt = Date.now();
 
   constructor(@InjectRepository(UpstreamEra) private readonly eras: Repository<UpstreamEra>) {}
 
-  /** What is known of an endpoint and not over. */
+  /** Unexpired verdict of an endpoint; null without one. */
   async read(endpoint: string): Promise<EraVerdict | null> {
     const row = await this.eras.findOne({ where: { endpoint, expiresAt: MoreThan(new Date()) } });
     if (!row) return null;
@@ -54,7 +54,7 @@ export class EraStore {
     await this.sweep();
   }
 
-  /** Forgets this verdict, unless another process has learned a newer one meanwhile. */
+  /** Deletes this verdict, unless another process has stored a newer one. */
   async forget(endpoint: string, { learnedAt }: EraVerdict): Promise<void> {
     await this.eras
       .createQueryBuilder()
@@ -74,14 +74,14 @@ export class EraStore {
   }
 }
 
-/** A verdict of this moment. */
+/** Creates a verdict valid from now. */
 export function verdictOf(kind: EndpointKind, reason: string, isUnsure = false): EraVerdict {
   const ttlMs = isUnsure ? TTL_MS.unsure : kind === 'modern' ? TTL_MS.modern : TTL_MS.legacy;
   const now = Date.now();
   return { kind, reason, learnedAt: now, expiresAt: now + ttlMs };
 }
 
-/** True for a legacy verdict old enough to be doubted when the server has lost its sessions: it may be a new one now. */
+/** True for a legacy verdict older than an hour: a server that lost its sessions may have been upgraded since. */
 export function isDoubtful({ learnedAt }: EraVerdict): boolean {
   return Date.now() - learnedAt > HOUR_MS;
 }
