@@ -45,7 +45,7 @@ const platform = [
   TelemetryModule,
 ];
 
-/** What `api` processes serve. A process without that role still answers health checks. */
+/** Modules of `api` processes. A process without that role still answers health checks. */
 const api = [
   McpServerModule,
   AuthModule,
@@ -60,10 +60,10 @@ const api = [
   SkillsModule,
 ];
 
-/** What `worker` processes run. */
+/** Modules of `worker` processes. */
 const worker = [ReleasesWorkerModule, AuthWorkerModule, LogsWorkerModule];
 
-/** What `host` processes need to run hosted code. */
+/** Modules of `host` processes, which run hosted code. */
 const host = [ReleasesHostModule, ConnectionsHostModule];
 
 /** One line per module; the roles of the process say which are loaded. */

@@ -23,7 +23,7 @@ class OpenController {
   @Get()
   health(): void {}
 
-  /** What a method declares goes before what its class does. */
+  /** The declaration of a method overrides the one of its class. */
   @Get('detail')
   @Access('servers:read')
   detail(): void {}

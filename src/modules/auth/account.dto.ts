@@ -74,7 +74,7 @@ export class ApiKeyListDto {
 
 export class CreateApiKeyDto {
   /**
-   * What the key is for, 1 to 255 characters.
+   * Purpose of the key, 1 to 255 characters.
    * @example 'laptop'
    */
   @IsString()

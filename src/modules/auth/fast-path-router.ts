@@ -153,7 +153,7 @@ function match(pattern: string[], given: string[]): Record<string, string | stri
   return params;
 }
 
-/** What a route declares that the fast path does not run, in sentences for the start's error. */
+/** Declarations of a route that the fast path does not run, as sentences for the error at start. */
 function faultsOf(route: Route, globals: object[]): string[] {
   const { method, path, controller, handler, name } = route;
   const declared = declarationOf(route);

@@ -15,5 +15,5 @@ export function FastPath(): MethodDecorator {
   return SetMetadata(FAST_PATH, true);
 }
 
-/** What a {@link FastPath} handler receives. `*name` parameters are arrays of decoded segments. */
+/** The request of a {@link FastPath} handler. `*name` parameters are arrays of decoded segments. */
 export type FastPathRequest = IncomingMessage & GrantedRequest & { params: Record<string, string | string[]> };

@@ -149,7 +149,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     if (isUnknown || held.refreshToken === null) {
       const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
       if (isUsable) {
-        // It cannot be refreshed, so it is due when it ends.
+        // Without a refresh token, a token is due when it expires.
         await tx.update(UpstreamCredential, { id: row.id }, { dueAt: row.expiresAt });
         return { outcome: { kind: 'token', accessToken: held.accessToken }, lostClientId: null };
       }

@@ -8,7 +8,7 @@ import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './relea
 export class ReleaseDto {
   /** @example '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11' */
   id: string;
-  /** What became of it so far. */
+  /** Status of the release. */
   @ApiProperty({ enum: releaseStatuses, example: 'SUCCESS' })
   status: ReleaseStatus;
   /**

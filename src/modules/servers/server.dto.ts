@@ -14,7 +14,7 @@ export class CreateServerDto {
   displayName?: string;
 
   /**
-   * What the server is good for. Default: empty.
+   * Purpose of the server. Default: empty.
    * @example 'Forecasts for any place.'
    */
   @IsOptional()
@@ -57,7 +57,7 @@ export class HttpServerConnectionDto {
    * @example 'http://127.0.0.1:3000/run/acme--weather'
    */
   deploymentUrl: string;
-  /** What must be configured, as JSON Schema. */
+  /** Configuration that callers send, as JSON Schema. */
   configSchema: Record<string, unknown>;
 }
 
@@ -70,15 +70,15 @@ export class StdioServerConnectionDto {
    * @example 'http://127.0.0.1:3000/servers/acme%2Fweather/download?expires=1795305600&signature=…'
    */
   bundleUrl: string;
-  /** What runs the files of the bundle. */
+  /** Runtime of the bundle. */
   @ApiProperty({ enum: bundleRuntimes })
   runtime: BundleRuntime;
-  /** What must be configured, as JSON Schema. */
+  /** Configuration that callers send, as JSON Schema. */
   configSchema: Record<string, unknown>;
 }
 
 export class ServerSecurityDto {
-  /** Whether the newest scanned release passed the security check. */
+  /** True if the newest scanned release passed the security check. */
   scanPassed: boolean;
 }
 

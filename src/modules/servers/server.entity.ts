@@ -97,7 +97,7 @@ export class Server {
   @Column({ type: 'tsvector', nullable: true, select: false, insert: false, update: false })
   search: string | null;
 
-  /** What `search` holds of names and display name. */
+  /** The part of `search` made from the names and the display name. */
   @Column({ type: 'tsvector', name: 'search_names', nullable: true, select: false, insert: false, update: false })
   searchNames: string | null;
 
@@ -116,7 +116,7 @@ export class Server {
   @Column('jsonb', { nullable: true, select: false })
   snapshot: ServerSnapshot | null;
 
-  /** Whether the newest scanned release passed the security check; null before the first scan. */
+  /** True if the newest scanned release passed the security check; null before the first scan. */
   @Column('boolean', { name: 'scan_passed', nullable: true })
   scanPassed: boolean | null;
 

@@ -18,9 +18,9 @@ type Item = Record<string, unknown>;
 
 /** How a hosted module is run and called. */
 export interface HostedFacts {
-  /** It has sessions with state of their own. */
+  /** True if its sessions have state. */
   isStateful: boolean;
-  /** It exports an auth adapter, which authorizes its users. */
+  /** True if it exports an auth adapter, which authorizes its users. */
   hasAuthAdapter: boolean;
   /** The path of its MCP endpoint: `/` or `/mcp`. */
   mcpPath: string;

@@ -7,7 +7,7 @@ import { CreateSkillDto, PublishedSkillDto } from './skill.dto.js';
 import { gitErrors, namespaceParam, ownNamespace, slugParam } from './skills.access.js';
 import { SkillsService } from './skills.service.js';
 
-/** What `PUT /skills/{namespace}/{slug}` replaced; published clients still have it. */
+/** The predecessor of `PUT /skills/{namespace}/{slug}`, which published clients still use. */
 @ApiTags('Skills')
 @Controller('skills')
 export class DeprecatedSkillsController {

@@ -11,7 +11,7 @@ import { namespaceParam, skillNotFound, slugParam } from './skills.access.js';
 
 const binary = { schema: { type: 'string', format: 'binary' } } as const;
 
-/** What installers fetch. They send no key, so it takes `PUBLIC_READS=true` for them to get through. */
+/** Files for installers, which send no key: they need `PUBLIC_READS=true`. */
 @ApiTags('Skills')
 @Controller('skills/:namespace/:slug')
 @ApiParam(namespaceParam)

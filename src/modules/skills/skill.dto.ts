@@ -54,9 +54,9 @@ export class SkillSummaryDto {
    * @example 0
    */
   qualityScore: number;
-  /** Whether the namespace was verified. Always false: nobody verifies namespaces here. */
+  /** Always false: this service does not verify namespaces. */
   verified: boolean;
-  /** Whether searches find it. Always true. */
+  /** Always true: searches find every skill. */
   listed: boolean;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;

@@ -42,7 +42,7 @@ export class Skill {
   @Column('text')
   description: string;
 
-  /** What stands in SKILL.md behind the front matter. Not selected by default: it may be a megabyte. */
+  /** The text of SKILL.md after its front matter. Not selected by default, since it may have a megabyte. */
   @Column('text', { select: false })
   prompt: string;
 

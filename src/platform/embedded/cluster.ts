@@ -15,7 +15,7 @@ const passwordFile = 'slipway.password';
 /**
  * Where the data directory of `dataDir` lies, or will lie: where `<dataDir>/pg-location` says; else in `<dataDir>/pg`;
  * or, when `account` cannot enter `dataDir`, in {@link sparePlace} under a name made from the path of `dataDir`.
- * What exists wins, so that a later change of permissions does not start an empty database beside the real one.
+ * An existing directory is used, so that a later change of permissions does not start an empty database beside the real one.
  */
 export async function locateDataDirectory(dataDir: string, account: Account | undefined): Promise<string> {
   const noted = await readIfThere(noteIn(dataDir));

@@ -32,7 +32,7 @@ export const RESERVED_NAMESPACES: ReadonlySet<string> = firstSegments;
 
 /**
  * Words that follow a server in a path, so they cannot be a server's name: `/servers/acme/logs` is the log of `acme`.
- * Those of the routes that are served, and words that a later version may need.
+ * First segments of served routes, and words that a later version may need.
  */
 export const SERVER_SUBRESOURCES: ReadonlySet<string> = subresources;
 

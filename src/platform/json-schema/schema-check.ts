@@ -12,7 +12,7 @@ const usualLimits = { compileMs: 1_500, validateMs: 250 };
 /** Errors in one message. */
 const ERRORS_MAX = 5;
 
-/** What is wrong with a value, as a sentence without full stop. Null when the schema allows it or takes too long. */
+/** The error of a value, as a sentence without full stop. Null if the schema allows it or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
 /**

@@ -9,9 +9,8 @@ export type Reading = number | Sample[];
 type Type = 'counter' | 'gauge' | 'histogram';
 
 /**
- * What this process shows of itself. Each room registers its figures once and keeps them where it has them; they are read
- * when somebody looks, so that nothing but an addition stands on the way of a call. This is the only place that knows the
- * library.
+ * Registry of this process's metrics. Modules register functions that read their numbers, which are called when Prometheus
+ * scrapes, so that a call costs one addition. Only this file uses prom-client.
  */
 @Injectable()
 export class Metrics {

@@ -54,7 +54,7 @@ describe('redact', () => {
 });
 
 describe('the logger', () => {
-  /** What the process would write for these fields. */
+  /** The log text of these fields. */
   function written(fields: object): string {
     let text = '';
     const sink = new Writable({

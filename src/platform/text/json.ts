@@ -1,7 +1,7 @@
 /** A JSON object whose members are not known. */
 export type JsonObject = Record<string, unknown>;
 
-/** Whether a value read from JSON is an object: no list, and not null. */
+/** True if a value read from JSON is an object: not an array, not null. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

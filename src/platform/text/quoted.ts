@@ -1,5 +1,5 @@
 /**
- * What a reader of a sentence cannot see, or what would change how the sentence is shown: controls, formatting and
+ * Characters that a reader cannot see or that change how a text is shown: controls, formatting and
  * default-ignorable characters, lone surrogates, private use, unassigned, and every white space but the plain blank.
  */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]/gu;

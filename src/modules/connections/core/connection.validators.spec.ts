@@ -26,7 +26,7 @@ class Body {
   text?: unknown;
 }
 
-/** What is wrong with a body of this one property; undefined when nothing is. */
+/** The error of a body with this one property; undefined without one. */
 function fault(property: keyof Body, value: unknown): string | undefined {
   const [error] = validateSync(plainToInstance(Body, { [property]: value }));
   return Object.values(error?.constraints ?? {})[0];

@@ -73,7 +73,7 @@ describe('invocations that are sent', () => {
     expect(timeOfUuidV7(derived)).toEqual(new Date('2026-11-20T10:14:59Z'));
     expect(one({ id: given, timestamp }).id).toBe(derived);
     expect(readIngestRequest(randomUUID(), [{ id: given, timestamp }], now)[0].id).not.toBe(derived);
-    // It would not be found at its time.
+    // A search by time would not find it.
     const old = uuidV7(now.getTime() - 120_000);
     expect(one({ id: old, timestamp }).id).not.toBe(old);
     expect(one({ id: old })).toMatchObject({ id: old, at: now.getTime() - 120_000 });

@@ -10,7 +10,7 @@ type Offers = Partial<Pick<ServerSnapshot, 'tools' | 'resources' | 'resourceTemp
 const contract = (offers: Offers) =>
   contractOf({ tools: [], resources: [], resourceTemplates: [], prompts: [], ...offers } as unknown as ServerSnapshot);
 
-/** What changed, as `level kind tool path`. */
+/** The changes, as `level kind tool path`. */
 function changes(before: Offers, after: Offers): string[] {
   return contractChanges(contract(before), contract(after)).map(({ level, kind, tool, path }) =>
     [level, kind, tool ?? '-', path ?? '-'].join(' '),

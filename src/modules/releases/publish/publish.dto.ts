@@ -32,7 +32,7 @@ export class ReleaseSourceDto {
   branch?: string;
 }
 
-/** What every kind of release may say. Unknown members are ignored: published tools send more than they should. */
+/** Members of every kind of release. Unknown members are ignored, since published tools send more. */
 export abstract class PublishPayloadDto {
   /** JSON Schema of what a caller configures. What it does not name is not handed on to the server. */
   @IsOptional()
@@ -70,7 +70,7 @@ export class HostedPayloadDto extends PublishPayloadDto {
   @IsBoolean()
   stateful?: boolean = false;
 
-  /** Whether it exports `createAuthAdapter`; what it really exports counts. */
+  /** True if the module exports `createAuthAdapter`. The real exports decide. */
   @IsOptional()
   @IsBoolean()
   hasAuthAdapter?: boolean = false;
@@ -84,7 +84,7 @@ export class HostedPayloadDto extends PublishPayloadDto {
   @Matches(STORABLE, { each: true, message: '$property must not hold NUL characters or broken unicode' })
   secretNames?: string[] = [];
 
-  /** What the server offers, as its author's tool found it. */
+  /** Tools, resources and prompts of the server, as the publishing tool found them. */
   @IsOptional()
   @IsObject()
   serverCard?: Record<string, unknown>;
@@ -95,7 +95,7 @@ export class StdioPayloadDto extends PublishPayloadDto {
   @IsIn(bundleRuntimes)
   runtime: BundleRuntime;
 
-  /** What the server offers, as its author's tool found it. */
+  /** Tools, resources and prompts of the server, as the publishing tool found them. */
   @IsOptional()
   @IsObject()
   serverCard?: Record<string, unknown>;
@@ -115,6 +115,6 @@ export class PublishedDto {
    * @example 'http://127.0.0.1:3000/run/acme--weather'
    */
   mcpUrl: string;
-  /** What was taken although it is not as it should be. */
+  /** Problems that did not stop the release. */
   warnings?: string[];
 }

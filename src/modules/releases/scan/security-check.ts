@@ -17,7 +17,7 @@ export interface Finding {
     | 'remote-reference'
     | 'nested-too-deeply'
     | 'check-failed';
-  /** What it is about: `tool "search"`, `prompt "review"`, `server info`, `instructions`. */
+  /** Subject: `tool "search"`, `prompt "review"`, `server info`, `instructions`. */
   where: string;
   /** A sentence for the publisher: what was found, why it matters, what to do. It quotes nothing hidden. */
   message: string;
@@ -70,7 +70,7 @@ type Part = Record<string, unknown>;
 /**
  * Checks a server for faults that make it dangerous or unusable: text hidden from people, texts that flood
  * the model's context, tools that pass for each other, names and schemas clients refuse, schemas that fetch from elsewhere.
- * It does not judge what the visible words ask a model to do.
+ * The meaning of visible text is not judged.
  *
  * @returns at most 100 findings; none means passed. Never throws: what cannot be checked is a finding.
  */

@@ -96,7 +96,7 @@ export function rankingOf(
     ORDER BY score DESC, s.popularity DESC, s.created_at DESC, s.id DESC LIMIT ${limit}`;
 }
 
-/** What was typed is the name, the display name or the qualified name of a server. */
+/** True if the search text equals the name, the display name or the qualified name of a server. */
 function exactConditions(whole: string, values: SqlValues): string[] {
   const typed = values.add(whole);
   const { namespace, name } = parseQualifiedName(whole);
@@ -121,7 +121,7 @@ function hits(condition: string, conditions: string, limit: number, among = HITS
       WHERE ${condition} AND ${conditions} LIMIT ${among}) s ${MOST_USED} LIMIT ${limit})`;
 }
 
-/** Those of the most used servers that match. */
+/** Matches among the most used servers. */
 function popular(query: string, conditions: string): string {
   return `(SELECT s.id FROM (SELECT s.id, s.search, s.popularity, s.created_at FROM servers s
       WHERE ${conditions} ${MOST_USED} LIMIT ${POPULAR_MAX}) s WHERE s.search @@ ${query} ${MOST_USED} LIMIT ${RANKED_MAX})`;

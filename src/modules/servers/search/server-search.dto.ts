@@ -109,9 +109,9 @@ export class ServerSummaryDto {
   verified: boolean;
   /** Connections made to it and calls through it. */
   useCount: number;
-  /** Whether it is reached over the network; null without a release. */
+  /** True if the current release is called over the network; null without a release. */
   remote: boolean | null;
-  /** Whether it has a current release. */
+  /** True if the server has a current release. */
   isDeployed: boolean;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
@@ -134,7 +134,7 @@ export class ServerListDto {
   pagination: PaginationDto;
 }
 
-/** What a newcomer's list looks like. */
+/** Example of a list of servers. */
 export const serverListExample = {
   servers: [
     {

@@ -24,7 +24,7 @@ export class ServerRuntimeDto {
   logPayloads: boolean;
 }
 
-/** What to change; what is left out stays. */
+/** Members to change; others stay. */
 @ClosedBody()
 export class UpdateServerRuntimeDto {
   /**

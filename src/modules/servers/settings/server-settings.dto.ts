@@ -4,7 +4,7 @@ import { IsBoolean, IsOptional, IsString, Length, Matches, MaxLength, MinLength 
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
 import { IsWebUrl, Omittable, SECRET_NAME } from '../server.validators.js';
 
-/** What to change; what is left out stays. Null clears where it is allowed. */
+/** Members to change; others stay. Null clears a member where it is allowed. */
 export class UpdateServerDto {
   /**
    * Shown to people.
@@ -15,7 +15,7 @@ export class UpdateServerDto {
   displayName?: string;
 
   /**
-   * What the server is good for.
+   * Purpose of the server.
    * @example 'Forecasts for any place.'
    */
   @Omittable()
@@ -174,7 +174,7 @@ export class ServerDomainListDto {
   domains: ServerDomainDto[];
 }
 
-/** What runs a release gives it: a name it is bound under, and a text. */
+/** A secret: the name of its binding in hosted code, and its text. */
 export class SetSecretDto {
   /**
    * Letters, digits and underscores, no digit first; 128 at most.
