@@ -1,35 +1,64 @@
 /**
- * Who may import whom. CONTRIBUTING.md draws the same picture:
+ * Who may import whom. CONTRIBUTING.md explains the rules in words:
  *
- *   connections ─► releases ─► logs, tool-schemas, credentials ─► servers ─► namespaces ─► auth
+ *   connections ─► run ─► releases ─► logs, tool-schemas, oauth ─► servers ─► namespaces ─► auth
  *   skills ─────► namespaces
  *   modules ────► hosting, mcp ─► platform ─► config
  */
 
-/** The rooms each module may use. Further along the arrows is allowed, back or sideways is not. */
+/** The modules that each module may import. */
 const uses = {
   auth: [],
   namespaces: ['auth'],
   servers: ['namespaces', 'auth'],
-  credentials: ['servers', 'namespaces', 'auth'],
+  oauth: ['servers', 'namespaces', 'auth'],
   logs: ['servers', 'namespaces', 'auth'],
   'tool-schemas': ['servers', 'namespaces', 'auth'],
-  releases: ['logs', 'tool-schemas', 'credentials', 'servers', 'namespaces', 'auth'],
-  connections: ['releases', 'logs', 'tool-schemas', 'credentials', 'servers', 'namespaces', 'auth'],
+  releases: ['logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
+  run: ['releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
+  connections: ['run', 'releases', 'logs', 'tool-schemas', 'oauth', 'servers', 'namespaces', 'auth'],
   skills: ['namespaces', 'auth'],
 };
-/** A new module may do what `skills` does; if it needs more, it gets a line above. */
-const newModuleUses = ['namespaces', 'auth'];
+/** A module that is not in the table may import all of these, and is imported by none of them. */
+const newModuleUses = Object.keys(uses);
+
+/** The folders of src/mcp that each folder may import; files directly in src/mcp put them together. */
+const mcpUses = {
+  protocol: [],
+  eras: ['protocol'],
+  oauth: ['protocol'],
+  client: ['protocol', 'eras', 'oauth'],
+  server: ['protocol', 'client'],
+  aggregate: ['protocol', 'client'],
+};
+
+/** The folders of src/modules/connections that each of them may import; files directly in it put them together. */
+const connectionUses = {
+  core: [],
+  log: ['core'],
+  recheck: ['core'],
+  diagnosis: ['core'],
+  mock: ['core'],
+  triggers: ['core'],
+  uplink: ['core'],
+  namespace: ['core', 'log'],
+  source: ['core', 'log'],
+  tools: ['core', 'log'],
+  setup: ['core', 'recheck'],
+};
+
+/** The configuration schemas of releases, which modules/run shares. */
+const configOfReleases = '^src/modules/releases/(config/|program-ref\\.ts$)';
 
 const known = Object.keys(uses).join('|');
-/** The files that put everything together: src/main.ts, src/app.module.ts, src/app.setup.ts, … */
+/** The composition root: src/main.ts, src/app.module.ts, src/app.setup.ts, … */
 const roots = '^src/[^/]+\\.ts$|^src/cli/';
 
 /** A module and those it may use. */
 function direction(name, from, allowed) {
   return {
     name,
-    comment: `Dependencies point one way. A lower room that must tell a higher one something takes a listener or feeds a queue. To use another module from here, move the wall on purpose: add it to the table in .dependency-cruiser.cjs.`,
+    comment: `Dependencies point one way. A lower module that must inform a higher one emits an event, publishes a topic or feeds a queue. To import another module from here on purpose, add it to the table in .dependency-cruiser.cjs.`,
     severity: 'error',
     from,
     to: { path: '^src/modules/', pathNot: allowed.map((module) => `^src/modules/${module}/`) },
@@ -48,12 +77,16 @@ module.exports = {
     {
       name: 'modules-front-door',
       comment:
-        'Another module is used through its *.module, *.service, *.guard, *.decorator, *.errors and *.types files; its entities, DTOs and queues are its own. An entity may point at an entity further down, for the foreign key.',
+        'Another module is used through its *.module, *.service, *.guard, *.decorator, *.errors, *.types and *.events files; its entities, DTOs and queues are its own. An entity may point at an entity further down, for the foreign key.',
       severity: 'error',
       from: { path: '^src/modules/([^/]+)/', pathNot: '\\.entity\\.ts$' },
       to: {
         path: '^src/modules/',
-        pathNot: ['^src/modules/$1/', '\\.(module|service|guard|decorator|errors|types)\\.ts$'],
+        pathNot: [
+          '^src/modules/$1/',
+          '\\.(module|service|guard|decorator|errors|types|events)\\.ts$',
+          configOfReleases,
+        ],
       },
     },
     {
@@ -64,7 +97,7 @@ module.exports = {
       from: { path: '^src/modules/([^/]+)/.*\\.entity\\.ts$' },
       to: {
         path: '^src/modules/',
-        pathNot: ['^src/modules/$1/', '\\.(module|service|guard|decorator|errors|types|entity)\\.ts$'],
+        pathNot: ['^src/modules/$1/', '\\.(module|service|guard|decorator|errors|types|events|entity)\\.ts$'],
       },
     },
     {
@@ -88,6 +121,38 @@ module.exports = {
       from: { path: '^src/hosting/' },
       to: { path: '^src/modules/' },
     },
+    {
+      name: 'hosting-knows-no-mcp',
+      comment: 'Programs are called over HTTP. Only hosting/mcp knows that it is MCP.',
+      severity: 'error',
+      from: { path: '^src/hosting/', pathNot: '^src/hosting/mcp/' },
+      to: { path: '^src/mcp/' },
+    },
+    {
+      name: 'mcp-knows-no-hosting',
+      comment: 'mcp reaches hosted programs through the HttpDispatcher it is given.',
+      severity: 'error',
+      from: { path: '^src/mcp/' },
+      to: { path: '^src/hosting/' },
+    },
+    ...Object.entries(mcpUses).map(([folder, allowed]) => ({
+      name: `mcp-${folder}`,
+      comment: 'The two faces of the protocol, client and server, share mcp/protocol; see the table above.',
+      severity: 'error',
+      from: { path: `^src/mcp/${folder}/` },
+      to: { path: '^src/mcp/', pathNot: [folder, ...allowed].map((one) => `^src/mcp/${one}/`) },
+    })),
+    ...Object.entries(connectionUses).map(([folder, allowed]) => ({
+      name: `connections-${folder}`,
+      comment:
+        'The folders of connections stand on core, and register transports and listeners with it; see the table above.',
+      severity: 'error',
+      from: { path: `^src/modules/connections/${folder}/`, pathNot: '\\.spec\\.ts$' },
+      to: {
+        path: '^src/modules/connections/',
+        pathNot: [folder, ...allowed].map((one) => `^src/modules/connections/${one}/`),
+      },
+    })),
     {
       name: 'config-stands-alone',
       comment: 'Everything reads the settings, so the settings read nothing of ours.',

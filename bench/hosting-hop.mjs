@@ -28,11 +28,11 @@ async function main() {
       load('config/env.js'),
       load('platform/queue/queue-backend.js'),
       load('platform/embedded/embedded-postgres.js'),
-      load('platform/database/migrate.js'),
+      load('platform/database/migrations.js'),
     ]);
-  const [{ PlacedHosting }, { HostLease }, { HostDirectory }, { ranked }] = await Promise.all([
-    load('hosting/cluster/placed-hosting.js'),
-    load('hosting/cluster/host-lease.js'),
+  const [{ HostingRouter }, { ProcessRegistry }, { HostDirectory }, { ranked }] = await Promise.all([
+    load('hosting/cluster/hosting-router.js'),
+    load('platform/processes/process-registry.js'),
     load('hosting/cluster/host-directory.js'),
     load('hosting/cluster/rendezvous.js'),
   ]);
@@ -65,10 +65,10 @@ async function main() {
   };
   await once(child.stdout, 'data');
   await app.listen(env.port, env.host);
-  const hosting = app.get(PlacedHosting, { strict: false });
+  const hosting = app.get(HostingRouter, { strict: false });
   await hosting.runWith(programs);
 
-  const own = app.get(HostLease, { strict: false }).id;
+  const own = app.get(ProcessRegistry, { strict: false }).id;
   const hosts = await app.get(HostDirectory, { strict: false }).live();
   if (hosts.length !== 2) throw new Error(`${hosts.length} hosts instead of 2`);
   const programOn = (isOwn) => {

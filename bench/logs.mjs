@@ -53,7 +53,7 @@ const seconds = (since) => (performance.now() - since) / 1000;
 async function open() {
   await ensureBuilt();
   const { startEmbeddedPostgres } = await built('platform/embedded/embedded-postgres');
-  const { migrate } = await built('platform/database/migrate');
+  const { migrate } = await built('platform/database/migrations');
   const { migrateQueue } = await built('platform/queue/queue-backend');
   const { dataSourceOptions } = await built('platform/database/data-source-options');
   embedded = await startEmbeddedPostgres({ dataDir: tempFolder(), log: () => {}, throwaway: false });
@@ -194,7 +194,7 @@ async function throughWorker({ queue, child }, all) {
 
 async function benchIngest() {
   const { uuidV7 } = await built('platform/database/uuid-v7');
-  const { INSERT_INVOCATIONS, insertValues } = await built('modules/logs/invocation-insert');
+  const { INSERT_INVOCATIONS, insertValues } = await built('modules/logs/store/invocations.repository');
   const columns = /\(([^)]+), jobs\)/.exec(INSERT_INVOCATIONS)[1].split(', ');
   const insert = (batch) => client.query(INSERT_INVOCATIONS, insertValues(batch, 1));
   const worker = await startWorker();
@@ -244,7 +244,7 @@ async function benchIngest() {
   const { rows: sizes } = await client.query(
     `SELECT sum(pg_total_relation_size(inhrelid))::float8 AS bytes FROM pg_inherits WHERE inhparent = 'invocations'::regclass`,
   );
-  console.log(`\nA row takes ${shown(sizes[0].bytes / (await countRows()), 0)} bytes with its two indexes.`);
+  console.log(`\nA row takes ${shown(sizes[0].bytes / (await countRows()), 0)} bytes with its indexes.`);
   await worker.queue.close();
 }
 
@@ -259,8 +259,8 @@ const messages = `
 
 /** A day of invocations, evenly over its 24 hours. */
 async function fillDay(start, day) {
-  const { LogPartitions } = await built('modules/logs/log-partitions');
-  await new LogPartitions(database).make(day);
+  const { PartitionsRepository } = await built('modules/logs/store/partitions.repository');
+  await new PartitionsRepository(database).make(day);
   const count = Math.floor(lines / linesOfOne);
   const line = (ms, level, text) => `jsonb_build_object('at', ${ms}, 'level', '${level}', 'message', ${text})`;
   for (let first = 0; first < count; first += fillBatch) {
@@ -318,12 +318,11 @@ async function measure(label, search, start) {
 }
 
 async function benchSearch() {
-  const { dayOf } = await built('modules/logs/invocation-days');
-  const { buildIndexes } = await built('modules/logs/log-indexes');
-  const { LogPartitions } = await built('modules/logs/log-partitions');
-  const { SearchIndexes } = await built('modules/logs/search-indexes');
-  const { InvocationSearch } = await built('modules/logs/invocation-search');
-  const { KeptDays } = await built('modules/logs/kept-days');
+  const { dayOf } = await built('modules/logs/store/invocation-days');
+  const { buildIndexes } = await built('modules/logs/store/log-indexes');
+  const { PartitionsRepository } = await built('modules/logs/store/partitions.repository');
+  const { PartitionCache } = await built('modules/logs/store/partition-cache');
+  const { InvocationSearchRepository } = await built('modules/logs/search/invocation-search.repository');
   const start = Date.parse(dayOf(Date.now() - 2 * 24 * hour));
   const day = dayOf(start);
   const started = performance.now();
@@ -331,18 +330,26 @@ async function benchSearch() {
   console.log(
     `\nSearching: ${lines} lines of one day, ${linesOfOne} an invocation, written in ${shown(seconds(started), 0)} s.`,
   );
-  const partition = async () => (await new LogPartitions(database).list()).find((one) => one.day === day);
+  const partition = async () => (await new PartitionsRepository(database).list()).find((one) => one.day === day);
   const searching = () =>
-    new InvocationSearch(database, new KeptDays(database), new SearchIndexes(database), { databasePoolMax: 4 });
+    new InvocationSearchRepository(database, new PartitionCache(new PartitionsRepository(database)), {
+      databasePoolMax: 4,
+    });
   /** Does what is due at a moment of that day, as the worker would. */
   const build = async (now) => {
     const begun = performance.now();
-    await buildIndexes(await partition(), await new SearchIndexes(database).list(), client, now);
+    await buildIndexes(
+      new PartitionsRepository(database),
+      await partition(),
+      await new PartitionsRepository(database).searchIndexes(),
+      client,
+      now,
+    );
     return seconds(begun);
   };
   let took = 0;
   for (let minutes = 10; minutes < 24 * 60; minutes += 10) took += await build(start + (minutes / 60) * hour);
-  const indexes = await new SearchIndexes(database).list();
+  const indexes = await new PartitionsRepository(database).searchIndexes();
   const bare = (start + 24 * hour - Math.max(start, ...indexes.map(({ to }) => to))) / (24 * hour);
   console.log(
     `The open day: ${indexes.length} indexes, built in ${shown(took, 0)} s; ${shown(bare * 100, 1)} % of it has none.`,

@@ -95,8 +95,8 @@ async function listByHand({ page = 1 }) {
 
 /** The service's own ranking statements, run in the same order. */
 async function searchByHand({ q }) {
-  const { rankingOf, searchedFor } = await import('../dist/src/modules/servers/server-ranking.js');
-  const { SqlValues } = await import('../dist/src/modules/servers/server-filters.js');
+  const { rankingOf, searchedFor } = await import('../dist/src/modules/servers/search/server-ranking.js');
+  const { SqlValues } = await import('../dist/src/modules/servers/search/server-filters.js');
   const rank = async (mode) => {
     const values = new SqlValues();
     const text = rankingOf(searchedFor(q), mode, 'NOT s.unlisted', values, 500);

@@ -44,13 +44,17 @@ export function checkNode() {
   }
 }
 
+/** True if the packages are those of the lock file, as the last {@link ensureInstalled} found. */
+export function isInstalled() {
+  return readText(join(modules, '.slipway-lock')) === installHash();
+}
+
 /**
  * Runs `npm ci` unless node_modules holds what package-lock.json asks for. Which lock file was last found to match is
  * kept in node_modules/.slipway-lock, so the comparison is done once per install.
  */
 export function ensureInstalled() {
-  const stamp = join(modules, '.slipway-lock');
-  if (readText(stamp) === installHash()) return;
+  if (isInstalled()) return;
   if (!lockMatchesInstalled()) {
     process.stdout.write('Installing packages…\n');
     // NODE_ENV=production must not drop the compiler.
@@ -61,7 +65,7 @@ export function ensureInstalled() {
     }
   }
   try {
-    writeFileSync(stamp, installHash());
+    writeFileSync(join(modules, '.slipway-lock'), installHash());
   } catch {
     // Installed by somebody else, read-only here: compare again next time.
   }

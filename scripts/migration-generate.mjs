@@ -19,7 +19,7 @@ if (!check && !/^[a-z][a-z0-9]*(-[a-z0-9]+)+$/.test(name ?? '')) {
 
 prepare();
 const { startEmbeddedPostgres } = await import('../dist/src/platform/embedded/embedded-postgres.js');
-const { migrate } = await import('../dist/src/platform/database/migrate.js');
+const { migrate } = await import('../dist/src/platform/database/migrations.js');
 
 const folder = mkdtempSync(join(tmpdir(), 'slipway-migration-'));
 const database = await startEmbeddedPostgres({ dataDir: folder, log: () => {}, throwaway: true });

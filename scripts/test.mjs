@@ -1,13 +1,15 @@
 /**
- * `npm test` (also `npm run check`): everything a contribution must pass, in order, stopping at the first failure.
+ * Everything a contribution must pass, stopping at the first failure.
  *
- * `npm test -- <pattern>` builds and passes the arguments to Jest, for work on one thing:
- * `npm test -- connections -t "another owner"`.
+ *   npm test              format, lint, boundaries, types, build, drift, and all tests but the long ones
+ *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
+ *   npm run test:quick    unit tests, and the e2e tests of what differs from `main`
+ *   npm run test:long     what takes minutes: documentation, generated module, soak, conformance
  *
  * Each step prints one line with its time; a failing step prints all of its output. The last line counts tests:
  * `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test counts as one failure.
  */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
@@ -16,10 +18,8 @@ import { checkNode, ensureInstalled, filesUnder, readText, repoPath, root } from
 
 /** A step that hangs must fail, not stall a pipeline for hours. */
 const stepTimeoutMs = 30 * 60_000;
-/** More failed files than these are no accident, and not run again. */
-const RERUN_FILES_MAX = 3;
-/** Two at least: the tests mostly wait for databases and sockets. */
-const jestWorkers = Math.max(2, cpus().length - 1);
+/** One more than there are processors: now and then a test waits for a lease or a cache. */
+const jestWorkers = cpus().length + 1;
 
 const bin = (path) => join(root, 'node_modules', path);
 const cache = bin('.cache');
@@ -77,128 +77,110 @@ const steps = {
   migrations: node('migration drift', join(root, 'scripts/migration-generate.mjs'), '--check'),
 };
 
-if (process.argv.length > 2) await runPattern(process.argv.slice(2));
+const args = process.argv.slice(2);
+if (args[0] === '--quick') await runQuick();
+else if (args[0] === '--long') await runLong();
+else if (args.length > 0) await runSome(args);
 else await runAll();
 finish();
 
+/** The long tests only when they are asked for: `npm test -- test/docs`. */
+async function runSome(args) {
+  const projects = args.some((arg) => /\b(docs|extension|soak)\b/.test(arg))
+    ? ['unit', 'e2e', 'long']
+    : ['unit', 'e2e'];
+  await runJest('tests', args.includes('--selectProjects') ? args : [...args, '--selectProjects', ...projects]);
+}
+
 async function runAll() {
-  const kinds = specsByKind();
-  await runPool([steps.format, steps.lint, steps.boundaries, steps.types, steps.build]);
-  await runPool([steps.openapi, steps.migrations]);
-  await runJest('unit', kinds.unit);
-  // In one run: each would start a database of its own, and wait at its end for the slowest file with one worker alone.
-  const services = [...kinds.e2e, ...kinds.contract];
-  if (chromium()) services.push(...kinds.browser);
-  else notes.push('skipped: browser tests (no chromium)');
-  await runJest(chromium() ? 'e2e, contract, browser' : 'e2e, contract', services, browserEnv());
-
-  // What never meets a job or another process behaves the same wherever the queue lives.
-  const queued = kinds.e2e.filter((file) => readText(file)?.startsWith('// Also run with the queue on Redis'));
-  if (onPath('redis-server')) await runJest('e2e on Redis', queued, { TEST_REDIS_URL: await startRedis() });
-  else notes.push('skipped: e2e on Redis (no redis-server)');
-  if (kinds.soak.length > 0) notes.push('skipped: soak tests (hours, not seconds: npm test -- test/soak)');
+  // What needs the build comes after it in its lane; lint takes as long as most of the others together.
+  await runLanes(
+    [[steps.build, steps.openapi, steps.migrations], [steps.lint]],
+    [steps.types, steps.boundaries, steps.format],
+  );
+  await runJestOn('redis', 'tests', 'unit', 'e2e');
 }
 
-async function runPattern(args) {
-  await runPool([steps.build]);
-  const ignored = ['/node_modules/'];
-  if (!chromium()) {
-    ignored.push('/test/browser/');
-    notes.push('skipped: browser tests (no chromium)');
-  }
-  if (!args.some((arg) => arg.includes('soak'))) ignored.push('/test/soak/');
-  const result = await jestOnce('tests', [...args, '--testPathIgnorePatterns', ...ignored], browserEnv());
-  conclude('tests', result, [result.summary]);
+/** The unit tests, the e2e tests in the folders of changed modules, and those that were changed themselves. */
+async function runQuick() {
+  const changed = changedFiles();
+  const modules = new Set(changed.map((file) => /^src\/(?:modules\/)?([\w-]+)\//.exec(file)?.[1]));
+  const isWanted = (file) => modules.has(/^test\/e2e\/([\w-]+)\//.exec(file)?.[1]) || changed.includes(file);
+  const services = filesUnder('test')
+    .map(repoPath)
+    .filter((file) => file.endsWith('.e2e-spec.ts') && isWanted(file));
+  const unit = ['--selectProjects', 'unit', '--maxWorkers=1'];
+  await Promise.all([runLanes([[steps.build]], []), runJest('unit tests', unit)]);
+  if (services.length > 0) await runJest('e2e tests', ['--selectProjects', 'e2e', '--runTestsByPath', ...services]);
 }
 
-/**
- * Spec files by the step that runs them. Whatever lies in no special folder is a unit test, so a file in a new folder
- * is run rather than forgotten.
- */
-function specsByKind() {
-  const kinds = { unit: [], e2e: [], contract: [], browser: [], soak: [] };
-  for (const file of [...filesUnder('src'), ...filesUnder('test')]) {
-    if (!/\.(spec|e2e-spec)\.ts$/.test(file)) continue;
-    const folder = /^test\/(e2e|contract|browser|soak)\//.exec(repoPath(file))?.[1] ?? 'unit';
-    kinds[folder].push(file);
-  }
-  return kinds;
+async function runLong() {
+  await runLanes([[steps.build]], []);
+  await runJestOn('redis-long', 'long tests', 'long');
+  await runJest('unit tests, with all random cases', ['--selectProjects', 'unit'], { RANDOM_RUNS: 'all' });
+  const conformance = await timed(() => command(process.execPath, [join(root, 'scripts/conformance.mjs')]));
+  if (!conformance.ok) stop('conformance', conformance);
+  report('conformance', conformance);
 }
 
-/** Runs steps that do not need each other, two at a time, started in order, until all are done or one fails. */
-async function runPool(pool) {
-  const queue = [...pool];
-  const lane = async () => {
-    for (let step = queue.shift(); step; step = queue.shift()) {
+/** What differs from the branch `main`, committed or not. Without that branch, what is not committed. */
+function changedFiles() {
+  const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  const base = git('merge-base', 'main', 'HEAD').stdout?.trim() || 'HEAD';
+  const lines = (result) => (result.stdout ?? '').split('\n').filter((line) => line !== '');
+  return [
+    ...lines(git('diff', '--name-only', '--relative', base)),
+    ...lines(git('ls-files', '--others', '--exclude-standard')),
+  ];
+}
+
+/** Runs the lanes at the same time, each its steps in order; a lane that is done takes from `others`. */
+async function runLanes(lanes, others) {
+  const run = async (lane) => {
+    for (let step = lane.shift() ?? others.shift(); step; step = lane.shift() ?? others.shift()) {
       const result = await timed(step.run);
       if (!result.ok) stop(step.name, result);
       report(step.name, result);
     }
   };
-  await Promise.all([lane(), lane()]);
+  await Promise.all(lanes.map(run));
 }
 
-async function runJest(name, files, env = {}) {
-  if (files.length === 0) notes.push(`skipped: ${name} (no such tests)`);
-  else await jest(name, ['--runTestsByPath', ...files], env);
-}
-
-async function jest(name, args, env) {
-  const first = await jestOnce(name, args, env);
-  const failed = first.summary?.testResults.filter(({ status }) => status === 'failed') ?? [];
-  if (failed.length === 0 || failed.length > RERUN_FILES_MAX) return conclude(name, first, [first.summary]);
-  // Tests that kill processes on a busy machine can meet a rare order of events. What fails alone, too, is broken; what
-  // does not is said by name, since a test that fails now and then is a fault of its own.
-  const again = await jestOnce(`${name} again`, ['--runTestsByPath', ...failed.map((file) => file.name)], env);
-  for (const file of failed) {
-    const titles = file.assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName);
-    notes.push(
-      `failed at first, ${again.ok ? 'passed' : 'run'} again alone: ${repoPath(file.name)}: ${titles.join('; ')}`,
-    );
+/** Runs Jest as a step, with these projects and, where there is a Redis, the project that needs one. */
+async function runJestOn(redisProject, name, ...projects) {
+  const env = {};
+  if (onPath('redis-server')) {
+    env.REDIS_FOR_TESTS = await startRedis();
+    projects.push(redisProject);
+  } else {
+    notes.push('skipped: e2e on Redis (no redis-server)');
   }
-  const kept = first.summary.testResults.filter(({ status }) => status !== 'failed');
-  const output = `${first.output}\n\nThe failed files again, alone:\n${again.output}`;
-  conclude(name, { ...again, output, seconds: (+first.seconds + +again.seconds).toFixed(1) }, [
-    countTests(kept),
-    again.summary,
-  ]);
+  await runJest(name, ['--selectProjects', ...projects], env);
 }
 
-/** Runs Jest. The summary is null when Jest itself could not run. */
-async function jestOnce(name, args, env) {
+/** Runs Jest as a step, and counts its tests. */
+async function runJest(name, args, env = {}) {
   const outputFile = join(temp, `${name.replaceAll(/\W+/g, '-')}.json`);
-  const own = [
-    '--json',
-    `--outputFile=${outputFile}`,
-    `--maxWorkers=${jestWorkers}`,
-    `--cacheDirectory=${join(cache, 'jest')}`,
-  ];
-  const nodeArgs = ['--experimental-vm-modules', '--no-warnings', bin('jest/bin/jest.js')];
-  const result = await timed(() => command(process.execPath, [...nodeArgs, ...own, ...args], env));
-  return { ...result, summary: JSON.parse(readText(outputFile) ?? 'null') };
-}
-
-/** The counts of a Jest summary, of some of its files. */
-function countTests(files) {
-  const statuses = files.flatMap(({ assertionResults }) => assertionResults.map(({ status }) => status));
-  const count = (wanted) => statuses.filter((status) => status === wanted).length;
-  return {
-    numPassedTests: count('passed'),
-    numFailedTests: count('failed'),
-    numPendingTests: count('pending'),
-    numTodoTests: count('todo'),
-    numRuntimeErrorTestSuites: 0,
-  };
-}
-
-function conclude(name, result, summaries) {
-  const sum = (key) => summaries.reduce((total, summary) => total + (summary?.[key] ?? 0), 0);
-  const passed = sum('numPassedTests');
+  const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : [`--maxWorkers=${jestWorkers}`];
+  const own = ['--json', `--outputFile=${outputFile}`, ...workers, '--passWithNoTests'];
+  if (chromium()) {
+    env.CHROMIUM_PATH = chromium();
+  } else {
+    own.push('--testPathIgnorePatterns=/node_modules/', '--testPathIgnorePatterns=/test/browser/');
+    if (!args.includes('unit')) notes.push('skipped: browser tests (no chromium)');
+  }
+  const cacheFolder = `--cacheDirectory=${join(cache, 'jest')}`;
+  const result = await timed(() =>
+    command(process.execPath, [bin('jest/bin/jest.js'), cacheFolder, ...own, ...args], env),
+  );
+  // Null when Jest itself could not run.
+  const summary = JSON.parse(readText(outputFile) ?? 'null');
+  const passed = summary?.numPassedTests ?? 0;
   counts.passed += passed;
-  counts.skipped += sum('numPendingTests') + sum('numTodoTests');
+  counts.skipped += (summary?.numPendingTests ?? 0) + (summary?.numTodoTests ?? 0);
   // A file that does not load has no tests to count, and must not look like success.
-  const failed = sum('numFailedTests') + sum('numRuntimeErrorTestSuites');
-  if (!result.ok || summaries.includes(null)) stop(name, result, Math.max(failed, 1));
+  const failed = (summary?.numFailedTests ?? 0) + (summary?.numRuntimeErrorTestSuites ?? 0);
+  if (!result.ok || summary === null) stop(name, result, Math.max(failed, 1));
   report(name, result, `${passed} tests`);
 }
 
@@ -284,10 +266,6 @@ function finish() {
 /** The browser for the Swagger UI tests, or undefined. */
 function chromium() {
   return [process.env.CHROMIUM_PATH, '/usr/bin/chromium'].find((path) => path && isExecutable(path));
-}
-
-function browserEnv() {
-  return chromium() ? { CHROMIUM_PATH: chromium() } : {};
 }
 
 function onPath(program) {

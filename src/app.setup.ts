@@ -5,14 +5,15 @@ import { SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
 import express, { type Request, type Response } from 'express';
 import { AppModule } from './app.module.js';
 import type { Env } from './config/env.js';
-import { AccessService } from './modules/auth/access.service.js';
-import { checkRoutes } from './modules/auth/access.check.js';
-import { DirectDoor } from './modules/auth/direct-door.js';
-import { UplinkDoor } from './modules/connections/uplink/uplink-door.js';
+import { AccessService, checkRoutes } from './modules/auth/access.service.js';
+import { FastPathRouter, globalEnhancers } from './modules/auth/fast-path-router.js';
+import { UplinkGateway } from './modules/connections/uplink/uplink.gateway.js';
 import { ErrorFilter } from './platform/errors/error.filter.js';
+import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { SlipwayAdapter } from './platform/http/adapter.js';
 import { InputPipe, markUnreadBody } from './platform/http/input.pipe.js';
-import { createOpenApi } from './platform/http/openapi.js';
+import { reservePath } from './platform/http/resource-names.js';
+import { createOpenApi } from './platform/http/openapi-document.js';
 import { routeTable } from './platform/http/route-table.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
@@ -25,7 +26,8 @@ export async function createApp(
   options: { preview?: boolean; logger?: LoggerService } = {},
 ): Promise<NestExpressApplication> {
   const adapter = new SlipwayAdapter();
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env), adapter, {
+  const external = await loadExternalModules(env.modules ?? []);
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(env, external), adapter, {
     bodyParser: false,
     abortOnError: false,
     logger: options.preview ? false : options.logger,
@@ -33,6 +35,7 @@ export async function createApp(
   });
   const routes = routeTable(app);
   checkRoutes(routes);
+  routes.forEach(({ path }) => reservePath(path));
   app.disable('x-powered-by');
   app.set('etag', false);
   app.use(express.json({ limit: BODY_BYTES_MAX }));
@@ -49,9 +52,9 @@ export async function createApp(
     adapter.useMeter((request, response) => meter.begin(request, response));
   }
   if (env.roles.includes('api')) {
-    const door = new DirectDoor(routes, app.get(AccessService, { strict: false }));
-    adapter.useDoor((request, response) => door.take(request, response));
-    const uplinks = app.get(UplinkDoor, { strict: false });
+    const fastPath = new FastPathRouter(routes, app.get(AccessService, { strict: false }), globalEnhancers(app));
+    adapter.useDoor((request, response) => fastPath.take(request, response));
+    const uplinks = app.get(UplinkGateway, { strict: false });
     adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
   }
   serveDocs(app);

@@ -1,15 +1,13 @@
 import type { DataSource } from 'typeorm';
 import type { Env } from './config/env.js';
 import { ensureOperator } from './modules/auth/bootstrap.js';
-import { migrate, pendingMigrations } from './platform/database/migrate.js';
+import { migrate, pendingMigrations, SchemaVersionError } from './platform/database/migrations.js';
 import { holdsDatabase, startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
+import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
 import { keysFromFile } from './platform/vault/key-file.js';
 
-/** The database is of another version than this code. */
-export class SchemaVersionError extends Error {}
-
-/** What the app stands on, running. */
+/** The running parts that the application needs. */
 export interface Infrastructure {
   /** The settings, with the database and the keys filled in. */
   env: Env;
@@ -44,16 +42,18 @@ export async function startInfrastructure(env: Env, log: (line: string) => void)
 }
 
 /** Tables of ours and of the queue, and the operator. @returns the first key, if it was made just now */
-async function prepareDatabase({ databaseUrl, migrate: mode, bootstrapApiKey }: Env): Promise<string | null> {
+async function prepareDatabase({ databaseUrl, migrate: mode, bootstrapApiKey, modules }: Env): Promise<string | null> {
   const url = databaseUrl ?? '';
+  const external = await loadExternalModules(modules ?? []);
   if (mode === 'off') {
-    if (!(await pendingMigrations(url))) return null;
+    if (!(await pendingMigrations(url, external))) return null;
     throw new SchemaVersionError('The database is older than this version: run `npm run migrate` first.');
   }
   let firstKey: string | null = null;
-  await migrate(url, async (source: DataSource) => {
+  const once = async (source: DataSource) => {
     await migrateQueue(url);
     firstKey = await ensureOperator(source, bootstrapApiKey);
-  });
+  };
+  await migrate(url, once, external);
   return firstKey;
 }

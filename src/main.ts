@@ -3,31 +3,42 @@ import { setFlagsFromString } from 'node:v8';
 import type { Logger as Pino } from 'pino';
 import { createApp } from './app.setup.js';
 import { Env, loadEnv, SettingsError } from './config/env.js';
-import { SchemaVersionError, startInfrastructure } from './infrastructure.js';
+import { startInfrastructure } from './infrastructure.js';
+import { SchemaVersionError } from './platform/database/migrations.js';
+import { RouteDeclarationError } from './modules/auth/access.service.js';
 import { parseEgressAllow } from './platform/egress/address-policy.js';
 import { EmbeddedPostgresError } from './platform/embedded/embedded-postgres.js';
+import { ExternalModuleError } from './platform/external-modules/external-module.types.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
 
 /** A reason not to start that the person at the keyboard can mend. */
 class StartError extends Error {}
 
+/** A port to listen on. */
+interface FreePort {
+  port: number;
+  /** Closes the socket that reserves a port picked here. Listen on the port right after. */
+  release: () => Promise<void>;
+}
+
 /**
- * Fails before anything is started when somebody else listens already.
- *
- * @returns the port to listen on, picked here when it is 0: addresses we hand out hold it
+ * Fails before anything is started if another program already listens. Port 0 picks one now, since addresses that we hand
+ * out contain it, and reserves it until `release`, so that no other program takes it during the start.
  */
-async function requireFreePort({ host, port }: Env): Promise<number> {
-  return new Promise<number>((resolve, reject) => {
-    const probe = createServer();
+async function requireFreePort({ host, port }: Env): Promise<FreePort> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer((socket) => socket.destroy());
+    const close = () => new Promise<void>((closed) => probe.close(() => closed()));
     probe.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE') {
         reject(new StartError(`Port ${port} on ${host} is in use: stop what listens there, or set PORT.`));
       } else reject(new StartError(`Cannot listen on ${host}:${port} (${error.code}): check HOST and PORT.`));
     });
     probe.listen(port, host, () => {
-      const { port: free } = probe.address() as AddressInfo;
-      probe.close(() => resolve(free));
+      const { port: picked } = probe.address() as AddressInfo;
+      if (port === 0) resolve({ port: picked, release: close });
+      else close().then(() => resolve({ port, release: () => Promise.resolve() }), reject);
     });
   });
 }
@@ -65,7 +76,8 @@ async function start(): Promise<void> {
   const logger = new PinoLoggerService(pino);
   logCrashes(pino);
   keepCallsYoung();
-  const settings = given.with({ port: await requireFreePort(given) });
+  const { port, release } = await requireFreePort(given);
+  const settings = given.with({ port });
   await requireRedis(settings);
   const { env, firstKey, stop } = await startInfrastructure(settings, (line) =>
     pino.info({ context: 'postgres' }, line),
@@ -81,6 +93,7 @@ async function start(): Promise<void> {
     });
     process.on('SIGTERM', end);
     process.on('SIGINT', end);
+    await release();
     await app.listen(env.port, env.host);
     greet(env, firstKey);
   } catch (error) {
@@ -109,9 +122,16 @@ function stopOnce(end: (signal: string) => Promise<void>): (signal: string) => v
   };
 }
 
-/** What a person can mend is said in a sentence; anything else is a bug or a broken part, with its stack. */
+/** One sentence for errors that the operator can fix; the stack for all others. */
 function explain(error: unknown): string {
-  const expected = [StartError, SettingsError, SchemaVersionError, EmbeddedPostgresError];
+  const expected = [
+    StartError,
+    SettingsError,
+    SchemaVersionError,
+    EmbeddedPostgresError,
+    ExternalModuleError,
+    RouteDeclarationError,
+  ];
   if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
   const { code, message, stack } = error as NodeJS.ErrnoException;
   if (code !== undefined && /^(ECONN|ENOTFOUND|EAI_|28|3D|57)/.test(code)) {

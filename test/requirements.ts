@@ -1,21 +1,6 @@
-import { access } from './requirements/access.js';
-import { connectionInsight } from './requirements/connection-insight.js';
-import { credentials } from './requirements/credentials.js';
-import { connectionSetup } from './requirements/connection-setup.js';
-import { connectEndpoints } from './requirements/endpoints-connect.js';
-import { registryEndpoints } from './requirements/endpoints-registry.js';
-import { hostingHosts } from './requirements/hosting-hosts.js';
-import { logIngestion } from './requirements/log-ingestion.js';
-import { hostedEgress } from './requirements/hosted-egress.js';
-import { hostedBundles } from './requirements/hosted-bundles.js';
-import { hostingRuntime } from './requirements/hosting-runtime.js';
-import { connectResources } from './requirements/resources-connect.js';
-import { registryResources } from './requirements/resources-registry.js';
-import { runtimeLogs } from './requirements/runtime-logs.js';
-import { servers } from './requirements/servers.js';
-import { service } from './requirements/service.js';
-import { states } from './requirements/states.js';
-import { uplinks } from './requirements/uplinks.js';
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 /**
  * Who says so: `Spec 4.2` is a section of the interface specification, `Field` the behaviour of published clients and
@@ -35,52 +20,21 @@ export interface Requirement {
   readonly pending?: PendingTopic;
 }
 
-/** The requirements by file, so that `requirements.spec.ts` can find an id that two files use. */
-export const requirementChapters = [
-  registryResources,
-  connectResources,
-  states,
-  registryEndpoints,
-  connectEndpoints,
-  connectionInsight,
-  access,
-  credentials,
-  connectionSetup,
-  logIngestion,
-  runtimeLogs,
-  servers,
-  service,
-  uplinks,
-  hostingHosts,
-  hostedEgress,
-  hostedBundles,
-  hostingRuntime,
-] as const;
+/** The requirements of one file, by id. */
+export type RequirementChapter = Record<string, Requirement>;
 
 /**
- * Every rule of the interface specification and every promise beyond it. Tests cite the ids with `verifies`, and
- * `requirements.spec.ts` fails on each id that has no test and is not pending.
+ * The exports of every file in `test/requirements/`: the rules of the interface specification and the promises beyond it.
+ * Tests cite the ids with `verifies`, and `requirements.spec.ts` fails on each id that has no test and is not pending,
+ * and on each citation of an id that does not exist.
  */
-export const requirements = {
-  ...registryResources,
-  ...connectResources,
-  ...states,
-  ...registryEndpoints,
-  ...connectEndpoints,
-  ...connectionInsight,
-  ...access,
-  ...credentials,
-  ...connectionSetup,
-  ...logIngestion,
-  ...runtimeLogs,
-  ...servers,
-  ...service,
-  ...uplinks,
-  ...hostingHosts,
-  ...hostedEgress,
-  ...hostedBundles,
-  ...hostingRuntime,
-} as const satisfies Record<string, Requirement>;
-
-/** The id of a requirement. A test that cites any other does not compile. */
-export type RequirementId = keyof typeof requirements;
+export async function loadRequirements(): Promise<RequirementChapter[]> {
+  const folder = path.join(import.meta.dirname, 'requirements');
+  const files = readdirSync(folder).filter((name) => name.endsWith('.ts'));
+  const chapters: RequirementChapter[] = [];
+  for (const name of files) {
+    const file = (await import(pathToFileURL(path.join(folder, name)).href)) as Record<string, RequirementChapter>;
+    chapters.push(...Object.values(file));
+  }
+  return chapters;
+}

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { createApp } from '../app.setup.js';
 import { loadEnv } from '../config/env.js';
-import { createOpenApi } from '../platform/http/openapi.js';
+import { createOpenApi } from '../platform/http/openapi-document.js';
 
 /** Writes the OpenAPI document to the path given; needs no database. */
 const [, , file = 'openapi.json'] = process.argv;

@@ -4,7 +4,7 @@ import { parseUrl } from './parse-url.js';
 /** How one setting is read: from its text to its value, or an Error whose message finishes "NAME …". */
 type Parse<T> = (text: string) => T;
 
-/** What the README's table says about a setting. */
+/** Documentation of a setting, for docs/settings.md. */
 export interface SettingDoc {
   name: string;
   /** The default as text; null when the setting is unset by default. */
@@ -108,7 +108,7 @@ const metricsToken: Parse<string> = (value) => {
 };
 
 export type Role = 'api' | 'worker' | 'host';
-/** What may stand between hosted code and this host; `src/hosting/sandbox` builds them. The last two are for bundles. */
+/** Isolation layers between hosted code and the host; `src/hosting/sandbox` builds them. The last two are for bundles. */
 export const WALLS = [
   ...(['own-user', 'own-network', 'memory-limit', 'dies-with-service'] as const),
   ...(['own-processes', 'own-files'] as const),
@@ -182,6 +182,14 @@ export class Env {
   )
   readonly publicReads: boolean;
 
+  @Setting(
+    'SLIPWAY_MODULES',
+    listOf((value) => path.resolve(value)),
+    null,
+    'Folders of npm packages that add modules to the service, comma-separated. Default: none.',
+  )
+  readonly modules: string[] | null;
+
   @Setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.')
   readonly migrate: 'auto' | 'off';
 
@@ -234,7 +242,7 @@ export class Env {
     'UPLINK_LEASE_MS',
     integer(300, 600_000),
     '15000',
-    'After this long without a sign of life of its process, a tunnel counts as closed.',
+    'A tunnel counts as closed after this long without a heartbeat of its process. A process that serves and hosts uses the shorter of this and RUNTIME_LEASE_MS.',
   )
   readonly uplinkLeaseMs: number;
 
@@ -364,7 +372,7 @@ export class Env {
   @Setting('RUNTIME_IDLE_MS', integer(100, 86_400_000), '300000', 'Hosted code nobody calls for so long is stopped.')
   readonly runtimeIdleMs: number;
 
-  @Setting('LOG_RETENTION_DAYS', integer(1, 3_650), '14', 'Days the runtime logs of servers are kept.')
+  @Setting('LOG_RETENTION_DAYS', integer(1, 3_650), '14', 'Days the logs of servers and connections are kept.')
   readonly logRetentionDays: number;
 
   @Setting(
@@ -413,7 +421,7 @@ export class Env {
     'RUNTIME_LEASE_MS',
     integer(600, 600_000),
     '15000',
-    'After this long without a sign of life of its process, hosted code that keeps sessions is started in another one.',
+    'Hosted code that keeps sessions may start in another process after this long without a heartbeat of its own. A process that serves and hosts uses the shorter of this and UPLINK_LEASE_MS.',
   )
   readonly runtimeLeaseMs: number;
 
@@ -447,7 +455,7 @@ export class Env {
     return this.publicUrl ?? this.ownUrl;
   }
 
-  /** Where other processes of this service reach this one; null when it listens everywhere and nobody said where that is. */
+  /** URL by which other processes reach this one; null when it listens on all addresses and `ADVERTISE_URL` is not set. */
   get internalUrl(): string | null {
     if (this.advertiseUrl !== null) return this.advertiseUrl;
     return this.host === '0.0.0.0' || this.host === '::' ? null : this.ownUrl;
@@ -466,7 +474,7 @@ export class Env {
 /** One or more settings are wrong; `message` names each of them on a line of its own. */
 export class SettingsError extends Error {}
 
-/** The settings in the order of the README's table. */
+/** The settings in the order of docs/settings.md. */
 export function settingDocs(): SettingDoc[] {
   return entries.map(({ name, fallback, doc }) => ({ name, fallback, doc }));
 }

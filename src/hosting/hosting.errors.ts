@@ -1,7 +1,8 @@
 import { DomainError } from '../platform/errors/domain-error.js';
+import { Serializable } from '../platform/internal-http/error-codec.js';
 import type { RuntimeOutcome } from './hosting.types.js';
 
-/** A program did not answer; the message says what happened and what to do, and names no machine. */
+/** A program did not answer. The message says what happened and what to do, and names no machine. */
 export abstract class HostedFailure extends DomainError {
   abstract readonly outcome: RuntimeOutcome;
   /** True when the code may have run: the request must not be sent again unasked. */
@@ -9,6 +10,7 @@ export abstract class HostedFailure extends DomainError {
 }
 
 /** No process runs hosted code, or this kind of it. */
+@Serializable()
 export class HostingUnavailableError extends HostedFailure {
   readonly kind = 'unavailable';
   readonly code = 'hosting_unavailable';
@@ -16,7 +18,8 @@ export class HostingUnavailableError extends HostedFailure {
   override readonly mayHaveRun = false;
 }
 
-/** The host that has the program does not take requests now; it or another one does in a moment. */
+/** The host of the program takes no requests now; it or another one will in a moment. */
+@Serializable('retryAfterSeconds')
 export class HostAwayError extends HostedFailure {
   readonly kind = 'unavailable';
   readonly code = 'hosting_unavailable';
@@ -31,7 +34,8 @@ export class HostAwayError extends HostedFailure {
   }
 }
 
-/** The program does not start; the message holds what it said. */
+/** The program does not start. The message holds its output. */
+@Serializable()
 export class ProgramStartError extends HostedFailure {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
@@ -39,7 +43,8 @@ export class ProgramStartError extends HostedFailure {
   override readonly mayHaveRun = false;
 }
 
-/** The program crashed again and again, and is not started before a moment has passed; the message holds what it said. */
+/** The program crashed repeatedly and is started again only after a back-off. The message holds its output. */
+@Serializable('retryAfterSeconds')
 export class ProgramRestingError extends HostedFailure {
   readonly kind = 'unavailable';
   readonly code = 'upstream_error';
@@ -54,7 +59,8 @@ export class ProgramRestingError extends HostedFailure {
   }
 }
 
-/** The program answers as many requests as it may; a moment later there is room. */
+/** The program is at its limit of concurrent requests. */
+@Serializable()
 export class ProgramBusyError extends HostedFailure {
   readonly kind = 'rate_limited';
   readonly code = 'rate_limited';
@@ -63,7 +69,8 @@ export class ProgramBusyError extends HostedFailure {
   override readonly retryAfterSeconds = 1;
 }
 
-/** A request took more than it may, and was ended; `outcome` says of what. */
+/** A request exceeded a limit, named by `outcome`, and was ended. */
+@Serializable('outcome')
 export class LimitExceededError extends HostedFailure {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
@@ -77,13 +84,14 @@ export class LimitExceededError extends HostedFailure {
 }
 
 /** The program's process ended while it worked on the request. */
+@Serializable()
 export class ProgramCrashedError extends HostedFailure {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';
   readonly outcome = 'exception';
 }
 
-/** What a hosted program failed of, behind whatever its caller heard; null for any other failure. */
+/** The failure of a hosted program behind an error of a caller; null for any other failure. */
 export function hostedFailureIn(error: unknown): HostedFailure | null {
   for (let one = error, hops = 0; one instanceof Error && hops < 4; hops += 1) {
     if (one instanceof HostedFailure) return one;

@@ -3,15 +3,14 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { Env } from '../config/env.js';
 import { BundleEngine } from './bundle/bundle-engine.js';
 import { DataFolder } from './cluster/data-folder.js';
-import { HopSender } from './cluster/hop-sender.js';
-import { HostChoice } from './cluster/host-choice.js';
+import { HostClient } from './cluster/host-client.js';
+import { HostSelector } from './cluster/host-selector.js';
 import { HostDirectory } from './cluster/host-directory.js';
-import { HostLease } from './cluster/host-lease.js';
-import { HostingHost } from './cluster/hosting-host.entity.js';
 import { HostingPlacement } from './cluster/hosting-placement.entity.js';
 import { InternalHostingController } from './cluster/internal-hosting.controller.js';
-import { PlacedHosting } from './cluster/placed-hosting.js';
+import { HostingRouter } from './cluster/hosting-router.js';
 import { Placements } from './cluster/placements.js';
+import { PlacementsRepository } from './cluster/placements.repository.js';
 import { Hosting, LocalHosting } from './hosting.js';
 import { Programs } from './programs.js';
 import { RuntimeMetrics } from './runtime/runtime.metrics.js';
@@ -32,14 +31,22 @@ const engines = {
 export class HostingModule {
   static forRoot(env: Env): DynamicModule {
     const isHost = env.roles.includes('host');
-    const placing = [DataFolder, HostLease, HostDirectory, Placements, HostChoice, HopSender, PlacedHosting];
+    const placing = [
+      DataFolder,
+      HostDirectory,
+      PlacementsRepository,
+      Placements,
+      HostSelector,
+      HostClient,
+      HostingRouter,
+    ];
     const running = [Runtime, RuntimeMetrics, sandbox, engines, { provide: LocalHosting, useExisting: Runtime }];
     return {
       module: HostingModule,
       global: true,
-      imports: [TypeOrmModule.forFeature([HostingHost, HostingPlacement])],
+      imports: [TypeOrmModule.forFeature([HostingPlacement])],
       controllers: isHost ? [InternalHostingController] : [],
-      providers: [Programs, ...placing, { provide: Hosting, useExisting: PlacedHosting }, ...(isHost ? running : [])],
+      providers: [Programs, ...placing, { provide: Hosting, useExisting: HostingRouter }, ...(isHost ? running : [])],
       exports: [Programs, Hosting],
     };
   }

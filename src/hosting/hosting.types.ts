@@ -76,14 +76,16 @@ export type RuntimeOutcome =
 
 /** A console line. */
 export interface TraceLine {
-  at: Date;
+  /** Milliseconds since 1970. */
+  at: number;
   level: 'debug' | 'info' | 'log' | 'warn' | 'error';
   message: string;
 }
 
 /** What the code threw, or why the runtime ended it. */
 export interface TraceException {
-  at: Date;
+  /** Milliseconds since 1970. */
+  at: number;
   name: string;
   message: string;
   stack?: string;
@@ -95,7 +97,7 @@ export interface Trace {
   /** The id the request came with ({@link INVOCATION_HEADER}), or one made here: a UUID of version 7. */
   invocationId: string;
   /** Set in one piece when the request came without an id, so that nobody else keeps a record of it. */
-  request?: { at: Date; method: string; path: string; status: number; rpcMethod: string | null };
+  request?: { at: number; method: string; path: string; status: number; rpcMethod: string | null };
   outcome?: RuntimeOutcome;
   /** CPU time of this request, as far as it can be told from its neighbours. */
   cpuMs?: number;

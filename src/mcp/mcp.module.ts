@@ -1,6 +1,6 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { HttpChannels } from './channels/http-channels.js';
+import { HttpChannels } from './client/http/http-channels.js';
 import { EraMemory } from './eras/era-memory.js';
 import { EraStore } from './eras/era-store.js';
 import { UpstreamEra } from './eras/upstream-era.entity.js';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
-import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
-import type { CredentialOwner } from '../../src/modules/credentials/credentials.types.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
+import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
 import { startApp, type TestApp } from '../support/app.js';
 import {
   startAuthorizationServer,

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chromium, type Browser, type Locator, type Page, type Response } from 'playwright-core';
 import { startEverything, type EverythingServer } from '../support/everything.js';
 import { images } from '../support/icons.js';
-import { cleanUpPrograms, dataFolder, runProgram } from '../support/program.js';
+import { cleanUpPrograms, readySettings, runProgram } from '../support/program.js';
 import { startRepositoryHost, type RepositoryHost } from '../support/repository-host.js';
 import { skillMd } from '../support/skills.js';
 import { until } from '../support/until.js';
@@ -114,7 +114,7 @@ async function authorize(): Promise<void> {
 }
 
 beforeAll(async () => {
-  const service = runProgram('main.js', { DATA_DIR: await dataFolder(), BOOTSTRAP_API_KEY: key });
+  const service = runProgram('main.js', await readySettings(key));
   [url, everything, repositories, browser] = await Promise.all([
     service.url(),
     startEverything(),

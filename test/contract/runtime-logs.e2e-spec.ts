@@ -24,12 +24,12 @@ beforeAll(async () => {
   const serverId = await serverIdOf(app, name);
   const hour = 3_600_000;
   ids = [
-    record(app, serverId, { at: new Date(Date.now() - hour), messages: ['It rains in Ulm'], wallMs: 1_234 }),
+    record(app, serverId, { at: Date.now() - hour, messages: ['It rains in Ulm'], wallMs: 1_234 }),
     record(app, serverId, {
-      at: new Date(Date.now() - 1_000),
+      at: Date.now() - 1_000,
       status: 500,
       outcome: 'exception',
-      exceptions: [{ at: new Date(), name: 'RangeError', message: 'too far' }],
+      exceptions: [{ at: Date.now(), name: 'RangeError', message: 'too far' }],
     }),
   ];
   await logWith(app, owner, name, 2);

@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { canonicalPath } from '../../src/platform/http/canonical-path.js';
-import { RESERVED_NAMESPACES, SERVER_SUBRESOURCES } from '../../src/platform/http/names.js';
+import { RESERVED_NAMESPACES, SERVER_SUBRESOURCES } from '../../src/platform/http/resource-names.js';
 import { hostileSpellings, namespaceNames, qualifiedNameSpellings, serverNames } from '../support/spellings.js';
 import { verifies } from '../support/verifies.js';
+import { randomRuns } from '../support/random-runs.js';
 
 /** What may follow a server in a path. */
 const tails = fc
@@ -39,7 +40,7 @@ describe('the canonical path', () => {
         const once = canonicalPath(target);
         expect(canonicalPath(once)).toBe(once);
       }),
-      { numRuns: 5_000 },
+      { numRuns: randomRuns(5_000) },
     );
   });
 
@@ -57,7 +58,7 @@ describe('the canonical path', () => {
           const name = server === '' ? namespace : `${namespace}%2F${server}`;
           expect(canonicalPath(`/servers/${spelling}${tail}`)).toBe(`/servers/${name}${tail}`);
         }),
-        { numRuns: 2_000 },
+        { numRuns: randomRuns(2_000) },
       );
     },
   );
@@ -108,7 +109,7 @@ describe('the canonical path', () => {
         if (word === 'servers') return;
         expect(canonicalPath(`/${word}${rest}`)).toBe(`/${word}${rest}`);
       }),
-      { numRuns: 1_000 },
+      { numRuns: randomRuns(1_000) },
     );
   });
 

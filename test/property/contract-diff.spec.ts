@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { canonicalSchema } from '../../src/modules/releases/contract/canonical-schema.js';
 import { schemaChanges, type Direction } from '../../src/modules/releases/contract/schema-diff.js';
 import { verifies } from '../support/verifies.js';
+import { randomRuns } from '../support/random-runs.js';
 
 type Schema = Record<string, unknown>;
 
@@ -82,7 +83,7 @@ describe('the classification of schema changes', () => {
         const [old, now] = [accepts(before), accepts(after)];
         expect(sent.filter((one) => isSpokenOf(one, before) && old(one) && !now(one))).toEqual([]);
       }),
-      { numRuns: 300 },
+      { numRuns: randomRuns(300) },
     );
   });
 
@@ -93,7 +94,7 @@ describe('the classification of schema changes', () => {
         const [old, now] = [accepts(before), accepts(after)];
         expect(answered.filter((one) => isSpokenOf(one, before) && now(one) && !old(one))).toEqual([]);
       }),
-      { numRuns: 300 },
+      { numRuns: randomRuns(300) },
     );
   });
 
@@ -104,7 +105,7 @@ describe('the classification of schema changes', () => {
         expect(all.filter((each) => plain(each) !== canonical(each))).toEqual([]);
         expect(canonicalSchema(canonicalSchema(one))).toEqual(canonicalSchema(one));
       }),
-      { numRuns: 200 },
+      { numRuns: randomRuns(200) },
     );
   });
 });

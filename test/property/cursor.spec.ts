@@ -6,6 +6,7 @@ import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { seedConnections } from '../support/connection-rows.js';
 import { createNamespace } from '../support/factories.js';
 import { verifies } from '../support/verifies.js';
+import { randomRuns } from '../support/random-runs.js';
 
 /** The largest number a row can have. */
 const SEQ_MAX = 2n ** 63n - 1n;
@@ -35,7 +36,7 @@ describe('a cursor', () => {
         expect(encodeURIComponent(cursor)).toBe(cursor);
         expect(cursor === encodeCursor(String(two))).toBe(one === two);
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(2_000) },
     );
   });
 
@@ -65,7 +66,7 @@ describe('a cursor', () => {
         expect(BigInt(seq) <= SEQ_MAX).toBe(true);
         expect(encodeCursor(seq)).toBe(cursor);
       }),
-      { numRuns: 10_000 },
+      { numRuns: randomRuns(10_000) },
     );
     expect(isRefused(encodeCursor('1'))).toBe(false);
     for (const seq of ['0', '-1', '01', '', '1.5', String(SEQ_MAX + 1n)])
@@ -134,7 +135,7 @@ describe('a walk along cursors', () => {
         expect(shown).toEqual(there.toReversed().filter((id) => shown.includes(id)));
       };
       await fc.assert(fc.asyncProperty(fc.nat({ max: 25 }), fc.array(between, { minLength: 1, maxLength: 6 }), walk), {
-        numRuns: 60,
+        numRuns: randomRuns(60),
       });
     },
   );

@@ -6,12 +6,13 @@ import { rawRequest, type RawAnswer } from '../support/raw-request.js';
 import { hostileSpellings, qualifiedNameSpellings } from '../support/spellings.js';
 import { startUpstream, type Upstream } from '../support/upstream.js';
 import { verifies } from '../support/verifies.js';
+import { randomRuns } from '../support/random-runs.js';
 
 /** Stands in everything of the victim's that only they may read. */
 const SECRET = 'only-for-the-victim';
 
 /** Enough to meet every pair of oddities many times over the runs of a week; each run tries every method. */
-const RUNS = 400;
+const RUNS = randomRuns(400);
 
 let app: TestApp;
 let upstream: Upstream;

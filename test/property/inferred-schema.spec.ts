@@ -19,6 +19,7 @@ import {
 import { toZodText } from '../../src/modules/tool-schemas/zod-text.js';
 import { verifies } from '../support/verifies.js';
 import { pasted } from '../support/zod-expression.js';
+import { randomRuns } from '../support/random-runs.js';
 
 /** Names that break what takes them for their own: literals, prototypes, comments, script elements. */
 const evilNames = fc.constantFrom(
@@ -127,7 +128,7 @@ describe('an inferred schema', () => {
             refused: [],
           });
         }),
-        { numRuns: 100 },
+        { numRuns: randomRuns(100) },
       );
     },
   );
@@ -139,7 +140,7 @@ describe('an inferred schema', () => {
         const accepts = ajvAccepts(JSON.parse(JSON.stringify(schema)) as object);
         expect({ schema, refused: values.filter((value) => !accepts(value)) }).toEqual({ schema, refused: [] });
       }),
-      { numRuns: 100 },
+      { numRuns: randomRuns(100) },
     );
   });
 
@@ -165,7 +166,7 @@ describe('an inferred schema', () => {
           expect(text).toMatch(/^[\x20-\x7e]*$/);
           expect(text).not.toMatch(/[<>`]|\*\/|\/\/|\$\{/);
         }),
-        { numRuns: 100 },
+        { numRuns: randomRuns(100) },
       );
     },
   );
@@ -192,7 +193,7 @@ describe('a shape', () => {
         expect(sorted(parts)).toEqual(sorted(together(values)));
         expect(sorted(parseShape(toShapeText(parts)))).toEqual(sorted(parts));
       }),
-      { numRuns: 100 },
+      { numRuns: randomRuns(100) },
     );
   });
 

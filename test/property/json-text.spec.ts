@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { DuplicateMemberError, elements, members, slice, splice } from '../../src/mcp/json-text.js';
-import { replyTo } from '../../src/mcp/messages.js';
+import { DuplicateMemberError, elements, members, slice, splice } from '../../src/mcp/protocol/json-text.js';
+import { replyTo } from '../../src/mcp/protocol/messages.js';
 import type { Json } from '../support/calls.js';
 import { verifies } from '../support/verifies.js';
+import { randomRuns } from '../support/random-runs.js';
 
 const blank = fc.string({ unit: fc.constantFrom(' ', '\t', '\n', '\r'), maxLength: 3 });
 
@@ -94,7 +95,7 @@ function listed(opening: string, parts: string[], inner: string, closing: string
 const object = anyObject as fc.Arbitrary<Container<[name: string, json: string]>>;
 const array = anyArray as fc.Arbitrary<Container<string>>;
 const value = (anyValue as fc.Arbitrary<string | Container<unknown>>).map(asText);
-const many = { numRuns: 2_000 };
+const many = { numRuns: randomRuns(2_000) };
 
 describe('finding values in JSON text', () => {
   verifies('call:result-unchanged', 'gives the exact text of every member, however the object is formatted', () => {
@@ -169,7 +170,7 @@ describe('finding values in JSON text', () => {
         expect(slice(twice, span as NonNullable<typeof span>)).toBe(again);
         expect(() => members(json, 0, true)).not.toThrow();
       }),
-      { numRuns: 500 },
+      { numRuns: randomRuns(500) },
     );
   });
 
@@ -193,7 +194,7 @@ describe('finding values in JSON text', () => {
           expect(replyTo(id + 1, json, JSON.parse(json) as object, 'legacy')).toBeNull();
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: randomRuns(1_000) },
     );
   });
 

@@ -1,8 +1,9 @@
 import { describe, expect } from '@jest/globals';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
 import fc from 'fast-check';
-import { classify, shapeFault, type FrontHeaders } from '../../src/mcp/front/classify.js';
+import { classify, shapeFault, type McpRequestHeaders } from '../../src/mcp/server/classify.js';
 import { verifies } from '../support/verifies.js';
+import { randomRuns } from '../support/random-runs.js';
 
 const prefix = 'io.modelcontextprotocol/';
 
@@ -50,7 +51,7 @@ const headers = fc.record(
 );
 
 /** What the official server makes of a message, in our words. */
-function oracle(body: object, { version: protocolVersionHeader, method: mcpMethodHeader }: FrontHeaders): string {
+function oracle(body: object, { version: protocolVersionHeader, method: mcpMethodHeader }: McpRequestHeaders): string {
   const outcome = classifyInboundRequest({ httpMethod: 'POST', body, protocolVersionHeader, mcpMethodHeader });
   return outcome.kind === 'reject' ? `${outcome.httpStatus} ${outcome.code}` : outcome.kind;
 }
@@ -70,7 +71,7 @@ describe('classification of what clients send', () => {
         const got = ours.era ?? `${ours.fault.status} ${ours.fault.code}`;
         if (!later.has(`${expected} ${got}`)) expect(got).toBe(expected);
       }),
-      { numRuns: 3_000 },
+      { numRuns: randomRuns(3_000) },
     );
   });
 

@@ -5,6 +5,7 @@ import { startApp, type TestAccount, type TestApp } from '../support/app.js';
 import { seedConnections } from '../support/connection-rows.js';
 import { createNamespace } from '../support/factories.js';
 import { verifies } from '../support/verifies.js';
+import { randomRuns } from '../support/random-runs.js';
 
 let app: TestApp;
 let owner: TestAccount;
@@ -166,7 +167,7 @@ verifies(
           hits += found.length;
         }
       }),
-      { numRuns: 150 },
+      { numRuns: randomRuns(150) },
     );
     // A filter that never finds anything would agree with a rule that names nothing.
     expect(hits).toBeGreaterThan(100);

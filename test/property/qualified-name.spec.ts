@@ -9,8 +9,9 @@ import {
 import { ServerNotFoundError } from '../../src/modules/servers/servers.errors.js';
 import { InvalidInputError } from '../../src/platform/errors/domain-error.js';
 import { canonicalPath } from '../../src/platform/http/canonical-path.js';
-import { SERVER_SUBRESOURCES } from '../../src/platform/http/names.js';
+import { SERVER_SUBRESOURCES } from '../../src/platform/http/resource-names.js';
 import { hostileSpellings, namespaceNames, serverNames } from '../support/spellings.js';
+import { randomRuns } from '../support/random-runs.js';
 
 /** A name without a server stands for the namespace-only server. */
 const anyServer = fc.oneof({ weight: 3, arbitrary: serverNames }, fc.constant(''));
@@ -71,7 +72,7 @@ describe('a qualified name', () => {
         // What it lets through is safe to ask the database for.
         else expect(text).toMatch(/^[a-z0-9][a-z0-9-]+[a-z0-9](\/([a-zA-Z0-9][a-zA-Z0-9_-]+)?)?$/);
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(2_000) },
     );
   });
 
@@ -92,7 +93,7 @@ describe('a qualified name', () => {
           expect(['acme', 'acme/weather', 'acme/WEATHER', 'weather']).toContain(name);
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: randomRuns(3_000) },
     );
   });
 });
@@ -107,7 +108,7 @@ describe('the name of a new server', () => {
         if (isFine) expect(error).toBeUndefined();
         else expect(error).toBeInstanceOf(InvalidInputError);
       }),
-      { numRuns: 2_000 },
+      { numRuns: randomRuns(2_000) },
     );
   });
 });

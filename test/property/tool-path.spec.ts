@@ -1,7 +1,8 @@
 import { describe, expect } from '@jest/globals';
 import fc from 'fast-check';
-import { matchTool, type ToolText } from '../../src/mcp/tool-catalog.js';
+import { matchTool, type ToolText } from '../../src/mcp/client/tool-catalog.js';
 import { verifies } from '../support/verifies.js';
+import { randomRuns } from '../support/random-runs.js';
 
 /** Few letters and many separators, so that names and paths often meet. */
 const word = fc.string({ unit: fc.constantFrom('a', 'b', 'B', '.', '/', '%', ' ', '_'), maxLength: 6 });
@@ -45,7 +46,7 @@ describe('a tool path', () => {
           expect(match(all, path)).toEqual(naive(all, path));
           for (const name of all) expect(match(all, name)).toEqual({ tool: name });
         }),
-        { numRuns: 3_000 },
+        { numRuns: randomRuns(3_000) },
       );
     },
   );
@@ -66,7 +67,7 @@ describe('a tool path', () => {
             expect(match([...rest, name], path)).toEqual({ tool: name });
           },
         ),
-        { numRuns: 2_000 },
+        { numRuns: randomRuns(2_000) },
       );
     },
   );
@@ -84,7 +85,7 @@ describe('a tool path', () => {
         const below = all.filter((name) => name.startsWith(`${first}.`));
         expect(match(all, first)).toEqual({ category: below });
       }),
-      { numRuns: 1_000 },
+      { numRuns: randomRuns(1_000) },
     );
   });
 });

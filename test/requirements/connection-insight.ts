@@ -32,7 +32,7 @@ export const connectionInsight = {
   'log:bounded': {
     source: 'House',
     behavior:
-      'A connection keeps its newest 1,000 calls of the last 7 days; a flood of one is cut, not that of others. Calls and lines that wait for the database are bounded, lines also by their size.',
+      'The log of a connection shows its newest 1,000 calls; 1,000 of one connection are recorded a minute in each process. What waits for the database is bounded, also by its size.',
   },
   'log:own': {
     source: 'House',

@@ -40,4 +40,24 @@ export const logIngestion = {
     source: 'House',
     behavior: 'A deleted server leaves no invocations, and none of its late ones stays.',
   },
+  'log-ingestion:deleted-connection': {
+    source: 'House',
+    behavior:
+      'Deleting a server or a connection clears its side of the rows of both, and a row without either side is deleted.',
+  },
+  'log-ingestion:views': {
+    source: 'House',
+    behavior:
+      'A call through a connection to a registry server is one row; the log of the server shows nothing of the connection, and that of the connection no payload, line or exception of the server.',
+  },
+  'log-ingestion:sides': {
+    source: 'House',
+    behavior:
+      'A call refused before the server was reached has no server, a request the service made itself no connection, and a request of a client one id for each connection.',
+  },
+  'log-ingestion:read': {
+    source: 'House',
+    behavior:
+      'The log of a connection shows calls of the process that is asked at once, and those of others within 2 s.',
+  },
 } as const satisfies Record<string, Requirement>;

@@ -87,11 +87,17 @@ export const connectResources = {
   },
   'connection:mock:scenario-seeds': {
     source: 'Spec 2.1',
-    behavior: 'The scenario text sets the state from which the simulator answers.',
+    behavior:
+      'A scenario that is a JSON object with `tools` is a fixture: its rules match arguments and set results, errors and delays.',
   },
-  'connection:mock:memory': {
-    source: 'Field',
-    behavior: 'A simulated connection finds what calls created, shows what they changed and no more what they deleted.',
+  'connection:mock:scenario-prose': {
+    source: 'Spec 2.1',
+    behavior:
+      'Any other scenario text is returned unchanged and read by the language model; without one, `_meta` of each result says that it was not interpreted.',
+  },
+  'connection:mock:fixture-invalid': {
+    source: 'House',
+    behavior: 'A broken fixture answers 400 `validation_error` with the JSON path of what is wrong.',
   },
   'connection:mock:deterministic': {
     source: 'Field',
@@ -101,11 +107,11 @@ export const connectResources = {
   'connection:mock:one-order': {
     source: 'House',
     behavior:
-      'Calls of a simulated connection have one order in all processes, and what they led to outlives restarts.',
+      'Calls of a simulated connection have one order in all processes, and the uses of its rules are counted over restarts.',
   },
   'connection:mock:failures': {
     source: 'Field',
-    behavior: 'A scenario makes calls fail on demand; arguments are validated as real servers do.',
+    behavior: 'A fixture makes calls fail or late on demand; arguments are validated as real servers do.',
   },
   'connection:mock:frozen-server': {
     source: 'House',
@@ -119,7 +125,7 @@ export const connectResources = {
   'connection:mock:bounded': {
     source: 'House',
     behavior:
-      'A mock keeps its newest 1,000 calls and its memory beyond them; a server that offers more than 4 MB is refused.',
+      'A mock keeps its newest 1,000 calls and the counts of all; a server that offers more than 4 MB is refused.',
   },
   'connection:mock:model': {
     source: 'House',

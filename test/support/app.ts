@@ -11,6 +11,7 @@ import { loadEnv, type Env } from '../../src/config/env.js';
 import { generateApiKey, hashApiKey, prefixOf } from '../../src/modules/auth/api-key.js';
 import { chooseQueueBackend } from '../../src/platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from '../../src/platform/telemetry/logger.js';
+import { endAfterFile } from './jest/leftovers.mjs';
 import { until } from './until.js';
 import { freePort } from './upstream-net.js';
 
@@ -54,8 +55,23 @@ export function uniqueName(prefix = 'test'): string {
   return `${prefix}-${randomBytes(5).toString('hex')}`;
 }
 
-/** A new empty database with every table, cloned from the template. The caller drops it. */
-export async function cloneDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
+/** A database on the Postgres of the test run. The caller drops it. */
+interface TestDatabase {
+  url: string;
+  drop: () => Promise<void>;
+}
+
+/** A new database with every table and no row, cloned from the template. */
+export function cloneDatabase(): Promise<TestDatabase> {
+  return createDatabase('slipway_template');
+}
+
+/** A new database without a table, as before the first start. */
+export function emptyDatabase(): Promise<TestDatabase> {
+  return createDatabase('template1');
+}
+
+async function createDatabase(template: string): Promise<TestDatabase> {
   const server = process.env.TEST_DATABASE_URL;
   if (!server) throw new Error('Run the tests with `npm test`: the global setup starts their database.');
   const name = `test_${randomBytes(8).toString('hex')}`;
@@ -68,7 +84,7 @@ export async function cloneDatabase(): Promise<{ url: string; drop: () => Promis
       await client.end();
     }
   };
-  await run(`CREATE DATABASE ${name} TEMPLATE slipway_template`);
+  await run(`CREATE DATABASE ${name} TEMPLATE ${template}`);
   const url = new URL(server);
   url.pathname = `/${name}`;
   const drop = async () => {
@@ -152,6 +168,9 @@ async function startOnce(
     await app.close();
     throw error;
   }
+  let closed: Promise<void> | undefined;
+  const close = () => (closed ??= app.close().then(afterClose).finally(forget));
+  const forget = endAfterFile(close);
   const url = `http://127.0.0.1:${env.port}`;
   const database = app.get(DataSource);
   const owner = operator ?? (await addAccount(database, { isOperator: true }));
@@ -164,10 +183,7 @@ async function startOnce(
     account: (overrides) => addAccount(database, overrides),
     get: (type) => app.get(type as Type, { strict: false }),
     sibling: (more = {}) => startOn(databaseUrl, { ...settings, ...more }, owner, async () => undefined),
-    close: async () => {
-      await app.close();
-      await afterClose();
-    },
+    close,
   };
 }
 

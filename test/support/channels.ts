@@ -1,8 +1,8 @@
-import type { Channel } from '../../src/mcp/channel.js';
-import { HttpChannels } from '../../src/mcp/channels/http-channels.js';
-import type { HttpTarget } from '../../src/mcp/channels/http-wire.js';
+import type { Channel } from '../../src/mcp/protocol/channel.js';
+import { HttpChannels } from '../../src/mcp/client/http/http-channels.js';
+import type { HttpTarget } from '../../src/mcp/client/http/http-wire.js';
 import { EraMemory } from '../../src/mcp/eras/era-memory.js';
-import type { EraVerdict } from '../../src/mcp/eras/era-verdict.js';
+import type { EraVerdict } from '../../src/mcp/eras/era-store.js';
 import type { Egress } from '../../src/platform/egress/egress.js';
 
 /** Channels of a process that remembers eras for itself alone. */

@@ -11,7 +11,7 @@ const [{ createApp }, { loadEnv }, { chooseQueueBackend }, { CredentialsService 
   load('app.setup.js'),
   load('config/env.js'),
   load('platform/queue/queue-backend.js'),
-  load('modules/credentials/credentials.service.js'),
+  load('modules/oauth/credentials.service.js'),
 ]);
 
 const env = loadEnv();

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from '@jest/globals';
-import { CredentialsService } from '../../src/modules/credentials/credentials.service.js';
-import type { CredentialOwner } from '../../src/modules/credentials/credentials.types.js';
+import { CredentialsService } from '../../src/modules/oauth/credentials.service.js';
+import type { CredentialOwner } from '../../src/modules/oauth/credentials.types.js';
 import type { TestApp } from './app.js';
 import type { AuthorizationServer } from './authorization-server.js';
 import { newPerson, type Person } from './person.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { RELEASE_CURRENT_TOPIC, type ReleaseCurrent } from '../../src/modules/releases/releases.types.js';
+import type { ReleaseCurrent } from '../../src/modules/releases/releases.types.js';
 import type { ReleaseType } from '../../src/modules/servers/server.types.js';
-import { RelayService } from '../../src/platform/queue/relay.service.js';
+import { PubSub } from '../../src/platform/queue/pub-sub.js';
 import type { TestAccount, TestApp } from './app.js';
 import { createServer } from './factories.js';
 
@@ -46,7 +46,7 @@ export async function setCurrent(
 
 /** Tells every process that another release is current, as publishing does. */
 export function announceCurrent(app: TestApp, { serverId, slug, releaseId }: SeededServer): void {
-  app.get(RelayService).publish(RELEASE_CURRENT_TOPIC, { serverId, slug, releaseId } satisfies ReleaseCurrent);
+  app.get(PubSub).publish('releases.current', { serverId, slug, releaseId } satisfies ReleaseCurrent);
 }
 
 /** Makes an external release current past the API and tells every process. */

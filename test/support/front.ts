@@ -1,12 +1,13 @@
 import { createServer } from 'node:http';
 import type { Env } from '../../src/config/env.js';
-import type { Channel } from '../../src/mcp/channel.js';
-import { HttpFront } from '../../src/mcp/front/http-front.js';
-import { ParkedCalls } from '../../src/mcp/front/parked-calls.js';
-import { InternalSignatures } from '../../src/platform/http/internal-signatures.js';
+import type { Channel } from '../../src/mcp/protocol/channel.js';
+import { McpHttpServer } from '../../src/mcp/server/mcp-http-server.js';
+import { PendingInputCalls } from '../../src/mcp/server/pending-input/pending-input-calls.js';
+import { InternalClient } from '../../src/platform/internal-http/internal-client.js';
+import { InternalSignatures } from '../../src/platform/internal-http/internal-signatures.js';
 import { errorAnswer } from '../../src/platform/errors/error-body.js';
 import { Vault } from '../../src/platform/vault/vault.js';
-import type { RelayService } from '../../src/platform/queue/relay.service.js';
+import type { PubSub } from '../../src/platform/queue/pub-sub.js';
 import { closing } from './upstream-clients.js';
 import { listen, shut } from './upstream-net.js';
 
@@ -31,7 +32,7 @@ export class TestRelay {
 export interface TestFront {
   url: string;
   /** The front itself, as the app holds it. */
-  front: HttpFront;
+  front: McpHttpServer;
 }
 
 /**
@@ -46,13 +47,13 @@ export async function startFront(channel: Channel, relay = new TestRelay()): Pro
     isLocalOnly: true,
     encryptionKeys: [{ id: 'k1', secret: Buffer.alloc(32, 7) }],
   };
-  const front = new HttpFront(
+  const front = new McpHttpServer(
     env as unknown as Env,
-    relay as unknown as RelayService,
-    new ParkedCalls(
+    relay as unknown as PubSub,
+    new PendingInputCalls(
       env as unknown as Env,
       new Vault(env.encryptionKeys),
-      new InternalSignatures(env as unknown as Env),
+      new InternalClient(new InternalSignatures(env as unknown as Env)),
     ),
   );
   await front.onModuleInit();

@@ -1,29 +1,28 @@
-import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { ensureBuilt } from '../../scripts/lib.mjs';
 
-const launcher = new URL('../../dist/src/platform/embedded/embedded-postgres.js', import.meta.url);
-const migrations = new URL('../../dist/src/platform/database/migrate.js', import.meta.url);
-const queueTables = new URL('../../dist/src/platform/queue/queue-backend.js', import.meta.url);
 const prefix = 'slipway-test-';
+
+const load = (path) => import(new URL(`../../dist/src/${path}`, import.meta.url).href);
 
 /**
  * One Postgres for the whole run, in TEST_DATABASE_URL: the one given there, else a throwaway of our own. It gets the
- * migrated database `slipway_template`, which each test file clones.
+ * migrated database `slipway_template`, which each test file clones. Also builds what changed: some tests start
+ * processes, and so do some parts of the service.
  */
 export default async function globalSetup() {
+  ensureBuilt();
   if (!process.env.TEST_DATABASE_URL) {
-    if (!existsSync(launcher))
-      throw new Error('The tests run against the build: run `npm test`, or `npm run build` first.');
     await removeAbandoned();
-    const { startEmbeddedPostgres } = await import(launcher.href);
+    const { startEmbeddedPostgres } = await load('platform/embedded/embedded-postgres.js');
     const dataDir = join(tmpdir(), `${prefix}${process.pid}`);
     globalThis.slipwayTestPostgres = await startEmbeddedPostgres({ dataDir, log: () => undefined, throwaway: true });
     process.env.TEST_DATABASE_URL = globalThis.slipwayTestPostgres.url;
   }
-  if (existsSync(migrations)) await buildTemplate(process.env.TEST_DATABASE_URL);
+  await buildTemplate(process.env.TEST_DATABASE_URL);
 }
 
 /** A run that was killed leaves 40 MB; its server has ended with it. */
@@ -57,7 +56,7 @@ async function buildTemplate(serverUrl) {
   }
   const templateUrl = new URL(serverUrl);
   templateUrl.pathname = '/slipway_template';
-  const { migrate } = await import(migrations.href);
-  const { migrateQueue } = await import(queueTables.href);
+  const { migrate } = await load('platform/database/migrations.js');
+  const { migrateQueue } = await load('platform/queue/queue-backend.js');
   await migrate(templateUrl.href, () => migrateQueue(templateUrl.href));
 }

@@ -1,6 +1,7 @@
-import { afterEach, jest } from '@jest/globals';
-import type { Invocation, InvocationPiece } from '../../src/modules/logs/invocation.types.js';
-import { InvocationsService } from '../../src/modules/logs/invocations.service.js';
+import { jest } from '@jest/globals';
+import type { Invocation } from '../../src/modules/logs/invocation.types.js';
+import { InvocationsService } from '../../src/modules/logs/ingest/invocations.service.js';
+import { endAfterTest } from './jest/leftovers.mjs';
 import type { TestAccount, TestApp } from './app.js';
 import { createServer } from './factories.js';
 import { published, releaseIn, type ReleaseBody } from './releases.js';
@@ -32,21 +33,15 @@ export function logOf({ release }: HostedServer): string {
   return release.logs.map(({ stage, level, message }) => `${stage} ${level} ${message}`).join('\n');
 }
 
-/** Listens to what is handed to the logs of a process, until the test ends. */
-export function invocationsOf(app: TestApp): { records: Invocation[]; pieces: InvocationPiece[] } {
+/** Collects the invocations a process records until the test ends: whole ones, and parts of those recorded elsewhere. */
+export function invocationsOf(app: TestApp): { records: Invocation[]; pieces: Invocation[] } {
   const service = app.get(InvocationsService);
-  const heard = { records: [] as Invocation[], pieces: [] as InvocationPiece[] };
+  const heard = { records: [] as Invocation[], pieces: [] as Invocation[] };
   const record = service.record.bind(service);
-  const append = service.append.bind(service);
+  endAfterTest(() => jest.restoreAllMocks());
   jest.spyOn(service, 'record').mockImplementation((one) => {
-    heard.records.push(one);
+    heard[one.method === undefined ? 'pieces' : 'records'].push(one);
     record(one);
-  });
-  jest.spyOn(service, 'append').mockImplementation((one) => {
-    heard.pieces.push(one);
-    append(one);
   });
   return heard;
 }
-
-afterEach(() => void jest.restoreAllMocks());

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { HostDirectory } from '../../src/hosting/cluster/host-directory.js';
-import { HostLease } from '../../src/hosting/cluster/host-lease.js';
 import { ranked } from '../../src/hosting/cluster/rendezvous.js';
+import { ProcessRegistry } from '../../src/platform/processes/process-registry.js';
 import { Hosting } from '../../src/hosting/hosting.js';
 import type { HostedRequest, ProgramRef } from '../../src/hosting/hosting.types.js';
 import type { TestApp } from './app.js';
@@ -83,7 +83,7 @@ export async function whoRuns(app: TestApp, ref: ProgramRef): Promise<{ name: st
 /** A program whose first choice is the host of `app`. */
 export async function programOf(app: TestApp, overrides: Partial<ProgramRef> = {}): Promise<ProgramRef> {
   const hosts = await app.get(HostDirectory).live();
-  const { id } = app.get(HostLease);
+  const { id } = app.get(ProcessRegistry);
   for (;;) {
     const ref = programRef(overrides);
     if (ranked(ref.ownerId, hosts)[0]?.id === id) return ref;

@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { uuidV7 } from '../../src/platform/database/uuid-v7.js';
-import type { Invocation, InvocationPiece } from '../../src/modules/logs/invocation.types.js';
-import { InvocationsService } from '../../src/modules/logs/invocations.service.js';
+import type { Invocation } from '../../src/modules/logs/invocation.types.js';
+import { InvocationsService } from '../../src/modules/logs/ingest/invocations.service.js';
 import type { TestAccount, TestApp } from './app.js';
 import { pathOf } from './server-rows.js';
 import { until } from './until.js';
@@ -30,9 +30,9 @@ export type InvocationSeed = Partial<Omit<Invocation, 'lines'>> & { messages?: s
 
 /** A whole invocation. */
 export function invocationOf(serverId: string, { messages = [], ...given }: InvocationSeed = {}): Invocation {
-  const at = given.at ?? new Date();
+  const at = given.at ?? Date.now();
   return {
-    id: uuidV7(at.getTime()),
+    id: uuidV7(at),
     serverId,
     releaseId: null,
     at,
@@ -58,8 +58,8 @@ export function record(app: TestApp, serverId: string, seed: InvocationSeed = {}
 }
 
 /** Hands in more of one, as the runtime does. */
-export function append(app: TestApp, piece: Partial<InvocationPiece> & { id: string; serverId: string }): void {
-  app.get(InvocationsService).append({ lines: [], exceptions: [], ...piece });
+export function append(app: TestApp, part: Partial<Invocation> & { id: string; serverId: string }): void {
+  app.get(InvocationsService).record({ lines: [], exceptions: [], ...part });
 }
 
 /** Reads the log of a server. @param query with its question mark */

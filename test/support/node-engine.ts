@@ -39,7 +39,7 @@ export class NodeEngine extends Engine {
     child.stdout.on('data', (chunk: Buffer) => {
       for (const message of chunk.toString().split('\n').filter(Boolean)) {
         if (message === '@ready') ready();
-        else onTrace({ ref, invocationId: '', lines: [{ at: new Date(), level: 'log', message }], exceptions: [] });
+        else onTrace({ ref, invocationId: '', lines: [{ at: Date.now(), level: 'log', message }], exceptions: [] });
       }
     });
     child.stderr.on('data', (chunk: Buffer) => (words = (words + chunk.toString()).slice(-2_000)));

@@ -39,7 +39,11 @@ export async function startOutside(): Promise<Outside> {
   };
   const servers = [createHttp(handle), createHttps(certificate, handle)];
   const tcp = createTcp((socket) => void socket.on('error', () => undefined).pipe(socket));
-  for (const server of servers) echoSockets(server);
+  for (const server of servers) {
+    // Whoever closes an idle connection, it is not the server.
+    server.keepAliveTimeout = 600_000;
+    echoSockets(server);
+  }
   for (const server of [...servers, tcp]) {
     server.on('connection', (socket: Socket) => {
       open.add(socket);

@@ -7,11 +7,11 @@ import { PlacedPrograms } from './placed-programs.mjs';
 
 const [dist, name] = process.argv.slice(2);
 const load = (file) => import(pathToFileURL(`${dist}/src/${file}`).href);
-const [{ createApp }, { loadEnv }, { chooseQueueBackend }, { PlacedHosting }] = await Promise.all([
+const [{ createApp }, { loadEnv }, { chooseQueueBackend }, { HostingRouter }] = await Promise.all([
   load('app.setup.js'),
   load('config/env.js'),
   load('platform/queue/queue-backend.js'),
-  load('hosting/cluster/placed-hosting.js'),
+  load('hosting/cluster/hosting-router.js'),
 ]);
 
 const env = loadEnv();
@@ -19,7 +19,7 @@ chooseQueueBackend(env);
 const app = await createApp(env, { logger: ['error', 'warn'] });
 const programs = await new PlacedPrograms({ name, dataDir: env.dataDir }).start();
 await app.listen(env.port, env.host);
-await app.get(PlacedHosting, { strict: false }).runWith(programs);
+await app.get(HostingRouter, { strict: false }).runWith(programs);
 process.on('SIGTERM', () => {
   void app
     .close()

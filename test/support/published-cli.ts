@@ -117,7 +117,7 @@ export async function openCli(
 }
 
 /** The processes that write their log into this folder. */
-async function watchersIn(folder: string): Promise<number[]> {
+export async function watchersIn(folder: string): Promise<number[]> {
   const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,args=']);
   return stdout
     .split('\n')

@@ -6,10 +6,10 @@ import type {
   McpReply,
   RpcError,
   UpstreamListener,
-} from '../../src/mcp/channel.js';
-import { CallerLeftError } from '../../src/mcp/mcp-errors.js';
-import { replyTo } from '../../src/mcp/messages.js';
-import type { Era, ServerHello } from '../../src/mcp/protocol.js';
+} from '../../src/mcp/protocol/channel.js';
+import { CallerLeftError } from '../../src/mcp/protocol/mcp-errors.js';
+import { replyTo } from '../../src/mcp/protocol/messages.js';
+import type { Era, UpstreamIdentity } from '../../src/mcp/protocol/protocol.js';
 
 /** What a scripted upstream answers: a result as a value or as JSON text, or an error. */
 export type ScriptedAnswer = object | string | { error: RpcError };
@@ -34,7 +34,7 @@ export class ScriptedChannel implements Channel {
     },
   ) {}
 
-  open(): Promise<ServerHello> {
+  open(): Promise<UpstreamIdentity> {
     const { era, capabilities } = this;
     const protocolVersion = era === 'modern' ? '2026-07-28' : '2025-11-25';
     return Promise.resolve({ era, protocolVersion, capabilities, serverInfo: { name: 'scripted', version: '1' } });

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerSnapshot } from '../../src/modules/servers/server.types.js';
+import { ServerCardsService } from '../../src/modules/servers/server-cards.service.js';
 import { uniqueName, type TestApp } from './app.js';
 
 /** A snapshot as the pipeline of releases writes it; the rest is made up. */
@@ -78,4 +79,10 @@ export async function serverIdOf(app: TestApp, qualifiedName: string): Promise<s
 /** A server's path. */
 export function pathOf(qualifiedName: string, rest = ''): string {
   return `/servers/${encodeURIComponent(qualifiedName)}${rest}`;
+}
+
+/** The members of a server's card that the registry itself declares: without those that other modules add. */
+export function ownMembers(app: TestApp, card: Record<string, unknown>): Record<string, unknown> {
+  const added = app.get(ServerCardsService).keys;
+  return Object.fromEntries(Object.entries(card).filter(([key]) => !added.includes(key)));
 }

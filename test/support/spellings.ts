@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { isNamespaceName, SERVER_NAME, SERVER_SUBRESOURCES } from '../../src/platform/http/names.js';
+import { isNamespaceName, SERVER_NAME, SERVER_SUBRESOURCES } from '../../src/platform/http/resource-names.js';
 
 const lower = 'abcdefghijklmnopqrstuvwxyz0123456789'.split('');
 const letters = [...lower, ...'ABCDEFGHIJKLMNOPQRSTUVWXYZ'.split('')];

@@ -1,19 +1,12 @@
-import { afterEach } from '@jest/globals';
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { endAfterTest } from './jest/leftovers.mjs';
 import { startUpstream, type Upstream, type UpstreamOptions } from './upstream.js';
-
-/** Importing this file adds an `afterEach` that closes what these helpers opened. */
-const open: { close(): Promise<unknown> }[] = [];
-
-afterEach(async () => {
-  for (const one of open.splice(0).reverse()) await one.close();
-});
 
 /** Closes this when the test is over, last opened first. */
 export function closing<T extends { close(): Promise<unknown> }>(one: T): T {
-  open.push(one);
+  endAfterTest(() => one.close());
   return one;
 }
 

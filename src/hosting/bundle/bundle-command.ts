@@ -1,4 +1,4 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 import { HostedFailure } from '../hosting.errors.js';
 import type { BundleManifest } from './bundle-files.js';
 

@@ -8,7 +8,7 @@ import { Engine, type EngineContext, type Instance, type InstanceExit } from '..
 import { HostingUnavailableError, ProgramBusyError } from '../hosting.errors.js';
 import type { Program, Trace } from '../hosting.types.js';
 import { Sandbox } from '../sandbox/sandbox.js';
-import { BundleGround, type OpenWayOut } from './bundle-ground.js';
+import { BundleWorkspace, type OpenEgressProxy } from './bundle-workspace.js';
 import { BundleServer } from './bundle-server.js';
 
 /** One program may hold a quarter of all places, so that its callers cannot shut out everybody else's. */
@@ -25,7 +25,7 @@ export class BundleEngine extends Engine {
   constructor(
     private readonly env: Env,
     private readonly sandbox: Sandbox,
-    private readonly openWayOut: OpenWayOut = openEgress,
+    private readonly openWayOut: OpenEgressProxy = openEgress,
   ) {
     super();
   }
@@ -39,7 +39,7 @@ export class BundleEngine extends Engine {
     const why = await this.whyNot();
     if (why !== null) throw new HostingUnavailableError(why);
     const { env, sandbox, openWayOut } = this;
-    const ground = await BundleGround.lay({ env, sandbox, openWayOut }, program, context);
+    const ground = await BundleWorkspace.lay({ env, sandbox, openWayOut }, program, context);
     const told = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
       context.onTrace({ ref: program.ref, ...trace });
     let own = 0;
@@ -59,7 +59,7 @@ export class BundleEngine extends Engine {
       ears: {
         onLine: (invocationId, line) => told({ invocationId, lines: [line], exceptions: [] }),
         onFailure: (invocationId, outcome, message) => {
-          const exceptions = [{ at: new Date(), name: 'ServerEnded', message }];
+          const exceptions = [{ at: Date.now(), name: 'ServerEnded', message }];
           told({ invocationId, outcome, lines: [], exceptions });
         },
       },
@@ -121,7 +121,7 @@ class BundleInstance implements Instance {
   constructor(
     private readonly server: BundleServer,
     private readonly socket: string,
-    private readonly ground: BundleGround,
+    private readonly ground: BundleWorkspace,
   ) {
     // Streams stay open, so there is no bound on connections; the runtime bounds requests.
     this.dispatcher = new Pool('http://bundle', { socketPath: socket, headersTimeout: 0, bodyTimeout: 0 });

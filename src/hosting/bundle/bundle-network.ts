@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { open, type FileHandle } from 'node:fs/promises';
 import { Server } from 'node:net';
-import { LOOPBACK_UP, TOOLS_PATH } from '../sandbox/walls.js';
+import { LOOPBACK_UP, TOOLS_PATH } from '../sandbox/isolation-checks.js';
 
 /** A process that only opens a socket takes a tenth of a second. */
 const OPEN_MS_MAX = 10_000;

@@ -7,7 +7,7 @@ import { Logger } from '@nestjs/common';
 import { LineReader } from '../../platform/text/line-reader.js';
 import { INVOCATION_HEADER, type RuntimeOutcome, type TraceLine } from '../hosting.types.js';
 import type { Launch } from '../sandbox/sandbox.js';
-import { CpuLook } from './process-cpu.js';
+import { CpuSample } from './process-cpu.js';
 
 /** The largest message of a server: as large as the largest answer that is taken from any. */
 const MESSAGE_CHARS_MAX = 16 * 1024 * 1024;
@@ -58,7 +58,7 @@ export class BundleSession {
   private readonly logger = new Logger('bundles');
   private readonly transport: StreamableHTTPServerTransport;
   private readonly child: ChildProcess;
-  private readonly cpu: CpuLook;
+  private readonly cpu: CpuSample;
   private readonly asked = new Map<RequestId, Asked>();
   private readonly watch: NodeJS.Timeout;
   private readonly lastWords: string[] = [];
@@ -72,7 +72,7 @@ export class BundleSession {
   ) {
     // A group of its own, so that what it starts itself ends with it.
     this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe', ...fds] });
-    this.cpu = new CpuLook(this.child.pid);
+    this.cpu = new CpuSample(this.child.pid);
     this.ended = this.listen();
     this.transport = new StreamableHTTPServerTransport({ sessionIdGenerator: () => this.id });
     this.transport.onmessage = (message, extra) => this.toChild(message, extra);
@@ -209,7 +209,7 @@ export class BundleSession {
   private logLine(message: string): void {
     this.lastWords.push(message);
     if (this.lastWords.length > WORDS_MAX) this.lastWords.shift();
-    const line: TraceLine = { at: new Date(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
+    const line: TraceLine = { at: Date.now(), level: 'log', message: message.slice(0, LINE_CHARS_MAX) };
     const [only, another] = this.asked.values();
     if (!only || another) return this.ears.onLine('', line);
     const { logBytes } = this.limits;

@@ -13,7 +13,7 @@ const THREADS_MAX = 1_024;
 const LOOK_SHARE = 20;
 
 /** The CPU time of one process and all it started, looked at as often as its size allows. */
-export class CpuLook {
+export class CpuSample {
   private last: number | null = null;
   /** By `performance.now()`: the last one is good until then. */
   private goodUntil = 0;

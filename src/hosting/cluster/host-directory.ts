@@ -1,43 +1,52 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { ProcessesRepository } from '../../platform/processes/processes.repository.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { EngineName } from '../hosting.types.js';
-import { HostingHost } from './hosting-host.entity.js';
 
-/** A process that runs programs now. */
-export interface LiveHost {
-  id: string;
-  url: string | null;
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'hosting.hosts': object;
+  }
+}
+
+/** Data of a host for other processes. */
+export interface HostDetails {
+  /** Id of its data folder, see `data-folder.ts`: hosts with the same one find each other's state. */
   dataId: string;
+  /** Engines it runs: null, or a sentence why not. */
   engines: Record<EngineName, string | null>;
 }
 
-/** Which hosts there are is believed this long; a host that comes or goes says so over the relay. */
+/** A process that runs programs now. */
+export interface LiveHost extends HostDetails {
+  id: string;
+  epoch: string;
+  url: string | null;
+}
+
+/** Lifetime of the cached list; a host that joins or leaves also publishes it. */
 const CACHED_MS = 5_000;
 
-/** A host that was not reached is passed over for this long: its lease tells later, and each try may take 2 s. */
+/** A host that was not reached is tried last for this long: its lease may end later, and each attempt may take 2 s. */
 const SUSPECT_MS = 5_000;
 
-const CHANGED_TOPIC = 'hosting.hosts';
-
-/** The hosts of this service, as Postgres knows them. */
+/** The hosts of this service. */
 @Injectable()
 export class HostDirectory implements OnModuleInit {
   private readonly lists = new RowCache<LiveHost[]>(() => this.load(), { max: 1, ttlMs: CACHED_MS });
   private readonly suspects = new Map<string, number>();
 
   constructor(
-    @InjectRepository(HostingHost) private readonly hosts: Repository<HostingHost>,
-    private readonly relay: RelayService,
+    private readonly processes: ProcessesRepository,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe(CHANGED_TOPIC, () => this.forget());
+    await this.pubSub.subscribe('hosting.hosts', () => this.forget());
   }
 
-  /** Every host whose lease holds. @throws what the database says */
+  /** Every host whose lease holds. @throws the database's error */
   async live(): Promise<LiveHost[]> {
     return (await this.lists.get('all')) ?? [];
   }
@@ -47,25 +56,30 @@ export class HostDirectory implements OnModuleInit {
     return (this.suspects.get(id) ?? 0) > Date.now();
   }
 
+  /** Marks a host that was not reached. */
   suspect(id: string): void {
     for (const [known, until] of this.suspects) if (until <= Date.now()) this.suspects.delete(known);
     this.suspects.set(id, Date.now() + SUSPECT_MS);
   }
 
-  /** What is known is old: the next who asks reads it anew. */
+  /** Drops the cached list. */
   forget(): void {
     this.lists.drop('all');
   }
 
-  /** A host came or went: tells every process. */
+  /** Drops the list in every process: a host joined or left. */
   changed(): void {
     this.forget();
-    this.relay.publish(CHANGED_TOPIC, {});
+    this.pubSub.publish('hosting.hosts', {});
   }
 
-  private load(): Promise<LiveHost[]> {
-    return this.hosts.query<LiveHost[]>(
-      'SELECT id, url, data_id AS "dataId", engines FROM hosting_hosts WHERE lease_until > now()',
-    );
+  private async load(): Promise<LiveHost[]> {
+    const live = await this.processes.live('host');
+    return live.map(({ id, epoch, address, details }) => ({
+      id,
+      epoch,
+      url: address,
+      ...(details as unknown as HostDetails),
+    }));
   }
 }

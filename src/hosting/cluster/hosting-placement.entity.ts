@@ -1,24 +1,21 @@
-import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
-import { HostingHost } from './hosting-host.entity.js';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** Where a program that keeps state runs, and where its state lies. Programs without state have no row. */
+/** The host of a stateful program, and the data folder of its state. Stateless programs have no row. */
 @Entity('hosting_placements')
 export class HostingPlacement {
-  /** The program in all its versions: a server's or a connection's id. The row goes when the owner is forgotten. */
+  /** The program in all its versions: a server's or a connection's id. The row is deleted with its owner. */
   @PrimaryColumn('uuid', { name: 'owner_id' })
   ownerId: string;
 
-  /** Null when that host is gone. */
+  /** Process that runs the program, while its lease of {@link epoch} holds; null when it was released. */
   @Index('hosting_placements_host')
   @Column('uuid', { name: 'host_id', nullable: true })
   hostId: string | null;
 
-  @ManyToOne(() => HostingHost, { nullable: true, onDelete: 'SET NULL' })
-  @JoinColumn({ name: 'host_id', foreignKeyConstraintName: 'hosting_placements_host_fk' })
-  host: Relation<HostingHost> | null;
+  @Column('bigint', { nullable: true })
+  epoch: string | null;
 
-  /** The data folder that holds its state: outlives the host. */
+  /** Data folder that holds the state: outlives the host. */
   @Column('uuid', { name: 'data_id' })
   dataId: string;
 }

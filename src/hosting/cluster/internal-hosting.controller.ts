@@ -1,48 +1,42 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, HttpCode, Param, Post, Req, Res, type BeforeApplicationShutdown } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { RouteNotFoundError } from '../../platform/errors/http-errors.js';
-import { INTERNAL_HEADER, InternalSignatures } from '../../platform/http/internal-signatures.js';
+import { InternalServer } from '../../platform/internal-http/internal-server.js';
 import { Public } from '../../platform/http/public.decorator.js';
-import { HopAnswer } from './hop-answer.js';
-import { bodyOf, readHead } from './hop-body.js';
-import type { HopHead } from './hop-frames.js';
-import { PlacedHosting } from './placed-hosting.js';
+import type { HostRequestHead } from './host-client.js';
+import { HostResponse } from './host-response.js';
+import { HostingRouter } from './hosting-router.js';
 
-/** Requests to programs here, from other processes. Whoever does not hold the secret finds nothing here. */
-@Controller('internal/hosting/:host')
+/** Requests of other processes to programs of this one. */
+@Controller('internal/hosting/:host/:epoch')
 @ApiExcludeController()
 export class InternalHostingController implements BeforeApplicationShutdown {
-  /** Answers that end only when somebody leaves. */
-  private readonly streams = new Set<HopAnswer>();
+  /** Event streams, which have no end of their own. */
+  private readonly streams = new Set<HostResponse>();
 
   constructor(
-    private readonly hosting: PlacedHosting,
-    private readonly signatures: InternalSignatures,
+    private readonly hosting: HostingRouter,
+    private readonly internal: InternalServer,
   ) {}
 
-  /** One request. @throws RouteNotFoundError for anybody else, before a byte of the body is looked at */
+  /** Runs one request. @throws RouteNotFoundError for a request that no process of this service signed */
   @Post()
   @HttpCode(200)
   @Public()
   async serve(
     @Param('host') host: string,
+    @Param('epoch') epoch: string,
     @Req() request: IncomingMessage,
     @Res() response: ServerResponse,
   ): Promise<void> {
-    const path = request.url ?? '';
-    const isSigned = this.signatures.verify(path, request.headers[INTERNAL_HEADER]);
-    if (!isSigned) throw new RouteNotFoundError('POST', path);
-    const text = await readHead(request);
-    if (!isSigned(text)) throw new RouteNotFoundError('POST', path);
-    const { ref, request: head, body } = JSON.parse(text) as HopHead;
-    const answer = new HopAnswer(response);
-    if (head.isStream) {
+    const { head, body } = await this.internal.accept<HostRequestHead>(request);
+    const answer = new HostResponse(response);
+    if (head.request.isStream) {
       this.streams.add(answer);
       response.once('close', () => this.streams.delete(answer));
     }
-    if (!body) request.resume();
-    this.hosting.receive(host, ref, body ? { ...head, body: bodyOf(request, body.sha256) } : head, answer);
+    const hosted = body ? { ...head.request, body } : head.request;
+    this.hosting.receive({ id: host, epoch }, head.ref, hosted, answer);
   }
 
   beforeApplicationShutdown(): void {

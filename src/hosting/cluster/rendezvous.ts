@@ -1,7 +1,6 @@
 /**
- * The hosts in the order in which a program wants them (rendezvous hashing: each host's weight is a hash of both names,
- * the highest wins). Every process comes to the same order by itself, and when a host comes or goes only the programs move
- * whose first choice it is: 1 in n.
+ * Orders hosts for a program by rendezvous hashing: the weight of a host is a hash of both ids, the highest comes first.
+ * Every process computes the same order. When one of n hosts joins or leaves, 1 in n programs moves.
  */
 export function ranked<Host extends { id: string }>(ownerId: string, hosts: readonly Host[]): Host[] {
   return hosts
@@ -10,7 +9,7 @@ export function ranked<Host extends { id: string }>(ownerId: string, hosts: read
     .map(({ host }) => host);
 }
 
-/** FNV-1a and the last step of MurmurHash3, which spreads names that differ in one place: 32 bits, no secret. */
+/** FNV-1a, then the finalizer of MurmurHash3, which spreads names that differ in one character. 32 bits. */
 function weightOf(name: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < name.length; i += 1) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);

@@ -1,4 +1,4 @@
-import { matchesHost, parseHostPattern, portOf, type HostPattern } from '../../platform/egress/host-patterns.js';
+import { matchesHost, parseHostPattern, portOf, type HostPattern } from '../../platform/egress/address-policy.js';
 import { OutboundDeniedError } from './outbound.errors.js';
 
 /** `http`: an HTTP request, WebSocket included. `tcp`: bytes as they are. */

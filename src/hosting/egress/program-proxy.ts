@@ -1,16 +1,51 @@
-import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Egress } from '../../platform/egress/egress.js';
-import { detached } from './detached-answer.js';
-import { sendOut } from './http-exchange.js';
+import { sendOut } from './outbound-request.js';
 import { OutboundRules, type OutboundKind } from './outbound-rules.js';
 import { OutboundDeniedError, OutboundError, outboundErrorOf } from './outbound.errors.js';
-import { Places } from './places.js';
-import type { ProxyLimits } from './proxy-limits.js';
-import { RefusalLines, type RefusalLine } from './refusal-lines.js';
-import { tunnel } from './tunnel.js';
+import { Semaphore } from './semaphore.js';
 import { requireWebSocket, upgradeOut } from './upgrade.js';
+import type { ProxyLimits } from './proxy-limits.js';
+
+/** A line for the program's log. */
+interface RefusalLine {
+  at: number;
+  level: 'warn';
+  message: string;
+}
+
+/**
+ * Tells a program's author what was refused, at most so many lines a minute: code that tries in a loop must not drown its
+ * own log. What was left out is counted in the next line.
+ */
+class RefusalLines {
+  private told = 0;
+  private leftOut = 0;
+  private minuteEnds = 0;
+
+  constructor(
+    private readonly perMinute: number,
+    private readonly tell: (line: RefusalLine) => void,
+  ) {}
+
+  add(message: string): void {
+    const now = Date.now();
+    if (now >= this.minuteEnds) {
+      this.minuteEnds = now + 60_000;
+      this.told = 0;
+    }
+    if (this.told >= this.perMinute) {
+      this.leftOut++;
+      return;
+    }
+    this.told++;
+    const more = this.leftOut === 0 ? '' : ` (${this.leftOut} refusals before this one were not written down)`;
+    this.leftOut = 0;
+    this.tell({ at: now, level: 'warn', message: `Outbound request refused: ${message}${more}` });
+  }
+}
 
 /** What a program's way out is given. */
 export interface ProgramProxyOptions {
@@ -51,7 +86,7 @@ export async function openProgramProxy(
 export class ProgramProxy {
   private readonly server: Server;
   private readonly rules: OutboundRules;
-  private readonly places: Places;
+  private readonly places: Semaphore;
   private readonly lines: RefusalLines;
   /** All sockets of the program, and the far ends of its tunnels. */
   private readonly sockets = new Set<Duplex>();
@@ -65,7 +100,7 @@ export class ProgramProxy {
     private readonly limits: ProxyLimits,
   ) {
     this.rules = new OutboundRules(allow);
-    this.places = new Places(limits.atOnceMax, limits.waitingMax, limits.waitMs);
+    this.places = new Semaphore(limits.atOnceMax, limits.waitingMax, limits.waitMs);
     this.lines = new RefusalLines(limits.linesPerMinute, told);
     this.server = this.createServer();
   }
@@ -248,4 +283,38 @@ function hostOf(url: string): string {
   } catch {
     return '';
   }
+}
+
+/** An answer on a socket that the server has let go of, which closes after it. */
+function detached(req: IncomingMessage, socket: Socket): ServerResponse {
+  const res = new ServerResponse(req);
+  res.shouldKeepAlive = false;
+  res.on('error', () => undefined);
+  res.on('finish', () => socket.destroySoon());
+  res.assignSocket(socket);
+  return res;
+}
+
+/**
+ * Joins two sockets until both are closed; a side that ends in order may still be answered. They are cut after `idleMs`
+ * without a byte, after `totalMs` in any case, and when one of them fails. A side that does not read makes the other wait.
+ * Resolves when both are closed; never rejects.
+ */
+async function tunnel(near: Socket, far: Socket, limits: { idleMs: number; totalMs: number }): Promise<void> {
+  const cut = (): void => {
+    near.destroy();
+    far.destroy();
+  };
+  if (near.destroyed || far.destroyed) cut();
+  const timer = setTimeout(cut, limits.totalMs);
+  for (const side of [near, far]) side.on('error', cut).setTimeout(limits.idleMs, cut);
+  near.once('close', () => far.destroySoon()).pipe(far);
+  far.once('close', () => near.destroySoon()).pipe(near);
+  await Promise.all([closing(near), closing(far)]);
+  clearTimeout(timer);
+}
+
+function closing(side: Socket): Promise<void> {
+  if (side.closed) return Promise.resolve();
+  return new Promise((resolve) => side.once('close', resolve));
 }

@@ -1,4 +1,4 @@
-import type { CpuFigures } from './process-figures.js';
+import type { CpuFigures } from './process-metrics.js';
 
 /** Of a core, what code may use beside requests, in loops of `waitUntil` and the like, before it counts against its limit. */
 const BESIDE_SHARE = 0.1;

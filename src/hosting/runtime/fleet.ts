@@ -6,12 +6,12 @@ import { isUUID } from 'class-validator';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
-import { noRoom, resting, stopping } from './endings.js';
+import { noRoom, resting, stopping } from './termination-errors.js';
 import { LiveProgram, type RuntimeCounts } from './live-program.js';
 import { OwnerVersions } from './owner-versions.js';
-import { isOutdated } from './renewals.js';
+import { isOutdated } from './restart-coalescer.js';
 import type { RunDirs } from './run-dirs.js';
-import { Starts } from './starts.js';
+import { StartSemaphore } from './start-semaphore.js';
 import { Watchdog } from './watchdog.js';
 
 /** How often idle programs are looked for. */
@@ -40,7 +40,7 @@ export class Fleet {
   private readonly owners = new Map<string, OwnerVersions>();
   private readonly programs = new Set<LiveProgram>();
   private readonly watchdog = new Watchdog();
-  private readonly starts: Starts;
+  private readonly starts: StartSemaphore;
   private readonly sweeper: NodeJS.Timeout;
   private isClosing = false;
   readonly counts: RuntimeCounts = {
@@ -53,7 +53,7 @@ export class Fleet {
   };
 
   constructor(private readonly setting: FleetSetting) {
-    this.starts = new Starts(setting.limits.wallMs);
+    this.starts = new StartSemaphore(setting.limits.wallMs);
     this.sweeper = setInterval(() => this.sweep(), Math.min(SWEEP_MS, setting.idleMs / 2));
     this.sweeper.unref();
   }

@@ -15,7 +15,7 @@ import {
   type Trace,
 } from '../hosting.types.js';
 import { endToEnd } from './call-headers.js';
-import { noAnswer, overResponse, overWall } from './endings.js';
+import { noAnswer, overResponse, overWall } from './termination-errors.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -45,7 +45,7 @@ interface Ending {
 export class HostedCall implements Dispatcher.DispatchHandler {
   private static readonly logger = new Logger('hosting');
   readonly invocationId: string;
-  readonly at = new Date();
+  readonly at = Date.now();
   readonly startedAt = performance.now();
   private readonly controller: CallerController;
   private readonly hasRecord: boolean;
@@ -65,7 +65,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
   ) {
     const given = request.headers[INVOCATION_HEADER];
     this.hasRecord = typeof given === 'string' && UUID.test(given);
-    this.invocationId = this.hasRecord ? (given as string) : uuidV7(this.at.getTime());
+    this.invocationId = this.hasRecord ? (given as string) : uuidV7(this.at);
     this.controller = new CallerController((reason) => this.callerLeft(reason));
     if (!request.isStream) this.timer = setTimeout(() => this.fail(overWall(limits.wallMs)), limits.wallMs);
     // A body that breaks while nobody reads it yet must not end the process.
@@ -203,7 +203,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
       cpuMs,
       wallMs: performance.now() - this.startedAt,
       lines: [],
-      exceptions: isOurs ? [{ at: new Date(), name: error.name, message: error.message }] : [],
+      exceptions: isOurs ? [{ at: Date.now(), name: error.name, message: error.message }] : [],
     };
   }
 }

@@ -1,19 +1,19 @@
 import { Logger } from '@nestjs/common';
-import { NoSlotError } from '../../platform/limits/slots.js';
+import { NoSlotError } from '../../platform/limits/fair-semaphore.js';
 import type { Engine, Instance, InstanceExit } from '../engine.js';
 import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../programs.js';
 import { CpuMeter } from './cpu-meter.js';
-import { bystander, culprit, noRoom, notLoaded, overMemory, stopping, whenGone } from './endings.js';
-import type { KillReason, RefusalReason } from './endings.js';
+import { bystander, culprit, noRoom, notLoaded, overMemory, stopping, whenGone } from './termination-errors.js';
+import type { KillReason, RefusalReason } from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
-import { ProcessFigures } from './process-figures.js';
+import { ProcessMetrics } from './process-metrics.js';
 import { ProgramCalls } from './program-calls.js';
 import { ProgramTraces } from './program-traces.js';
-import { digestOf } from './renewals.js';
+import { digestOf } from './restart-coalescer.js';
 import type { RunDirs } from './run-dirs.js';
-import type { Starts } from './starts.js';
+import type { StartSemaphore } from './start-semaphore.js';
 
 /** How long a program may take to end in order. workerd takes 65 ms. */
 const STOP_GRACE_MS = 2_000;
@@ -40,7 +40,7 @@ export interface ProgramSetting {
   runDirs: RunDirs;
   stateDir: string;
   /** Lets so many start at once. */
-  starts: Starts;
+  starts: StartSemaphore;
   counts: RuntimeCounts;
   /** It has work: look after it. */
   watch(program: LiveProgram): void;
@@ -67,7 +67,7 @@ export class LiveProgram {
   readonly settled: Promise<void>;
   private runDir: string | null = null;
   instance: Instance | null = null;
-  figures: ProcessFigures | null = null;
+  figures: ProcessMetrics | null = null;
   /** Of the values it was started with; null before. */
   given: string | null = null;
 
@@ -177,7 +177,7 @@ export class LiveProgram {
   private blame(call: HostedCall | null, { outcome, name, message }: HostedFailure): void {
     this.traces.blame(call?.invocationId ?? null);
     if (!call?.isEnded) return;
-    const exceptions = [{ at: new Date(), name, message }];
+    const exceptions = [{ at: Date.now(), name, message }];
     this.traces.ended({ invocationId: call.invocationId, outcome, lines: [], exceptions });
   }
 
@@ -210,7 +210,7 @@ export class LiveProgram {
     this.instance = instance;
     void instance.exited.then((exit) => this.exited(exit)).catch((error: unknown) => this.report('ended badly', error));
     if (this.state !== 'starting') return instance.stop(STOP_GRACE_MS);
-    this.figures = ProcessFigures.of(instance.pid);
+    this.figures = ProcessMetrics.of(instance.pid);
     this.calls.meter = new CpuMeter(() => this.figures?.cpu() ?? null);
     this.state = 'ready';
     this.traces.started();

@@ -1,6 +1,6 @@
 import type { HostedFailure } from '../hosting.errors.js';
 import type { CpuAccount, CpuMeter } from './cpu-meter.js';
-import { busy, tooManyStreams } from './endings.js';
+import { busy, tooManyStreams } from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
 
 /** Open event streams of one program; each holds two sockets. */

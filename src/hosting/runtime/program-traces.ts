@@ -91,9 +91,9 @@ export class ProgramTraces {
       this.dropped += 1;
       return;
     }
-    const at = trace.lines[0]?.at ?? trace.exceptions[0]?.at ?? new Date();
+    const at = trace.lines[0]?.at ?? trace.exceptions[0]?.at ?? Date.now();
     const request = { at, method: START_METHOD, path: '/', status: trace.exceptions.length > 0 ? 500 : 200 };
-    this.send({ ...trace, invocationId: uuidV7(at.getTime()), request: { ...request, rpcMethod: null } });
+    this.send({ ...trace, invocationId: uuidV7(at), request: { ...request, rpcMethod: null } });
   }
 
   private send(trace: Trace): void {

@@ -7,13 +7,13 @@ import { LocalHosting } from '../hosting.js';
 import { HostedFailure } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import { Programs } from '../programs.js';
-import { notLoaded, reasonOf } from './endings.js';
+import { notLoaded, reasonOf } from './termination-errors.js';
 import { Fleet } from './fleet.js';
 import { HostedCall, type CallHost } from './hosted-call.js';
 import type { LiveProgram, RuntimeCounts } from './live-program.js';
 import { ProgramTraces } from './program-traces.js';
-import { Rechecks } from './rechecks.js';
-import { Renewals } from './renewals.js';
+import { OutdatedProgramCheck } from './outdated-program-check.js';
+import { RestartCoalescer } from './restart-coalescer.js';
 import { RunDirs } from './run-dirs.js';
 
 /** Provides the engines of this process: a list of {@link Engine}. */
@@ -41,8 +41,8 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
   private readonly limits: ProgramLimits;
   private readonly runDirs = new RunDirs();
   private readonly fleet: Fleet;
-  private readonly renewals = new Renewals();
-  private readonly rechecks: Rechecks;
+  private readonly renewals = new RestartCoalescer();
+  private readonly rechecks: OutdatedProgramCheck;
 
   constructor(
     env: Env,
@@ -61,7 +61,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
       runDirs: this.runDirs,
       stateRoot: join(env.dataDir, 'hosting', 'state'),
     });
-    this.rechecks = new Rechecks({
+    this.rechecks = new OutdatedProgramCheck({
       everyMs: env.runtimeLeaseMs * RECHECK_LEASES,
       live: () => this.fleet.live,
       programs,

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { Instance } from '../engine.js';
 import type { HostedCall } from './hosted-call.js';
 import type { LiveProgram } from './live-program.js';
-import type { CpuFigures } from './process-figures.js';
+import type { CpuFigures } from './process-metrics.js';
 
 const TICK_MS = 250;
 

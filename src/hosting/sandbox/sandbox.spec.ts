@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { loadEnv, WALLS } from '../../config/env.js';
 import { Sandbox } from './sandbox.js';
-import { probeWalls, wrappers, type Run } from './walls.js';
+import { probeIsolation, wrappers, type Run } from './isolation-checks.js';
 
 const ROOT = 0;
 const SOMEBODY = 1_000;
@@ -16,7 +16,7 @@ const hostWithout =
   };
 
 const sandboxOf = (run: Run, uid: number, without?: string) =>
-  new Sandbox(loadEnv(without === undefined ? {} : { RUNTIME_WITHOUT: without }), () => probeWalls(run, uid));
+  new Sandbox(loadEnv(without === undefined ? {} : { RUNTIME_WITHOUT: without }), () => probeIsolation(run, uid));
 
 const root = { tree: { dir: '/tree', mounts: '/tree/mounts' }, workDir: '/bundle' };
 const alone = (user: number) => ({ user, dataBytes: 1, network: 'own', isLast: false, alone: true, root: null });
@@ -60,13 +60,13 @@ describe('walls around hosted code', () => {
   });
 
   it('use the account nobody for all where a container has no more accounts', async () => {
-    const many = await probeWalls(hostWithout(), ROOT);
-    const mapped = await probeWalls(hostWithout([/reuid=19/, 'Invalid argument']), ROOT);
+    const many = await probeIsolation(hostWithout(), ROOT);
+    const mapped = await probeIsolation(hostWithout([/reuid=19/, 'Invalid argument']), ROOT);
     expect([many.hasManyUsers, mapped.hasManyUsers, mapped.missing['own-user']]).toEqual([true, false, null]);
   });
 
   it('wrap a program from the outside in: memory, network, account, and last what ends with the service', async () => {
-    const walls = await probeWalls(hostWithout(), ROOT);
+    const walls = await probeIsolation(hostWithout(), ROOT);
     const wanted = { ...alone(1_900_000_007), dataBytes: 805_306_368, alone: false };
     expect(wrappers(walls, wanted).join(' ')).toBe(
       'prlimit --data=805306368 --core=0 --nofile=4096 --fsize=1073741824 --nproc=1024 -- unshare --net --ipc --uts -- ' +
@@ -81,27 +81,27 @@ describe('walls around hosted code', () => {
   });
 
   it('of many processes end with the service from both sides: the one that waits outside, and the first inside', async () => {
-    const walls = await probeWalls(hostWithout(), ROOT);
+    const walls = await probeIsolation(hostWithout(), ROOT);
     const words = wrappers(walls, { ...alone(7), root });
     expect(words.slice(0, 3)).toEqual(['setpriv', '--pdeathsig=KILL', '--']);
     expect(words.join(' ')).toContain('unshare --net --ipc --uts --pid --fork --kill-child --mount -- sh -c');
     expect(words.filter((word) => word === '--pdeathsig=KILL')).toHaveLength(2);
     expect(words).toEqual(expect.arrayContaining(['/tree/mounts', '/tree', '/bundle']));
-    const noMounts = await probeWalls(hostWithout([/pivot_root/, 'not permitted']), ROOT);
+    const noMounts = await probeIsolation(hostWithout([/pivot_root/, 'not permitted']), ROOT);
     expect(wrappers(noMounts, { ...alone(7), root }).join(' ')).toContain('--kill-child --mount-proc -- sh -c');
-    const noProcesses = await probeWalls(hostWithout([/--pid/, 'not permitted']), ROOT);
+    const noProcesses = await probeIsolation(hostWithout([/--pid/, 'not permitted']), ROOT);
     expect(noProcesses.missing['own-files']).toBe('not permitted');
     expect(wrappers(noProcesses, { ...alone(7), root })).not.toContain('sh');
   });
 
   it('are built without each other: a host that cannot end a program with the service still gives it an account', async () => {
-    const walls = await probeWalls(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
+    const walls = await probeIsolation(hostWithout([/pdeathsig/, 'unrecognized option']), ROOT);
     const command = wrappers(walls, { ...alone(7), alone: false }).join(' ');
     expect([walls.level, command.includes('--reuid=7'), command.includes('pdeathsig')]).toEqual(['none', true, false]);
   });
 
   it('use an account space of their own where the service is not root', async () => {
-    const walls = await probeWalls(hostWithout(), SOMEBODY);
+    const walls = await probeIsolation(hostWithout(), SOMEBODY);
     const command = wrappers(walls, { ...alone(7), alone: false }).join(' ');
     expect(command).toContain(
       'unshare --user --map-root-user --net --ipc --uts -- setpriv --no-new-privs --bounding-set=-all',
@@ -110,10 +110,10 @@ describe('walls around hosted code', () => {
   });
 
   it('are really tried on this host, and whatever comes out is an answer', async () => {
-    const { level, missing } = await probeWalls();
+    const { level, missing } = await probeIsolation();
     expect(['strong', 'limited', 'none']).toContain(level);
     expect(Object.keys(missing)).toHaveLength(WALLS.length);
-    const odd = await probeWalls((file) => Promise.reject(new Error(file)));
+    const odd = await probeIsolation((file) => Promise.reject(new Error(file)));
     expect(odd.level).toBe('none');
   });
 });

@@ -4,13 +4,28 @@ import { lchown, lstat, open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env, WALLS, type Wall } from '../../config/env.js';
-import { givenEnv } from './given-env.js';
-import { makeOwnRoot, type OwnRoot, type OwnRootPlan } from './own-root.js';
-import { FIRST_USER, NOBODY, probeWalls, TOOLS_PATH, wrappers, type Level, type Walls } from './walls.js';
+import { makePivotRoot, type PivotRoot, type PivotRootPlan } from './pivot-root.js';
+import {
+  FIRST_USER,
+  NOBODY,
+  probeIsolation,
+  TOOLS_PATH,
+  wrappers,
+  type Level,
+  type Isolation,
+} from './isolation-checks.js';
+
+/** How a program comes to its environment. */
+interface ProgramEnv {
+  /** Goes between the walls and the program. */
+  wrapper: string[];
+  /** For the outermost wrapper. */
+  env: Record<string, string>;
+}
 
 /** A program's own processes, and what they see of files; null: what their account may see on this host. */
 export interface Solitude {
-  root: OwnRoot | null;
+  root: PivotRoot | null;
 }
 
 /** What a program may take of the host. */
@@ -47,7 +62,7 @@ export interface Launch {
 }
 
 /** What an operator is told of the walls. */
-export interface WallsReport {
+export interface IsolationReport {
   level: Level;
   /** By wall: `stands`, or why it does not. */
   walls: Record<Wall, string>;
@@ -63,11 +78,11 @@ const WORKERD_RESERVED_MB = 640;
 @Injectable()
 export class Sandbox {
   private readonly logger = new Logger('hosting');
-  private found: Promise<Walls> | undefined;
+  private found: Promise<Isolation> | undefined;
 
   constructor(
     private readonly env: Env,
-    private readonly probe: () => Promise<Walls> = probeWalls,
+    private readonly probe: () => Promise<Isolation> = probeIsolation,
   ) {}
 
   /** Says once what stands and what does not. */
@@ -79,7 +94,7 @@ export class Sandbox {
     else this.logger.warn(said);
   }
 
-  async describeWalls(): Promise<WallsReport> {
+  async describeWalls(): Promise<IsolationReport> {
     const { level, missing } = await this.walls();
     const walls = Object.fromEntries(WALLS.map((wall) => [wall, missing[wall] ?? 'stands']));
     return { level, walls: walls as Record<Wall, string> };
@@ -113,9 +128,9 @@ export class Sandbox {
   }
 
   /** A tree of files for a program, whose folder must be there; null where `own-files` does not stand. @throws of the file system */
-  async ownRoot(plan: Omit<OwnRootPlan, 'hidden'>): Promise<OwnRoot | null> {
+  async ownRoot(plan: Omit<PivotRootPlan, 'hidden'>): Promise<PivotRoot | null> {
     if (!(await this.hasOwnFiles())) return null;
-    return makeOwnRoot({ ...plan, hidden: [this.env.dataDir, process.cwd()] });
+    return makePivotRoot({ ...plan, hidden: [this.env.dataDir, process.cwd()] });
   }
 
   /**
@@ -144,13 +159,13 @@ export class Sandbox {
     }
     const dataBytes = (reservedMb + memoryMb) * 1_048_576;
     const wrapping = { user, dataBytes, network, isLast, alone: alone !== undefined, root: tree && { tree, workDir } };
-    const given = givenEnv(confinement.env ?? {});
+    const given = programEnv(confinement.env ?? {});
     const [file, ...more] = [...wrappers(walls, wrapping), ...given.wrapper, program, ...args];
     const env = { PATH: TOOLS_PATH, ...given.env };
     return { file, args: more, options: { cwd: tree ? runDir : workDir, env } };
   }
 
-  private walls(): Promise<Walls> {
+  private walls(): Promise<Isolation> {
     return (this.found ??= this.probe());
   }
 }
@@ -165,7 +180,7 @@ const MODULE_WALLS: readonly Wall[] = WALLS.filter((wall) => wall !== 'own-proce
 const WORDS: Record<Level, string> = { strong: 'every wall', limited: 'some walls', none: 'no wall' };
 
 /** The same one for all versions of a program: its state on disk belongs to it. */
-function userOf(ownerId: string, { hasManyUsers }: Walls): number {
+function userOf(ownerId: string, { hasManyUsers }: Isolation): number {
   if (!hasManyUsers) return NOBODY;
   return FIRST_USER + createHash('sha256').update(ownerId).digest().readUInt16BE(0);
 }
@@ -204,4 +219,22 @@ export class HeldFiles {
   async release(): Promise<void> {
     for (const file of this.open.splice(0)) await file.close().catch(() => undefined);
   }
+}
+
+/**
+ * Carries a program's environment through its walls under names that mean nothing. What builds them runs as this service,
+ * and a tenant's `PATH`, `LD_PRELOAD` or function of a shell would have it run a tenant's code. A shell behind all walls
+ * gives the variables their names; one whose name no shell takes is left out, and the shell says so. No value stands in an
+ * argument, which every process of the machine can read.
+ */
+function programEnv(env: Record<string, string>): ProgramEnv {
+  const pairs = Object.entries(env);
+  if (pairs.length === 0) return { wrapper: [], env: {} };
+  const carriers = pairs.map((_, index) => `SLIPWAY_${index}`);
+  // `command`: a variable that cannot be set, such as a shell's own, ends the shell otherwise.
+  const given = carriers.map((name) => `command export -- "$${name}"; unset ${name}`);
+  return {
+    wrapper: ['sh', '-c', ['unset OLDPWD', ...given, 'exec "$@"'].join('\n'), 'sh'],
+    env: Object.fromEntries(pairs.map(([name, value], index) => [carriers[index] ?? '', `${name}=${value}`])),
+  };
 }

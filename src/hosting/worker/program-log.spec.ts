@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ProgramRef, Trace, TraceLine } from '../hosting.types.js';
-import { InFlight } from './in-flight.js';
+import { InFlight } from './in-flight-requests.js';
 import { ProgramLog } from './program-log.js';
 import type { TailItem } from './tail-item.js';
 
@@ -14,7 +14,7 @@ function setUp(logBytes = 1_024) {
   return { traces, inFlight, log: new ProgramLog(ref, inFlight, logBytes, (trace) => traces.push(trace)) };
 }
 
-const printed = (message: string, at = 1_000): TraceLine => ({ at: new Date(at), level: 'log', message });
+const printed = (message: string, at = 1_000): TraceLine => ({ at, level: 'log', message });
 const item = (id: string, ...messages: string[]): TailItem => ({
   id,
   hasThrown: false,
@@ -84,7 +84,7 @@ describe('the log of a program', () => {
     let looks = 0;
     const others = Array.from({ length: 2_000 }, (): TraceLine => {
       return {
-        at: new Date(1_000),
+        at: 1_000,
         level: 'debug',
         get message() {
           looks += 1;

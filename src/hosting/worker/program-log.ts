@@ -1,5 +1,5 @@
 import type { ProgramRef, Trace, TraceException, TraceLine } from '../hosting.types.js';
-import type { InFlight } from './in-flight.js';
+import type { InFlight } from './in-flight-requests.js';
 import type { TailItem } from './tail-item.js';
 import { keyOf, WAITING_MAX, WaitingLines } from './waiting-lines.js';
 import { levelOf, withoutOurs } from './workerd-output.js';
@@ -51,13 +51,13 @@ export class ProgramLog {
   tell(items: TailItem[]): void {
     for (const item of items) {
       const lines = item.lines.map(([at, level, message]): TraceLine => ({
-        at: new Date(at),
+        at,
         level: levelOf(level),
         message,
       }));
       for (const line of lines) this.take(line);
       const exceptions = item.exceptions.map(({ at, name, message, stack }) => ({
-        at: new Date(at),
+        at,
         name: String(name),
         message,
         ...(typeof stack === 'string' ? { stack: withoutOurs(stack) } : {}),
@@ -116,7 +116,7 @@ export class ProgramLog {
     const kept = lines.filter(({ message }) => fits(message));
     const isTruncated = kept.length < lines.length || thrown.length < exceptions.length;
     if (isTruncated && before <= this.logBytes) {
-      kept.push({ at: lines.at(-1)?.at ?? new Date(), level: 'warn', message: this.cutLine });
+      kept.push({ at: lines.at(-1)?.at ?? Date.now(), level: 'warn', message: this.cutLine });
     }
     this.bytes.delete(id);
     this.bytes.set(id, used);
@@ -133,7 +133,7 @@ export class ProgramLog {
 function once(exceptions: TraceException[]): TraceException[] {
   const seen = new Set<string>();
   return exceptions.filter(({ at, name, message }) => {
-    const key = `${at.getTime()} ${name} ${message}`;
+    const key = `${at} ${name} ${message}`;
     return !seen.has(key) && seen.add(key);
   });
 }

@@ -26,7 +26,7 @@ export class WaitingLines {
   private chars = 0;
 
   add(line: TraceLine): void {
-    const waiting = { line, key: keyOf(line), time: Math.floor(line.at.getTime() / SAME_TIME_MS) };
+    const waiting = { line, key: keyOf(line), time: Math.floor(line.at / SAME_TIME_MS) };
     this.all.add(waiting);
     addTo(this.byKey, waiting.key, waiting);
     addTo(this.byTime, timeKey(line, waiting.time), waiting);
@@ -39,7 +39,7 @@ export class WaitingLines {
    * of the prelude, such as `console.table`, reads differently on the two ways. False when there is none.
    */
   take(line: TraceLine): boolean {
-    const time = Math.floor(line.at.getTime() / SAME_TIME_MS);
+    const time = Math.floor(line.at / SAME_TIME_MS);
     const near = [time, time - 1, time + 1].map((one) => this.byTime.get(timeKey(line, one)));
     for (const found of [this.byKey.get(keyOf(line)), ...near]) {
       if (!found) continue;

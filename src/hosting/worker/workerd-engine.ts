@@ -1,20 +1,20 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
-import { Engine, type EngineContext, type Instance } from '../engine.js';
+import { Engine, type EngineContext, type Instance, type InstanceExit } from '../engine.js';
 import { openEgress } from '../egress/egress-proxy.js';
 import { ProgramStartError } from '../hosting.errors.js';
 import type { Program, Trace } from '../hosting.types.js';
 import { HeldFiles, Sandbox } from '../sandbox/sandbox.js';
-import { InFlight } from './in-flight.js';
+import { InFlight } from './in-flight-requests.js';
 import { ProgramLog } from './program-log.js';
 import { makeSessionsDir, removeRunFiles, writeRunFiles } from './run-files.js';
 import { trimSessions, watchSessions } from './session-disk.js';
-import { socketFolder, type SocketFolder } from './socket-folder.js';
+import { socketFolder, type SocketFolder } from './run-files.js';
 import { openTraceSink } from './trace-sink.js';
 import { FILES, SOCKETS } from './workerd-config.js';
-import { WorkerdInstance } from './workerd-instance.js';
 import { WorkerdProcess, type ProcessEnd } from './workerd-process.js';
+import { Pool, type Dispatcher } from 'undici';
 
 /**
  * A module that loads longer than this does not start. An ordinary one takes a tenth of a second, and some ten seconds where
@@ -24,6 +24,65 @@ const START_MS_MAX = 30_000;
 
 /** Standard streams and the channel on which workerd tells that it listens come first. */
 const FIRST_HELD = 4;
+
+/** Any host does: the socket is the address. */
+const ORIGIN = 'http://program';
+
+/** A running workerd. */
+class WorkerdInstance implements Instance {
+  readonly pid: number | null;
+  readonly dispatcher: Dispatcher;
+  readonly exited: Promise<InstanceExit>;
+  private readonly requests: Pool;
+  private readonly health: Pool;
+  private isAsked = false;
+  private why: string | null = null;
+
+  /** @param cleanUp what is to be closed when the process is gone; must not reject */
+  constructor(
+    private readonly process: WorkerdProcess,
+    inFlight: InFlight,
+    sockets: string,
+    cleanUp: () => Promise<void>,
+  ) {
+    this.pid = process.pid;
+    this.requests = pool(path.join(sockets, SOCKETS.requests));
+    this.health = pool(path.join(sockets, SOCKETS.health));
+    this.dispatcher = inFlight.watch(this.requests);
+    this.exited = this.over(cleanUp);
+  }
+
+  async ping(timeoutMs: number): Promise<void> {
+    const { body } = await this.health.request({ path: '/', method: 'GET', signal: AbortSignal.timeout(timeoutMs) });
+    await body.dump();
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.isAsked = true;
+    this.process.signal('SIGTERM');
+    const timer = setTimeout(() => this.process.signal('SIGKILL'), graceMs);
+    await this.exited;
+    clearTimeout(timer);
+  }
+
+  kill(): void {
+    this.isAsked = true;
+    this.process.signal('SIGKILL');
+  }
+
+  /** Ends it now, for a reason its author is told. */
+  end(reason: string): void {
+    this.why ??= reason;
+    this.process.signal('SIGKILL');
+  }
+
+  private async over(cleanUp: () => Promise<void>): Promise<InstanceExit> {
+    const end = await this.process.ended;
+    await Promise.all([this.requests.destroy(), this.health.destroy()]);
+    await cleanUp();
+    return this.why === null ? exitOf(end, this.isAsked) : { reason: 'crashed', detail: this.why };
+  }
+}
 
 /** Runs ES modules, each in its own process of workerd, in the sandbox, with unix sockets as its only ways in and out. */
 @Injectable()
@@ -136,4 +195,15 @@ function whyNotStarted({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isLate:
   if (isLate) return `The module did not finish loading within ${START_MS_MAX / 1_000} seconds.`;
   if (hasRunOutOfMemory) return 'The module took more memory than it may while it loaded.';
   return lastWords.length > 0 ? lastWords.join('\n') : `The module could not be started (${by}).`;
+}
+
+function pool(socketPath: string): Pool {
+  // Deadlines are the caller's: an event stream may be silent for hours.
+  return new Pool(ORIGIN, { socketPath, headersTimeout: 0, bodyTimeout: 0 });
+}
+
+function exitOf({ by, hasRunOutOfMemory, lastWords }: ProcessEnd, isAsked: boolean): InstanceExit {
+  if (hasRunOutOfMemory) return { reason: 'memory', detail: 'It took more memory than it may.' };
+  if (isAsked) return { reason: 'stopped', detail: '' };
+  return { reason: 'crashed', detail: [...lastWords, `The process ended with ${by}.`].join('\n') };
 }

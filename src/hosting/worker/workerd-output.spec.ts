@@ -7,8 +7,8 @@ const now = new Date(5_000);
 describe('what workerd writes', () => {
   it('is of the code when it has a number for its time and no source, and of workerd otherwise', () => {
     const line = (fields: object) => readOutputLine(JSON.stringify({ level: 'warn', message: 'm', ...fields }), now);
-    expect(line({ timestamp: 7 })).toEqual({ by: 'code', line: { at: new Date(7), level: 'warn', message: 'm' } });
-    expect(line({ timestamp: 0 })).toMatchObject({ by: 'code', line: { at: now } });
+    expect(line({ timestamp: 7 })).toEqual({ by: 'code', line: { at: 7, level: 'warn', message: 'm' } });
+    expect(line({ timestamp: 0 })).toMatchObject({ by: 'code', line: { at: now.getTime() } });
     expect(line({ timestamp: '7', source: 's' })).toEqual({ by: 'workerd', message: 'm' });
     expect(line({ timestamp: 7, source: 's' }).by).toBe('workerd');
     for (const text of ['<--- Last few GCs --->', '{', '{"a":1}', '{"timestamp":7,"message":{}}']) {

@@ -22,7 +22,7 @@ export function readOutputLine(text: string, now: Date): OutputLine {
   const { timestamp, level, message, source } = parsed(text);
   if (typeof message !== 'string') return { by: 'workerd', message: text };
   if (typeof timestamp !== 'number' || source !== undefined) return { by: 'workerd', message };
-  const at = timestamp > 0 ? new Date(timestamp) : now;
+  const at = timestamp > 0 ? timestamp : now.getTime();
   return { by: 'code', line: { at, level: levelOf(level), message } };
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { EraStore } from './era-store.js';
-import type { EraVerdict } from './era-verdict.js';
+import type { EraVerdict } from './era-store.js';
 
 /** Endpoints this process knows without asking. */
 const KNOWN_MAX = 50_000;

@@ -3,13 +3,13 @@ import {
   startAuthorization,
   validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client';
-import { sdkMetadata, type OAuthClient } from './client.js';
+import { sdkMetadata, type OAuthClientIdentity } from './client.js';
 import type { AuthorizationServer } from './discovery.js';
 
 /** What a person is sent to an authorization server with. */
 export interface AuthorizationRequest {
   server: AuthorizationServer;
-  client: OAuthClient;
+  client: OAuthClientIdentity;
   redirectUri: string;
   resource: string;
   scopes: string | null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { clientAuthentication, clientMetadata, type OAuthClient } from './client.js';
+import { clientAuthentication, clientMetadata, type OAuthClientIdentity } from './client.js';
 import type { AuthorizationServer } from './discovery.js';
 
 const server: AuthorizationServer = {
@@ -14,8 +14,14 @@ const server: AuthorizationServer = {
 };
 
 /** What goes over the wire for a client at a server that offers these methods. */
-async function sent(client: Partial<OAuthClient>, offered: string[] | null = null) {
-  const whole: OAuthClient = { clientId: 'id', clientSecret: null, authMethod: null, secretExpiresAt: null, ...client };
+async function sent(client: Partial<OAuthClientIdentity>, offered: string[] | null = null) {
+  const whole: OAuthClientIdentity = {
+    clientId: 'id',
+    clientSecret: null,
+    authMethod: null,
+    secretExpiresAt: null,
+    ...client,
+  };
   const headers = new Headers();
   const params = new URLSearchParams();
   await clientAuthentication(whole, { ...server, tokenEndpointAuthMethods: offered })(headers, params, '');

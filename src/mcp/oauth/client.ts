@@ -11,7 +11,7 @@ import type { AuthorizationServer } from './discovery.js';
 import { OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 
 /** Us, as an authorization server knows us. */
-export interface OAuthClient {
+export interface OAuthClientIdentity {
   clientId: string;
   clientSecret: string | null;
   /** How we prove to be it at the token endpoint; null leaves it to what the server announces. */
@@ -46,7 +46,7 @@ export async function registerAt(
   fetch: FetchLike,
   server: AuthorizationServer,
   redirectUri: string,
-): Promise<OAuthClient> {
+): Promise<OAuthClientIdentity> {
   const { issuer, registrationEndpoint } = server;
   if (registrationEndpoint === null) {
     throw new OAuthClientNeededError(
@@ -105,7 +105,10 @@ function refusalReason(error: unknown): string {
 }
 
 /** Proves to the token endpoint who we are. The SDK's own does not encode id and secret as RFC 6749 section 2.3.1 wants. */
-export function clientAuthentication(client: OAuthClient, server: AuthorizationServer): AddClientAuthentication {
+export function clientAuthentication(
+  client: OAuthClientIdentity,
+  server: AuthorizationServer,
+): AddClientAuthentication {
   const { clientId, clientSecret, authMethod } = client;
   const method = selectClientAuthMethod(
     {

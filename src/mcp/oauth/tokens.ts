@@ -5,7 +5,7 @@ import {
   type FetchLike,
   type OAuthTokens,
 } from '@modelcontextprotocol/client';
-import { clientAuthentication, sdkMetadata, type OAuthClient } from './client.js';
+import { clientAuthentication, sdkMetadata, type OAuthClientIdentity } from './client.js';
 import type { AuthorizationServer } from './discovery.js';
 import { OAuthFetchError, TokenEndpointAwayError, TokenRefusedError } from './oauth-errors.js';
 
@@ -23,7 +23,7 @@ export interface TokenSet {
 /** Where and as whom tokens are asked for. */
 export interface TokenContext {
   server: AuthorizationServer;
-  client: OAuthClient;
+  client: OAuthClientIdentity;
   resource: string;
 }
 

@@ -2,18 +2,18 @@ import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { ACCESS } from '../../platform/http/public.decorator.js';
-import { SignedLinks } from '../../platform/http/signed-links.js';
+import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { GrantedRequest } from './access.decorator.js';
 import { AccessService } from './access.service.js';
 import { ANONYMOUS, type AccessRule } from './access.types.js';
 
-/** Applies each route's declaration: key first, then ownership, before the body is validated. */
+/** Applies the access rule of each route, before the body is validated: first the key, then the ownership. */
 @Injectable()
 export class AccessGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
     private readonly access: AccessService,
-    private readonly links: SignedLinks,
+    private readonly urls: SignedUrls,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -23,7 +23,7 @@ export class AccessGuard implements CanActivate {
     ]);
     if (declared === 'public') return true;
     const request = context.switchToHttp().getRequest<Request & GrantedRequest>();
-    if (declared.signed && this.links.opens(request.path, request.query)) {
+    if (declared.signed && this.urls.opens(request.path, request.query)) {
       request.grant = { caller: ANONYMOUS };
       return true;
     }

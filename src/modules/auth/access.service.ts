@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type Type } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import {
   ANONYMOUS,
@@ -10,10 +10,15 @@ import {
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AccountNotFoundError, ForbiddenError, UnauthenticatedError } from './auth.errors.js';
+import type { Route } from '../../platform/http/route-table.js';
+import { ACCESS } from '../../platform/http/public.decorator.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/** Where access is decided, for every door: the HTTP guard, the MCP endpoints, command lines. */
+/** A route is declared wrongly, such as without access rule; stops the start. */
+export class RouteDeclarationError extends Error {}
+
+/** Decides access, for the HTTP guard, the fast path and the MCP endpoints. */
 @Injectable()
 export class AccessService {
   private owners: NamespaceOwners | null = null;
@@ -23,15 +28,15 @@ export class AccessService {
     private readonly env: Env,
   ) {}
 
-  /** Called once at start by the module that knows who owns a namespace. */
+  /** Sets the source of namespace owners; the namespaces module calls it at start. */
   useNamespaceOwners(owners: NamespaceOwners): void {
     this.owners = owners;
   }
 
   /**
-   * The caller behind an Authorization header. An empty bearer counts as none (published clients send it).
+   * The caller of an Authorization header. An empty bearer counts as no header (published clients send it).
    *
-   * @param rule what is asked for: some reads may be anonymous
+   * @param rule the route's rule, which may allow anonymous reads
    * @throws UnauthenticatedError
    */
   async authenticate(header: string | undefined, rule?: AccessRule): Promise<Caller> {
@@ -45,7 +50,7 @@ export class AccessService {
   }
 
   /**
-   * Whether `caller` may do what `rule` says to `target`.
+   * Checks whether `caller` may use a route with this rule on this target.
    *
    * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route
    */
@@ -60,7 +65,7 @@ export class AccessService {
   }
 
   private async ownNamespace(caller: Caller, rule: AccessRule, target: string): Promise<Grant['namespace']> {
-    // Only a qualified name has two parts: `/namespaces/acme%2Fweather` does not mean the namespace acme.
+    // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
     const [name = ''] = rule.owner === 'qualifiedName' ? target.split('/') : [target];
     const found = await this.owners?.find(name);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
@@ -74,4 +79,31 @@ function ownAccount(caller: Caller, id: string): string {
   if (id === 'me' || id === caller.accountId) return caller.accountId;
   if (!caller.isOperator) throw new AccountNotFoundError();
   return id;
+}
+
+/** The access declaration of a route, on its method or its class. */
+export function declarationOf({ handler, controller }: { handler: object; controller: Type }) {
+  return (Reflect.getMetadata(ACCESS, handler) ?? Reflect.getMetadata(ACCESS, controller)) as
+    AccessRule | 'public' | undefined;
+}
+
+/**
+ * Checks at start that every route declares its access, names only parameters it has, and begins with a literal segment.
+ *
+ * @throws RouteDeclarationError naming every route that fails
+ */
+export function checkRoutes(routes: Route[]): void {
+  const faults = routes.flatMap((route) => {
+    const { method, path } = route;
+    const declared = declarationOf(route);
+    if (declared === undefined) return [`${method} ${path} declares neither @Access(…) nor @Public()`];
+    const first = path.split('/')[1] ?? '';
+    const catching = /^[:*]/.test(first)
+      ? [`${method} ${path} must begin with a word: "${first}" matches every path`]
+      : [];
+    const params = declared === 'public' ? [] : [declared.owner, declared.account];
+    const unknown = params.filter((param) => param !== undefined && !path.split('/').includes(`:${param}`));
+    return [...catching, ...unknown.map((param) => `${method} ${path} has no parameter "${param}" to check`)];
+  });
+  if (faults.length > 0) throw new RouteDeclarationError(faults.join('\n'));
 }

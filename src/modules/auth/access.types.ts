@@ -1,26 +1,35 @@
 import type { DomainError } from '../../platform/errors/domain-error.js';
 
-/** Who is asking: the account behind a key. */
+/** The account and the key of a request. */
 export interface Caller {
   accountId: string;
   keyId: string;
   isOperator: boolean;
 }
 
-/** Whoever comes without a key where none is needed: owns nothing and may do nothing. */
+/** The caller without a key on routes that need none: owns nothing. */
 export const ANONYMOUS: Caller = {
   accountId: '00000000-0000-0000-0000-000000000000',
   keyId: '00000000-0000-0000-0000-000000000000',
   isOperator: false,
 };
 
-/** What a route lets people do, as `resource:operation`. */
-export type Scope =
-  | `${'accounts' | 'namespaces' | 'servers' | 'skills'}:${'read' | 'write'}`
-  | `connections:${'read' | 'write' | 'execute'}`
-  | 'servers:execute';
+declare global {
+  /**
+   * Resources and the operations on them. Each module adds its own here, so that a misspelt scope does not compile:
+   * `declare global { interface SlipwayScopes { stars: 'read' | 'write' } }`.
+   */
+  interface SlipwayScopes {
+    accounts: 'read' | 'write';
+  }
+}
 
-/** A namespace the caller was found to own. */
+/** A permission that a route requires, as `resource:operation`. */
+export type Scope = {
+  [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}`;
+}[keyof SlipwayScopes];
+
+/** A namespace that the caller owns. */
 export interface OwnedNamespace {
   id: string;
   name: string;
@@ -41,7 +50,7 @@ export interface AccessRule {
   operator?: true;
   /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key stays refused. */
   anonymous?: true;
-  /** A link signed for this very path opens it without a key (`SignedLinks`). */
+  /** A link signed for this very path opens it without a key (`SignedUrls`). */
   signed?: true;
   /** The answer when the owned thing does not exist. */
   missing?: () => DomainError;
@@ -49,13 +58,13 @@ export interface AccessRule {
   foreign?: () => DomainError;
 }
 
-/** What a rule is applied to: the values of the route parameters the rule names. */
+/** The values of the route parameters that a rule names. */
 export interface AccessTarget {
   owner?: string;
   account?: string;
 }
 
-/** What {@link AccessRule} allowed. */
+/** The result of an {@link AccessRule} that allowed a request. */
 export interface Grant {
   caller: Caller;
   /** Set for `owner` rules. */
@@ -64,7 +73,7 @@ export interface Grant {
   accountId?: string;
 }
 
-/** Tells who owns a namespace; the namespaces module hands its implementation to {@link AccessService}. */
+/** Finds the owners of namespaces. The namespaces module passes its implementation to {@link AccessService}. */
 export interface NamespaceOwners {
   /** @returns null when there is no such namespace. At most 5 s old. */
   find(name: string): Promise<{ id: string; accountId: string } | null>;

@@ -1,7 +1,7 @@
 import { IsIn, IsISO8601, IsOptional, IsString, Length, Matches } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { accountKinds } from './account.entity.js';
-import type { AccountKind } from './account.entity.js';
+import { accountKinds, type AccountKind, type Account } from './account.entity.js';
+import type { ApiKey } from './api-key.entity.js';
 
 /** A user or an organization: owns namespaces and API keys. */
 export class AccountDto {
@@ -89,4 +89,29 @@ export class CreateApiKeyDto {
   @IsOptional()
   @IsISO8601({ strict: true })
   expiresAt?: string;
+}
+
+export function toAccountDto(account: Account): AccountDto {
+  return {
+    id: account.id,
+    name: account.name,
+    kind: account.kind,
+    isOperator: account.isOperator,
+    createdAt: account.createdAt.toISOString(),
+  };
+}
+
+export function toApiKeyDto(row: ApiKey): ApiKeyDto {
+  return {
+    id: row.id,
+    name: row.name,
+    prefix: row.prefix,
+    createdAt: row.createdAt.toISOString(),
+    lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+  };
+}
+
+export function toCreatedApiKeyDto(row: ApiKey, key: string): CreatedApiKeyDto {
+  return { ...toApiKeyDto(row), key };
 }

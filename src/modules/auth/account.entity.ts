@@ -17,7 +17,7 @@ export class Account {
   @Column('text')
   kind: AccountKind;
 
-  /** The operator manages accounts and keys, and owns nothing by that. */
+  /** True for the operator, who manages accounts and keys but does not own what they own. */
   @Column('boolean', { name: 'is_operator', default: false })
   isOperator: boolean;
 

@@ -2,8 +2,8 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@ne
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
-import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
-import { UuidOr404 } from '../../platform/http/uuid.pipe.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { Access, CurrentAccountId, CurrentCaller } from './access.decorator.js';
 import type { Caller } from './access.types.js';
 import {

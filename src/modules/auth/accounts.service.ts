@@ -6,10 +6,10 @@ import { pageOf } from '../../platform/http/pagination.dto.js';
 import type { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import type { AccountDto, AccountListDto, CreateAccountDto } from './account.dto.js';
 import { Account } from './account.entity.js';
-import { toAccountDto } from './account.mapper.js';
+import { toAccountDto } from './account.dto.js';
 import { AccountExistsError, AccountNotFoundError } from './auth.errors.js';
 
-/** The accounts, managed by the operator. */
+/** Creates and lists accounts, for the operator. */
 @Injectable()
 export class AccountsService {
   constructor(@InjectRepository(Account) private readonly accounts: Repository<Account>) {}
@@ -26,7 +26,7 @@ export class AccountsService {
     return toAccountDto(account);
   }
 
-  /** Newest first. */
+  /** One page of the accounts, newest first. */
   async list(query: PageQueryDto): Promise<AccountListDto> {
     const { offset, pagination } = pageOf(query, await this.accounts.count());
     const rows =

@@ -2,7 +2,7 @@ import { Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, Primary
 import type { Relation } from 'typeorm';
 import { Account } from './account.entity.js';
 
-/** An API key, of which only the SHA-256 and the first characters are kept. */
+/** An API key. Only its SHA-256 and its first characters are stored. */
 @Entity('api_keys')
 export class ApiKey {
   @PrimaryGeneratedColumn('uuid')

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** Makes a leaked key recognisable to people and to secret scanners. */
+/** Prefix by which people and secret scanners recognise a leaked key. */
 const PREFIX = 'slipway_';
 const KEY = /^slipway_[A-Za-z0-9_-]{43}$/;
 
@@ -14,7 +14,7 @@ export function isApiKey(text: string): boolean {
   return KEY.test(text);
 }
 
-/** What is stored of a key. Plain SHA-256: a key has 256 random bits, so there is nothing to stretch against. */
+/** The hash that is stored. Plain SHA-256: a key has 256 random bits, so a slow hash adds nothing. */
 export function hashApiKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }

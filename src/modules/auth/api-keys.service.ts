@@ -6,22 +6,28 @@ import { RowCache } from '../../platform/database/row-cache.js';
 import { WriteBehind } from '../../platform/database/write-behind.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Caller } from './access.types.js';
 import { ApiKey } from './api-key.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
-import { toApiKeyDto, toCreatedApiKeyDto } from './account.mapper.js';
+import { ApiKeysRepository } from './api-keys.repository.js';
+import { toApiKeyDto, toCreatedApiKeyDto } from './account.dto.js';
 import type { ApiKeyDto, ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from './account.dto.js';
 import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
 
-/** A revoked key must stop working everywhere within 5 s, also where the relay's message is lost. */
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published when an API key was revoked. */
+    'auth.key-revoked': { keyId: string };
+  }
+}
+
+/** A revoked key must stop working everywhere within 5 s, also if the message about it is lost. */
 const CACHE_MS = 5_000;
 const CACHED_KEYS_MAX = 10_000;
 
-/** Expired keys stay listed this long, so that people see why something stopped. */
+/** Expired keys stay listed for this long, so that their owners see why requests fail. */
 const EXPIRED_KEPT_DAYS = 30;
-
-const REVOKED_TOPIC = 'auth.key-revoked';
 
 interface KnownKey {
   caller: Caller;
@@ -35,15 +41,16 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     max: CACHED_KEYS_MAX,
     ttlMs: CACHE_MS,
   });
-  private readonly used = new WriteBehind<string, Date>('api-keys', (batch) => this.writeUsed(batch));
+  private readonly used = new WriteBehind<string, Date>('api-keys', (batch) => this.rows.saveLastUsed(batch));
 
   constructor(
     @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
-    private readonly relay: RelayService,
+    private readonly rows: ApiKeysRepository,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ keyId: string }>(REVOKED_TOPIC, ({ keyId }) => this.forget(keyId));
+    await this.pubSub.subscribe('auth.key-revoked', ({ keyId }) => this.forget(keyId));
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -51,7 +58,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * The caller behind a key. No query while the key was seen in the last 5 s.
+   * The caller who owns a key. Cached for 5 s.
    *
    * @throws UnauthenticatedError
    */
@@ -65,9 +72,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Makes a key and returns it in clear text, this once.
+   * Creates a key. Only this answer holds it in clear text.
    *
-   * @throws AccountNotFoundError, InvalidInputError for an expiry that is no moment in the future
+   * @throws AccountNotFoundError, InvalidInputError for an expiry that is not in the future
    */
   async create(accountId: string, { name, expiresAt }: CreateApiKeyDto): Promise<CreatedApiKeyDto> {
     const key = generateApiKey();
@@ -87,14 +94,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     return toCreatedApiKeyDto(row, key);
   }
 
-  /** The account's keys, newest first, without their secrets. */
+  /** The account's keys, newest first, without their clear text. */
   async list(accountId: string): Promise<ApiKeyListDto> {
     const rows = await this.keys.find({ where: { accountId }, order: { createdAt: 'DESC', id: 'DESC' } });
     return { apiKeys: rows.map((row): ApiKeyDto => toApiKeyDto(row)) };
   }
 
   /**
-   * Ends a key: at once in this process, within 5 s in every other.
+   * Revokes a key: at once in this process, within 5 s in every other.
    *
    * @throws ApiKeyNotFoundError
    */
@@ -102,7 +109,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     const { affected } = await this.keys.delete({ id: keyId, accountId });
     if (!affected) throw new ApiKeyNotFoundError();
     this.forget(keyId);
-    this.relay.publish(REVOKED_TOPIC, { keyId });
+    this.pubSub.publish('auth.key-revoked', { keyId });
   }
 
   /** Removes keys that expired more than 30 days ago. Returns how many. */
@@ -123,18 +130,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationShutdown {
     this.known.dropWhere(({ caller }) => caller.keyId === keyId);
     this.used.delete(keyId);
   }
-
-  private async writeUsed(batch: Map<string, Date>): Promise<void> {
-    await this.keys.query(
-      `UPDATE api_keys SET last_used_at = used.at
-         FROM unnest($1::uuid[], $2::timestamptz[]) AS used(id, at)
-        WHERE api_keys.id = used.id`,
-      [[...batch.keys()], [...batch.values()]],
-    );
-  }
 }
 
-/** ISO 8601 has spellings that Date does not read (weeks, days of the year): they are refused here. */
+/** @throws InvalidInputError also for ISO 8601 forms that `Date` does not parse (weeks, days of the year) */
 function futureMoment(text: string | null): Date | null {
   if (text === null) return null;
   const moment = new Date(text);

@@ -1,6 +1,6 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 
-/** No credentials, or none that count. */
+/** The API key is missing, invalid or expired. */
 export class UnauthenticatedError extends DomainError {
   readonly kind = 'unauthenticated';
   readonly code = 'unauthorized';
@@ -17,13 +17,13 @@ export class UnauthenticatedError extends DomainError {
   }
 }
 
-/** The key is valid, and not enough. */
+/** The key is valid, but does not allow this. */
 export class ForbiddenError extends DomainError {
   readonly kind = 'forbidden';
   readonly code = 'forbidden';
 }
 
-/** Also the answer for an account that is somebody else's. */
+/** The account does not exist, or belongs to somebody else. */
 export class AccountNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
@@ -33,7 +33,7 @@ export class AccountNotFoundError extends DomainError {
   }
 }
 
-/** Also the answer for a key of another account. */
+/** The key does not exist, or belongs to another account. */
 export class ApiKeyNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
@@ -43,7 +43,7 @@ export class ApiKeyNotFoundError extends DomainError {
   }
 }
 
-/** Account names are unique. */
+/** The name of a new account is taken. */
 export class AccountExistsError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'conflict';

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query, Res } from '@nestjs/common';
 import { ApiBody, ApiOkResponse, ApiCreatedResponse, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
@@ -12,19 +12,19 @@ import {
   ConnectionQueryDto,
   newConnectionExample,
   SetConnectionDto,
-} from './connection.dto.js';
-import { connectionIdParam, namespaceParam, ownConnections } from './connections.access.js';
-import { ConnectionListService } from './connection-list.service.js';
+} from './core/connection.dto.js';
+import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
+import { ConnectionReader } from './core/connection-reader.js';
 import { ConnectionsService } from './connections.service.js';
-import { MetadataFilters } from './metadata-filter.js';
-import type { MetadataFilter } from './metadata-filter.js';
+import { MetadataFilters } from './core/metadata-filter.js';
+import type { MetadataFilter } from './core/metadata-filter.js';
 
 const body = {
   type: SetConnectionDto,
   examples: {
     first: { summary: 'An MCP server by its URL', value: newConnectionExample },
     headers: {
-      summary: 'One that wants a key',
+      summary: 'An MCP server that requires a key',
       value: { mcpUrl: 'https://mcp.example.com/mcp', headers: { Authorization: 'Bearer the-key-it-wants' } },
     },
   },
@@ -36,10 +36,10 @@ const body = {
 export class ConnectionsController {
   constructor(
     private readonly connections: ConnectionsService,
-    private readonly lists: ConnectionListService,
+    private readonly reader: ConnectionReader,
   ) {}
 
-  /** Create a connection, or change it. What is omitted stays; its target cannot change. */
+  /** Create a connection, or change it. Omitted members stay; its target cannot change. */
   @Put(':connectionId')
   @ApiParam(connectionIdParam)
   @Access('connections:write', ownConnections)
@@ -72,7 +72,7 @@ export class ConnectionsController {
     return this.connections.create(namespace, body);
   }
 
-  /** List connections. Newest first; every filter given must match. Spec 4.2. */
+  /** List connections. Newest first; every filter must match. Spec 4.2. */
   @Get()
   @Access('connections:read', ownConnections)
   @ApiQuery({
@@ -96,7 +96,7 @@ export class ConnectionsController {
     @Query() query: ConnectionQueryDto,
     @MetadataFilters() metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
-    return this.lists.list(namespace, query, metadata);
+    return this.reader.list(namespace, query, metadata);
   }
 
   /** Get a connection with its last known status. */
@@ -106,7 +106,7 @@ export class ConnectionsController {
   @ApiOkResponse({ type: ConnectionDto, example: connectionExample })
   @ApiErrors(404)
   get(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<ConnectionDto> {
-    return this.connections.get(namespace, id);
+    return this.reader.get(namespace, id);
   }
 
   /** Delete a connection and end its MCP session. Spec 4.4. */

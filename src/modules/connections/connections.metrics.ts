@@ -1,27 +1,27 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '../../platform/telemetry/metrics.js';
-import { ConnectionLinks } from './connection-links.js';
-import { ConnectionRechecker } from './connection-rechecker.js';
-import { TunnelPlaces } from './uplink/tunnel-places.js';
+import { ConnectionHandles } from './core/connection-handles.js';
+import { ConnectionRechecker } from './recheck/connection-rechecker.js';
+import { TunnelLimits } from './uplink/tunnel-limits.js';
 import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 
-/** What connections, and the tunnels of some, show. */
+/** The metrics of connections and tunnels. */
 @Injectable()
 export class ConnectionsMetrics {
   constructor(
     metrics: Metrics,
-    links: ConnectionLinks,
+    handles: ConnectionHandles,
     rechecker: ConnectionRechecker,
     tunnels: UplinkTunnels,
-    places: TunnelPlaces,
+    limits: TunnelLimits,
   ) {
-    metrics.gauge('slipway_connection_links', 'Open ways to MCP servers, of connections.', () => links.size);
+    metrics.gauge('slipway_connection_links', 'Open ways to MCP servers, of connections.', () => handles.size);
     metrics.counter('slipway_connection_rechecks_total', 'Looks at connections whose time had come, by result.', () =>
-      rechecker.looks.samples(),
+      rechecker.results.samples(),
     );
     metrics.gauge('slipway_uplink_tunnels', 'Tunnels to local servers.', () => tunnels.size);
     metrics.counter('slipway_uplink_refused_total', 'Tunnels that were refused, by reason.', () =>
-      places.refused.samples(),
+      limits.refused.samples(),
     );
   }
 }

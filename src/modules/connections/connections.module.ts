@@ -1,158 +1,28 @@
-import { Module, type OnModuleInit } from '@nestjs/common';
-import { TypeOrmModule } from '@nestjs/typeorm';
-import { AuthModule } from '../auth/auth.module.js';
-import { NamespacesModule } from '../namespaces/namespaces.module.js';
-import { CredentialsService } from '../credentials/credentials.service.js';
-import { NamespacesService } from '../namespaces/namespaces.service.js';
-import { CredentialsModule } from '../credentials/credentials.module.js';
-import { ReleasesModule } from '../releases/releases.module.js';
-import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
-import { ServersModule } from '../servers/servers.module.js';
-import { ConnectionAdapters } from './connection-adapters.js';
-import { ConnectionChannels } from './connection-channels.js';
-import { ConnectionBearer } from './connection-bearer.js';
-import { ConnectionCheck } from './connection-check.js';
-import { ConnectionRechecker } from './connection-rechecker.js';
-import { ConnectionRefresher } from './connection-refresher.js';
-import { ConnectionSetupController } from './connection-setup.controller.js';
-import { ConnectionAuthorizer } from './connection-authorizer.js';
-import { ConnectionSetupService } from './connection-setup.service.js';
-import { ConnectionSweeper } from './connection-sweeper.js';
-import { StatusWriter } from './status-writer.js';
-import { ConnectionReader } from './connection-reader.js';
-import { ConnectionUrls } from './connection-urls.js';
-import { ConnectionValues } from './connection-values.js';
-import { TargetResolver } from './target-resolver.js';
-import { ConnectionLinks } from './connection-links.js';
-import { ConnectionListService } from './connection-list.service.js';
-import { ConnectionMcpController } from './connection-mcp.controller.js';
-import { ConnectionToolsController } from './connection-tools.controller.js';
-import { ConnectionToolsService } from './connection-tools.service.js';
-import { ConnectionsMetrics } from './connections.metrics.js';
-import { ConnectionsController } from './connections.controller.js';
-import { ConnectionsService } from './connections.service.js';
-import { DiagnosisController } from './diagnosis/diagnosis.controller.js';
-import { DiagnosisService } from './diagnosis/diagnosis.service.js';
-import { ConnectionLogCoreModule } from './log/connection-log-core.module.js';
-import { ConnectionLogController } from './log/connection-log.controller.js';
-import { ConnectionLogService } from './log/connection-log.service.js';
-import { ConnectionMock } from './mock/connection-mock.entity.js';
-import { MockCall } from './mock/mock-call.entity.js';
-import { MockChannels } from './mock/mock-channels.js';
-import { CallRecorder } from './mock/call-recorder.js';
-import { MockReplies } from './mock/mock-replies.js';
-import { MockReply } from './mock/mock-reply.entity.js';
-import { RecordedCallRow } from './mock/recorded-call.entity.js';
-import { RecordingController } from './mock/recording.controller.js';
-import { RecordingsService } from './mock/recordings.service.js';
-import { MockModel } from './mock/mock-model.js';
-import { SimulatorDay } from './mock/simulator-day.entity.js';
-import { MockCreation } from './mock/mock-creation.js';
-import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js';
-import { NamespaceMembers } from './namespace/namespace-members.js';
-import { NamespaceUnions } from './namespace/namespace-unions.js';
-import { OlderSubscriptionsController } from './triggers/older-subscriptions.controller.js';
-import { TriggersController } from './triggers/triggers.controller.js';
-import { TriggersService } from './triggers/triggers.service.js';
-import { SourceCompilerModule } from './source/source-compiler.module.js';
-import { StatusRecorder } from './status-recorder.js';
-import { InternalUplinkController } from './uplink/internal-uplink.controller.js';
-import { UplinkChannels } from './uplink/uplink-channels.js';
-import { UplinkDoor } from './uplink/uplink-door.js';
-import { UplinkLeases } from './uplink/uplink-leases.js';
-import { UplinkProcess } from './uplink/uplink-process.entity.js';
-import { UplinkTunnel } from './uplink/uplink-tunnel.entity.js';
-import { TunnelPlaces } from './uplink/tunnel-places.js';
-import { UplinkTunnels } from './uplink/uplink-tunnels.js';
-import { UplinkController } from './uplink/uplink.controller.js';
-import { UplinksService } from './uplink/uplinks.service.js';
+import { Module } from '@nestjs/common';
+import { ConnectionsApiModule } from './connections-api.module.js';
+import { DiagnosisModule } from './diagnosis/diagnosis.module.js';
+import { ConnectionLogModule } from './log/connection-log.module.js';
+import { NamespaceMcpModule } from './namespace/namespace-mcp.module.js';
+import { ConnectionSetupModule } from './setup/connection-setup.module.js';
+import { ConnectionToolsModule } from './tools/connection-tools.module.js';
+import { TriggersModule } from './triggers/triggers.module.js';
 
-/** Connections to MCP servers, their tools, and each as an MCP endpoint. */
-@Module({
-  imports: [
-    TypeOrmModule.forFeature([
-      ConnectionMock,
-      MockCall,
-      MockReply,
-      RecordedCallRow,
-      SimulatorDay,
-      UplinkProcess,
-      UplinkTunnel,
-    ]),
-    ConnectionLogCoreModule,
-    SourceCompilerModule,
-    AuthModule,
-    NamespacesModule,
-    ServersModule,
-    CredentialsModule,
-    ReleasesModule,
-    ToolSchemasCoreModule,
-  ],
-  controllers: [
-    ConnectionToolsController,
-    NamespaceMcpController,
-    ConnectionMcpController,
-    ConnectionLogController,
-    DiagnosisController,
-    TriggersController,
-    OlderSubscriptionsController,
-    RecordingController,
-    UplinkController,
-    InternalUplinkController,
-    ConnectionSetupController,
-    ConnectionsController,
-  ],
-  providers: [
-    ConnectionsService,
-    ConnectionListService,
-    ConnectionToolsService,
-    ConnectionReader,
-    ConnectionCheck,
-    ConnectionLinks,
-    ConnectionChannels,
-    ConnectionValues,
-    ConnectionUrls,
-    TargetResolver,
-    StatusRecorder,
-    StatusWriter,
-    ConnectionBearer,
-    ConnectionAdapters,
-    ConnectionAuthorizer,
-    ConnectionSetupService,
-    ConnectionRefresher,
-    ConnectionRechecker,
-    ConnectionSweeper,
-    ConnectionLogService,
-    NamespaceMembers,
-    NamespaceUnions,
-    DiagnosisService,
-    TriggersService,
-    UplinkChannels,
-    UplinkDoor,
-    UplinkLeases,
-    UplinkTunnels,
-    TunnelPlaces,
-    UplinksService,
-    MockChannels,
-    MockCreation,
-    MockModel,
-    MockReplies,
-    CallRecorder,
-    RecordingsService,
-    ConnectionsMetrics,
-  ],
-})
-export class ConnectionsModule implements OnModuleInit {
-  constructor(
-    private readonly credentials: CredentialsService,
-    private readonly namespaces: NamespacesService,
-    private readonly setup: ConnectionSetupService,
-    private readonly connections: ConnectionsService,
-  ) {}
-
-  /** Whoever authorizes need not try again by hand; and what was granted to connections ends with their namespace. */
-  onModuleInit(): void {
-    this.credentials.onAuthorized('connection', (id) => this.setup.authorized(id));
-    this.namespaces.onDeleting((namespace) => this.connections.prepareRevocation(namespace));
+declare global {
+  interface SlipwayScopes {
+    connections: 'read' | 'write' | 'execute';
   }
 }
+
+/** Connections to MCP servers. Routes match in this order, so `connect/{namespace}/{connectionId}` is last. */
+@Module({
+  imports: [
+    ConnectionToolsModule,
+    NamespaceMcpModule,
+    ConnectionLogModule,
+    DiagnosisModule,
+    TriggersModule,
+    ConnectionSetupModule,
+    ConnectionsApiModule,
+  ],
+})
+export class ConnectionsModule {}

@@ -1,7 +1,8 @@
 /**
- * How a request ended. `ok`: the server answered, be it with an error of its own. `exception`: it failed, or wants
- * authorization. `canceled`: the caller left. `denied`: the server was not asked. `exceeded…`: it took more than it may,
- * and was ended. `responseStreamDisconnected`: its answer broke off. `unknown`: a server elsewhere did not say.
+ * How a request ended. `ok`: the server answered, with a result or an error. `exception`: the server failed or requires
+ * authorization. `canceled`: the caller closed the request. `denied`: refused before the server was called. `exceeded…`:
+ * ended because it exceeded a limit. `responseStreamDisconnected`: the response ended early. `unknown`: not reported by
+ * a server that runs elsewhere.
  */
 export const invocationOutcomes = [
   'ok',
@@ -15,58 +16,93 @@ export const invocationOutcomes = [
   'responseStreamDisconnected',
   'unknown',
 ] as const;
+
 export type InvocationOutcome = (typeof invocationOutcomes)[number];
 
-/** A console line. `level` is one of `debug`, `info`, `log`, `warn`, `error` where a runtime of ours told it. */
-export interface InvocationLine {
-  at: Date;
+/** A console line: the same object in the process, in the queue and in the table. */
+export interface LogLine {
+  /** Milliseconds since 1970. */
+  at: number;
+  /** `debug`, `info`, `log`, `warn` or `error` from hosted code; any text from servers that run elsewhere. */
   level: string;
   message: string;
 }
 
-/** What was thrown. */
-export interface InvocationException {
-  at: Date;
+/** A thrown error: the same object in the process, in the queue and in the table. */
+export interface LogException {
+  /** Milliseconds since 1970. */
+  at: number;
   name: string;
   message: string;
 }
 
-/** One request to a server, as the runtime logs keep it. */
-export interface Invocation {
-  /** A UUID of version 7, made when the request came: the day it is kept under is read from it. */
+/** Fields that both views of an invocation have, each with its own values. */
+interface InvocationPart {
+  /** UUID of version 7 made when the request came; its time selects the partition. One per client request and connection. */
   id: string;
-  serverId: string;
-  /** The release that was current; null without one. */
-  releaseId: string | null;
-  /** When it came. */
-  at: Date;
-  /** The HTTP method. */
-  method: string;
-  /** Without the query, which may hold a caller's secrets. */
-  url: string;
-  /** The JSON-RPC method; null when the message could not be read. */
-  rpcMethod: string | null;
+  /** When the request came, in milliseconds since 1970. */
+  at?: number | null;
+  /** HTTP method. Present in the part of the process that answered the request, absent in later additions. */
+  method?: string | null;
+  /** Without the query, which may hold credentials. */
+  url?: string | null;
+  /** JSON-RPC method; null if the message could not be parsed. */
+  rpcMethod?: string | null;
   /** The tool of a `tools/call`. */
-  toolName: string | null;
-  /** The HTTP status of the answer. */
-  status: number;
-  outcome: InvocationOutcome;
-  cpuMs: number;
-  wallMs: number;
-  lines: InvocationLine[];
-  exceptions: InvocationException[];
-  /** JSON text of arguments and result, redacted; only where the server's owner asked for it. */
-  payload?: { arguments: string | null; result: string | null };
+  toolName?: string | null;
+  /** HTTP status. */
+  status?: number | null;
+  outcome?: InvocationOutcome | null;
+  lines: LogLine[];
+  exceptions: LogException[];
 }
 
-/** More of an invocation that is recorded elsewhere, or was before. Both may come first. */
-export interface InvocationPiece {
-  id: string;
+/**
+ * The server's view of a request, or a part of it: the fields its sender knows. Parts with one id become one row, in any
+ * order. Outcome and CPU time of a part without `method` override those of the part with it.
+ */
+export interface Invocation extends InvocationPart {
   serverId: string;
-  /** Overrules what the record says. */
+  /** The release that was current; null without one. */
+  releaseId?: string | null;
+  cpuMs?: number | null;
+  wallMs?: number | null;
+  /** Redacted JSON text of arguments and result; only if the owner of the server enabled it. */
+  payload?: { arguments: string | null; result: string | null } | null;
+  /** Number of lines and exceptions that were dropped. */
+  leftOut?: number;
+}
+
+/** Durations of a request to a connection in milliseconds; null if unknown. */
+export interface CallDurations {
+  guardMs: number | null;
+  queueMs: number | null;
+  connectMs: number | null;
+  firstByteMs: number | null;
+  totalMs: number;
+}
+
+/**
+ * The connection's view of a request, or a part of it. Lines and exceptions are those of the connection's own module,
+ * and the failure its caller was answered with; never those of a registry server.
+ */
+export interface ConnectionCall extends InvocationPart {
+  /** The row id of the connection. */
+  connectionId: string;
+  timing?: CallDurations;
+}
+
+/** A row of the connection's view. */
+export type FoundCall = Omit<ConnectionCall, 'connectionId'>;
+
+/** Which requests of a connection to find. All conditions must hold. */
+export interface ConnectionCallQuery {
+  /** From this time on. */
+  from?: Date;
+  /** Before this time. */
+  to?: Date;
+  /** Occurs in the tool name, a message or an exception, in any case. */
+  search?: string;
   outcome?: InvocationOutcome;
-  /** Overrules what the record says. */
-  cpuMs?: number;
-  lines: InvocationLine[];
-  exceptions: InvocationException[];
+  tool?: string;
 }

@@ -1,6 +1,6 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 
-/** A search of the logs was ended. */
+/** A search of the logs exceeded its time limit. */
 export class SearchTooLongError extends DomainError {
   readonly kind = 'timeout';
   readonly code = 'timeout';
@@ -10,7 +10,7 @@ export class SearchTooLongError extends DomainError {
   }
 }
 
-/** An account, or everybody together, follows as many logs as it may. */
+/** The maximum number of log streams, of an account or of this process, is open. */
 export class TooManyTailsError extends DomainError {
   readonly kind = 'rate_limited';
   readonly code = 'rate_limited';
@@ -21,7 +21,7 @@ export class TooManyTailsError extends DomainError {
   }
 }
 
-/** The queue does not keep up with what is sent. */
+/** The buffer of log records is full: the queue is slower than the requests. */
 export class LogsBusyError extends DomainError {
   readonly kind = 'unavailable';
   readonly code = 'unavailable';

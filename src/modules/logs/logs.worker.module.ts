@@ -1,26 +1,13 @@
 import { Module } from '@nestjs/common';
-import { IngestedHints } from './ingested-hints.js';
-import { InvocationStore } from './invocation-store.js';
-import { LogGarbage } from './log-garbage.js';
-import { LogKeeper } from './log-keeper.js';
-import { LogPartitions } from './log-partitions.js';
-import { LogStoreMetrics } from './log-store.metrics.js';
+import { LogsProcessor } from './ingest/logs.processor.js';
 import { LogsCoreModule } from './logs-core.module.js';
-import { LogsProcessor } from './logs.processor.js';
-import { SearchIndexes } from './search-indexes.js';
+import { DeletedOwnerCleaner } from './store/deleted-owner-cleaner.js';
+import { PartitionMaintenance } from './store/partition-maintenance.js';
+import { IngestNotifier } from './stream/ingest-notifier.js';
 
-/** Keeps what is handed in; loaded by processes with the `worker` role. */
+/** Storing invocations and maintaining the log, for processes with the role `worker`. */
 @Module({
   imports: [LogsCoreModule],
-  providers: [
-    InvocationStore,
-    LogStoreMetrics,
-    IngestedHints,
-    LogPartitions,
-    LogKeeper,
-    LogGarbage,
-    SearchIndexes,
-    LogsProcessor,
-  ],
+  providers: [LogsProcessor, IngestNotifier, PartitionMaintenance, DeletedOwnerCleaner],
 })
 export class LogsWorkerModule {}

@@ -1,6 +1,7 @@
 import { IsOptional, IsString, IsUUID, Matches, MaxLength } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { IsCommaList, IsFlag, IsWhole } from '../../platform/http/input-values.js';
+import type { Namespace } from './namespace.entity.js';
 
 /** A globally unique name that holds servers, skills and connections. */
 export class NamespaceDto {
@@ -57,4 +58,8 @@ export class NamespaceQueryDto {
   @IsOptional()
   @IsCommaList(20)
   fields?: string[];
+}
+
+export function toNamespaceDto({ name, createdAt }: Pick<Namespace, 'name' | 'createdAt'>): NamespaceDto {
+  return { name, createdAt: createdAt.toISOString() };
 }

@@ -3,6 +3,6 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthCoreModule } from '../auth/auth-core.module.js';
 import { Namespace } from './namespace.entity.js';
 
-/** The records of namespaces, for what serves nothing. */
+/** The table of namespaces, for processes without the API. */
 @Module({ imports: [TypeOrmModule.forFeature([Namespace]), AuthCoreModule], exports: [TypeOrmModule] })
 export class NamespacesCoreModule {}

@@ -3,13 +3,20 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../auth/auth.module.js';
 import { Namespace } from './namespace.entity.js';
 import { NamespacesController } from './namespaces.controller.js';
+import { NamespacesRepository } from './namespaces.repository.js';
 import { NamespacesService } from './namespaces.service.js';
 
-/** Namespaces and who owns them. */
+declare global {
+  interface SlipwayScopes {
+    namespaces: 'read' | 'write';
+  }
+}
+
+/** Namespaces and their owners. */
 @Module({
   imports: [TypeOrmModule.forFeature([Namespace]), AuthModule],
   controllers: [NamespacesController],
-  providers: [NamespacesService],
+  providers: [NamespacesRepository, NamespacesService],
   exports: [NamespacesService],
 })
 export class NamespacesModule {}

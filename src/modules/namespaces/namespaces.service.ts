@@ -1,33 +1,39 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { In, Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { generateName } from '../../platform/http/generated-name.js';
-import { NAMESPACE_NAME } from '../../platform/http/names.js';
+import { NAMESPACE_NAME, RESERVED_NAMESPACES } from '../../platform/http/resource-names.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, NamespaceOwners, OwnedNamespace } from '../auth/access.types.js';
-import { requireNamespaceName } from './namespace-name.js';
 import type { DeletedNamespaceDto, NamespaceDto, NamespaceListDto, NamespaceQueryDto } from './namespace.dto.js';
 import { Namespace } from './namespace.entity.js';
-import { toNamespaceDto } from './namespace.mapper.js';
+import { toNamespaceDto } from './namespace.dto.js';
 import { NamespaceHoldsServersError, NamespaceTakenError } from './namespaces.errors.js';
+import { NamespacesRepository } from './namespaces.repository.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published when a namespace was deleted. */
+    'namespaces.deleted': { id: string; name: string };
+  }
+}
 
 const OWNERS_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 10_000;
 
-/** Looks at what a namespace holds while it is there; what it returns is done once the namespace is gone, if it goes. */
+/** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
 export type NamespaceDeletion = (namespace: OwnedNamespace) => Promise<() => void>;
 
-/** Told to every process when a namespace is gone, with its id. */
-export const NAMESPACE_DELETED_TOPIC = 'namespaces.deleted';
-
-/** Namespaces: claimed, listed, deleted, and asked for by the access guard. */
+/** Claims, lists and deletes namespaces, and finds their owners for the access guard. */
 @Injectable()
-export class NamespacesService implements NamespaceOwners, OnModuleInit {
+export class NamespacesService implements NamespaceOwners, OnModuleInit, OnApplicationBootstrap {
+  private readonly logger = new Logger('namespaces');
   private readonly owners = new RowCache<{ id: string; accountId: string }>((name) => this.load(name), {
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNERS_CACHED_MS,
@@ -37,15 +43,25 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
 
   constructor(
     @InjectRepository(Namespace) private readonly namespaces: Repository<Namespace>,
+    private readonly rows: NamespacesRepository,
     private readonly access: AccessService,
-    private readonly relay: RelayService,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
     this.access.useNamespaceOwners(this);
-    await this.relay.subscribe<{ name: string }>(NAMESPACE_DELETED_TOPIC, ({ name }) => this.owners.drop(name));
+    await this.pubSub.subscribe('namespaces.deleted', ({ name }) => this.owners.drop(name));
   }
 
+  /** Warns of namespaces whose short form `/{namespace}` is the path of a route that was added later. */
+  async onApplicationBootstrap(): Promise<void> {
+    const hidden = await this.namespaces.findBy({ name: In([...RESERVED_NAMESPACES]) });
+    for (const { name } of hidden) {
+      this.logger.warn(`A route begins with /${name}: reach the namespace "${name}" under /connect/${name} only`);
+    }
+  }
+
+  /** The id and owner of a namespace, at most 5 s old; null when there is none. */
   async find(name: string): Promise<{ id: string; accountId: string } | null> {
     if (!NAMESPACE_NAME.test(name)) return null;
     return this.owners.get(name);
@@ -55,24 +71,15 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
     const { q, ownerId, hasServers, hasSkills } = query;
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
-    const rows = this.namespaces.createQueryBuilder('namespace');
-    if (!isSearch) rows.where('namespace.accountId = :account', { account: caller.accountId });
-    if (q !== undefined) rows.andWhere('starts_with(namespace.name, :q)', { q: q.toLowerCase() });
-    if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
-    // Modules further up own these tables; by name, since the arrows between modules point one way.
-    for (const [table, wanted] of Object.entries({ servers: hasServers, skills: hasSkills })) {
-      const exists = `EXISTS (SELECT 1 FROM ${table} held WHERE held.namespace_id = namespace.id)`;
-      if (wanted !== undefined) rows.andWhere(wanted ? exists : `NOT ${exists}`);
-    }
-    const { offset, pagination } = pageOf(query, await rows.getCount());
+    const filter = { prefix: q, ownerId, hasServers, hasSkills, ...(!isSearch && { accountId: caller.accountId }) };
+    const { offset, pagination } = pageOf(query, await this.rows.count(filter));
     if (offset === null) return { namespaces: [], pagination };
-    rows.orderBy(isSearch ? 'namespace.name' : 'namespace.createdAt', isSearch ? 'ASC' : 'DESC');
-    rows.addOrderBy('namespace.id').offset(offset).limit(pagination.pageSize);
-    const found = await rows.getMany();
+    const order = isSearch ? 'name' : 'newest';
+    const found = await this.rows.find(filter, { order, offset, limit: pagination.pageSize });
     return { namespaces: found.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
   }
 
-  /** A new namespace under a generated name. */
+  /** Creates a namespace with a generated name. */
   async create(caller: Caller): Promise<NamespaceDto> {
     for (;;) {
       const created = await this.insert(generateName(4), caller);
@@ -81,7 +88,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
   }
 
   /**
-   * Claims a name. Claiming one's own again changes nothing.
+   * Creates a namespace with this name. Nothing changes if the caller owns it already.
    *
    * @throws InvalidInputError, NamespaceTakenError
    */
@@ -91,19 +98,19 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
       if (created) return created;
       const row = await this.namespaces.findOneBy({ name });
       if (row?.accountId === caller.accountId) return toNamespaceDto(row);
-      // Without a row it was deleted in between and is free again.
+      // Without a row it was deleted in between: try again.
       if (row) throw new NamespaceTakenError(name);
     }
   }
 
-  /** For modules that must tell others about what goes with a namespace: see {@link NamespaceDeletion}. */
-  onDeleting(deletion: NamespaceDeletion): void {
+  /** Adds a step that every deletion awaits, such as the revocation of tokens: see {@link NamespaceDeletion}. */
+  beforeDeletion(deletion: NamespaceDeletion): void {
     this.deletions.push(deletion);
   }
 
   /**
-   * Deletes a namespace with its skills and connections. The foreign key from servers refuses it while one exists, also
-   * one that is created in the same instant.
+   * Deletes a namespace with its skills and connections. The foreign key of servers refuses it while one exists, also one
+   * created at the same moment.
    *
    * @throws NamespaceHoldsServersError
    */
@@ -119,7 +126,7 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
     }
     for (const finish of finishes) finish();
     this.owners.drop(name);
-    this.relay.publish(NAMESPACE_DELETED_TOPIC, { id, name });
+    this.pubSub.publish('namespaces.deleted', { id, name });
     return { success: true, name };
   }
 
@@ -129,16 +136,20 @@ export class NamespacesService implements NamespaceOwners, OnModuleInit {
   }
 
   private async insert(name: string, { accountId }: Caller): Promise<NamespaceDto | null> {
-    const { raw } = (await this.namespaces
-      .createQueryBuilder()
-      .insert()
-      .values({ name, accountId })
-      .orIgnore()
-      .returning(['name', 'createdAt'])
-      .execute()) as { raw: { name: string; created_at: Date }[] };
-    const [row] = raw;
-    // This process may remember a previous owner.
+    const row = await this.rows.insertIfFree(name, accountId);
+    // The cache may still hold a previous owner.
     this.owners.drop(name);
-    return row ? toNamespaceDto({ name: row.name, createdAt: row.created_at }) : null;
+    return row && toNamespaceDto(row);
   }
+}
+
+/** @throws InvalidInputError for a malformed or reserved name */
+function requireNamespaceName(name: string): string {
+  if (!NAMESPACE_NAME.test(name)) {
+    throw new InvalidInputError(
+      'name must be 3 to 39 lower-case letters, digits and hyphens, and begin and end with a letter or digit',
+    );
+  }
+  if (RESERVED_NAMESPACES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another name`);
+  return name;
 }

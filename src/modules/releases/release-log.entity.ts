@@ -3,16 +3,25 @@ import type { Relation } from 'typeorm';
 import { stages, type Stage } from './release-state.js';
 import { Release } from './release.entity.js';
 
-/** `start` and `end` frame a stage; `error` is the entry that says why a release failed. */
+/** `start` and `end` frame a stage; `error` is the line with the reason why a release failed. */
 export const logLevels = ['start', 'end', 'info', 'success', 'warning', 'error'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** One line of what the pipeline did. */
+/** A line to be written to a release's log. */
+export interface LogLine {
+  stage: Stage;
+  level: LogLevel;
+  message: string;
+  /** The reason, if the message does not hold it. */
+  error?: string;
+}
+
+/** One line of a release's log. */
 @Entity('release_logs')
 @Index('release_logs_release', ['releaseId', 'seq'])
 @Check('release_logs_stage', `"stage" IN (${stages.map((stage) => `'${stage}'`).join(', ')})`)
 export class ReleaseLog {
-  /** Order within all releases; what `Last-Event-ID` names. Text, since a bigint does not fit a number. */
+  /** Order within all releases, and the value of `Last-Event-ID`. Text, since a bigint does not fit a number. */
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
@@ -32,7 +41,7 @@ export class ReleaseLog {
   @Column('text')
   message: string;
 
-  /** Why, where the message says what. */
+  /** The reason, if the message does not hold it. */
   @Column('text', { nullable: true })
   error: string | null;
 

@@ -1,6 +1,6 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 
-/** What a release goes through, in this order. */
+/** The stages of the pipeline, in order. */
 export const stages = ['deploy', 'scan', 'metadata', 'publish'] as const;
 export type Stage = (typeof stages)[number];
 
@@ -17,7 +17,7 @@ export const releaseStatuses = [
 ] as const;
 export type ReleaseStatus = (typeof releaseStatuses)[number];
 
-/** Every change of status there is; whatever is not listed does not happen. */
+/** The allowed changes of status. */
 const transitions: Record<ReleaseStatus, readonly ReleaseStatus[]> = {
   QUEUED: ['WORKING', 'CANCELLED'],
   WORKING: ['SUCCESS', 'FAILURE', 'FAILURE_SCAN', 'INTERNAL_ERROR', 'AUTH_REQUIRED', 'CANCELLED'],
@@ -30,7 +30,7 @@ const transitions: Record<ReleaseStatus, readonly ReleaseStatus[]> = {
   CANCELLED: [],
 };
 
-/** A change of status that the table does not know: a bug of ours. */
+/** A change of status that is not allowed: a bug. */
 export class IllegalTransitionError extends DomainError {
   readonly kind = 'internal';
   readonly code = 'internal_error';
@@ -40,12 +40,12 @@ export class IllegalTransitionError extends DomainError {
   }
 }
 
-/** Whether a release may go from one status to the other. */
+/** True if a release may change from one status to the other. */
 export function mayBecome(from: ReleaseStatus, to: ReleaseStatus): boolean {
   return transitions[from].includes(to);
 }
 
-/** The statuses from which a release may go to `to`: what a guarded `UPDATE` names in its `WHERE`. */
+/** The statuses from which a release may change to `to`, for the `WHERE` of a guarded `UPDATE`. */
 export function statusesBefore(to: ReleaseStatus): ReleaseStatus[] {
   return releaseStatuses.filter((from) => mayBecome(from, to));
 }
@@ -55,17 +55,17 @@ export function requireTransition(from: ReleaseStatus, to: ReleaseStatus): void 
   if (!mayBecome(from, to)) throw new IllegalTransitionError(from, to);
 }
 
-/** Whether `POST …/resume` takes a release of this status: it waits for somebody to authorize. */
+/** True if `POST …/resume` accepts this status: the release waits for authorization. */
 export function isResumable(status: ReleaseStatus): boolean {
   return status === 'AUTH_REQUIRED' || status === 'AUTH_TIMEOUT';
 }
 
-/** Whether a release has ended for good. */
+/** True if a release cannot change its status any more. */
 export function isFinal(status: ReleaseStatus): boolean {
   return transitions[status].length === 0;
 }
 
-/** Whether nothing happens to a release any more without somebody asking for it: a stream of it ends here. */
+/** True if a release changes only on request: a stream of it ends. */
 export function isAtRest(status: ReleaseStatus): boolean {
   return isFinal(status) || status === 'AUTH_TIMEOUT';
 }

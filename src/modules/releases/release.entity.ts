@@ -7,10 +7,9 @@ import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './relea
 const listed = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
 /**
- * One published version of a server, and how far its pipeline has come.
+ * One published version of a server, and the progress of its pipeline.
  *
- * A worker holds a release by `lease_holder` until `lease_until`; what it writes counts only while it does, and while
- * `attempt` is the one it was started for.
+ * A worker holds a release as `lease_holder` until `lease_until`. Its writes are guarded by both and by `attempt`.
  */
 @Entity('releases')
 @Index('releases_newest', ['serverId', 'seq'])
@@ -44,11 +43,11 @@ export class Release {
   @Column('text', { default: 'deploy' })
   stage: Stage;
 
-  /** Grows with every start of the pipeline: a job of an earlier one finds nothing to do. */
+  /** Counts the starts of the pipeline: a job of an earlier attempt has no effect. */
   @Column('integer', { default: 1 })
   attempt: number;
 
-  /** How often the pipeline was started again because its worker was gone; ends a release that kills its workers. */
+  /** Restarts after the death of a worker; a release with too many fails. */
   @Column('integer', { default: 0 })
   recoveries: number;
 
@@ -56,7 +55,7 @@ export class Release {
   leaseHolder: string | null;
 
   /**
-   * Until when the worker may hold it, a job is awaited, or the person may authorize. `infinity` (not a `Date`) while it
+   * Deadline of the worker's lease, of the job in the queue, or of the authorization. `infinity` (not a `Date`) while it
    * waits for a slot of its account.
    */
   @Column({ type: 'timestamptz', name: 'lease_until', precision: 3, nullable: true })
@@ -77,15 +76,15 @@ export class Release {
   @Column('text', { nullable: true })
   runtime: BundleRuntime | null;
 
-  /** Null: the publisher gave none. */
+  /** Null if none was published. */
   @Column('jsonb', { name: 'config_schema', nullable: true })
   configSchema: Record<string, unknown> | null;
 
-  /** What the publisher claims of the server. */
+  /** The server card that was published with it. */
   @Column('jsonb', { name: 'server_card', nullable: true, select: false })
   serverCard: Record<string, unknown> | null;
 
-  /** What a hosted module asks of its host: `stateful`, `hasAuthAdapter`, `secretNames`. */
+  /** Requests of a hosted module to its host; null for other types. */
   @Column('jsonb', { name: 'hosting', nullable: true })
   hosting: HostingRequest | null;
 
@@ -93,7 +92,7 @@ export class Release {
   @Column('text', { name: 'sealed_scan_credentials', nullable: true, select: false })
   sealedScanCredentials: string | null;
 
-  /** What the scan found, for the stages after it and for promoting the release again. */
+  /** The result of the scan, for later stages and for promoting the release. */
   @Column('jsonb', { nullable: true, select: false })
   snapshot: ServerSnapshot | null;
 
@@ -105,7 +104,7 @@ export class Release {
   updatedAt: Date;
 }
 
-/** What a hosted module asks of its host. */
+/** Requests of a hosted module to its host. */
 export interface HostingRequest {
   stateful: boolean;
   hasAuthAdapter: boolean;

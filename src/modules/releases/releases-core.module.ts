@@ -4,27 +4,46 @@ import { registerQueue } from '../../platform/queue/register-queue.js';
 import { ServersCoreModule } from '../servers/servers-core.module.js';
 import { ReleaseContract } from './contract/release-contract.entity.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
-import { HostedChannelsService } from './hosted-channels.service.js';
-import { SessionNames } from './session-names.js';
+import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
+import { SessionNames } from '../../hosting/mcp/session-names.js';
 import { ReleaseArtifact } from './release-artifact.entity.js';
 import { ReleaseFiles } from './release-files.js';
+import { BlobsRepository } from './blobs.repository.js';
 import { ReleaseLog } from './release-log.entity.js';
+import { ReleaseLogRepository } from './release-log.repository.js';
+import { ReleasesRepository } from './releases.repository.js';
+import { RescanRepository } from './rescan/rescan.repository.js';
 import { Release } from './release.entity.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ServerRescan } from './rescan/server-rescan.entity.js';
 import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
 
-/** What the API and the jobs of this module share. Serves nothing. */
+/** Providers that the API and the jobs of this module share. Has no controllers. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([Release, ReleaseLog, ReleaseArtifact, ReleaseContract, ServerRescan]),
     registerQueue(RELEASES_QUEUE),
     ServersCoreModule,
   ],
-  providers: [ReleasesQueue, ReleaseFiles, ReleaseContracts, RescansService, SessionNames, HostedChannelsService],
+  providers: [
+    BlobsRepository,
+    ReleasesRepository,
+    ReleaseLogRepository,
+    RescanRepository,
+    ReleasesQueue,
+    ReleaseFiles,
+    ReleaseContracts,
+    RescansService,
+    SessionNames,
+    HostedChannelsService,
+  ],
   exports: [
     TypeOrmModule,
     ServersCoreModule,
+    BlobsRepository,
+    ReleasesRepository,
+    ReleaseLogRepository,
+    RescanRepository,
     ReleasesQueue,
     ReleaseFiles,
     ReleaseContracts,

@@ -1,6 +1,6 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';

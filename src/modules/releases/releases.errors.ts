@@ -44,7 +44,7 @@ export class BundleNotFoundError extends DomainError {
   }
 }
 
-/** Only what a server offers now can be scanned again. */
+/** Only the current release can be scanned again. */
 export class NotCurrentError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'conflict';
@@ -57,7 +57,7 @@ export class NotCurrentError extends DomainError {
   }
 }
 
-/** A bundle says the same for ever. */
+/** Bundles do not change, so they are scanned once. */
 export class NotScannableError extends DomainError {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
@@ -67,7 +67,7 @@ export class NotScannableError extends DomainError {
   }
 }
 
-/** What the release was scanned with was forgotten, and the server may show less without. */
+/** The release was scanned with credentials that were deleted; without them the server may show less. */
 export class ScanCredentialsNeededError extends DomainError {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
@@ -87,7 +87,7 @@ export class FileLostError extends DomainError {
   }
 }
 
-/** A file went while its release was being stored: the same bytes were garbage of another one until then. */
+/** A file was removed while its release was stored: the sweeper took the same bytes of another release for unused. */
 export class UploadLostError extends DomainError {
   readonly kind = 'unavailable';
   readonly code = 'unavailable';
@@ -103,7 +103,7 @@ export class NotHostedHereError extends DomainError {
   readonly kind = 'unavailable';
   readonly code = 'hosting_unavailable';
 
-  /** @param why a sentence: why not, and what the operator can do */
+  /** @param why a sentence with the reason, and what the operator can do */
   constructor(why: string) {
     super(
       `${why} The module's syntax and exports are fine, and it is stored. ` +
@@ -112,7 +112,7 @@ export class NotHostedHereError extends DomainError {
   }
 }
 
-/** An account, or everybody together, follows as many releases as may be followed in one process. */
+/** The limit of streams of an account, or of this process, is reached. */
 export class TooManyFollowersError extends DomainError {
   readonly kind = 'rate_limited';
   readonly code = 'rate_limited';

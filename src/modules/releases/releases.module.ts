@@ -1,53 +1,32 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
-import { CredentialsModule } from '../credentials/credentials.module.js';
-import { CredentialsService } from '../credentials/credentials.service.js';
-import { LogsCoreModule } from '../logs/logs-core.module.js';
+import { CredentialsModule } from '../oauth/credentials.module.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
-import { ToolSchemasCoreModule } from '../tool-schemas/tool-schemas-core.module.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
-import { RawRuns } from './raw-runs.js';
-import { RunController } from './run.controller.js';
-import { RunLinks } from './run-links.js';
-import { RunService } from './run.service.js';
-import { Runnables } from './runnables.js';
-import { ServerRunsService } from './server-runs.service.js';
-import { BundleController } from './bundle.controller.js';
-import { BundlesService } from './bundles.service.js';
-import { PublishController } from './publish.controller.js';
-import { PublishService } from './publish.service.js';
-import { ReleaseStreams } from './release-streams.js';
-import { ReleaseStreamsController } from './release-streams.controller.js';
-import { ReleasesMetrics } from './releases.metrics.js';
+import { BundleController } from './bundle/bundle.controller.js';
+import { BundlesService } from './bundle/bundles.service.js';
+import { PublishController } from './publish/publish.controller.js';
+import { PublishService } from './publish/publish.service.js';
+import { ReleaseStreams } from './stream/release-streams.js';
+import { ReleaseStreamsController } from './stream/release-streams.controller.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
 import { ReleasesController } from './releases.controller.js';
 import { ReleasesService } from './releases.service.js';
 
-/** Publishing, releases and their run endpoint. */
+/** Publishing and releases. */
 @Module({
-  imports: [ReleasesCoreModule, LogsCoreModule, ToolSchemasCoreModule, ServersModule, CredentialsModule, AuthModule],
+  imports: [ReleasesCoreModule, ServersModule, CredentialsModule, AuthModule],
   controllers: [
-    RunController,
     PublishController,
     ReleaseStreamsController,
     ReleasesController,
     BundleController,
     ContractChangesController,
   ],
-  providers: [
-    PublishService,
-    ReleasesService,
-    ReleaseStreams,
-    BundlesService,
-    RunService,
-    RawRuns,
-    ServerRunsService,
-    Runnables,
-    RunLinks,
-    ReleasesMetrics,
-  ],
-  exports: [ReleasesCoreModule, ServerRunsService],
+  providers: [PublishService, ReleasesService, ReleaseStreams, BundlesService],
+  exports: [ReleasesCoreModule],
 })
 export class ReleasesModule implements OnModuleInit {
   constructor(
@@ -56,9 +35,9 @@ export class ReleasesModule implements OnModuleInit {
     private readonly servers: ServersService,
   ) {}
 
-  /** Whoever authorizes need not resume by hand; and what was granted to a server ends with it. */
+  /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
   onModuleInit(): void {
-    this.servers.onDeleting(({ id }) => this.credentials.remove({ kind: 'server', id }));
+    this.servers.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
     this.credentials.onAuthorized('server', (serverId) => this.releases.resumeNewest(serverId));
   }
 }

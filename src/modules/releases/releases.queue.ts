@@ -2,34 +2,34 @@ import { InjectQueue } from '@nestjs/bullmq';
 import { Injectable, Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { jobOptions } from '../../platform/queue/job-options.js';
-import { QueueFigures } from '../../platform/queue/queue-figures.js';
+import { QueueMetrics } from '../../platform/queue/queue-metrics.js';
 
 export const RELEASES_QUEUE = 'releases';
 
-/** Ids only: job data lies in the queue's store in clear text. */
+/** Ids only: the queue stores job data in clear text. */
 export interface RunReleaseJob {
   releaseId: string;
   attempt: number;
 }
 
-/** Hands releases to the workers. */
+/** Enqueues releases for the workers. */
 @Injectable()
 export class ReleasesQueue {
   private readonly logger = new Logger('releases');
 
   constructor(
     @InjectQueue(RELEASES_QUEUE) private readonly queue: Queue<RunReleaseJob>,
-    figures: QueueFigures,
+    metrics: QueueMetrics,
   ) {
-    figures.watch(queue);
+    metrics.watch(queue);
   }
 
   /**
-   * Asks for a run of the pipeline. Neither waits nor fails: the release is in the database, and the sweeper asks again
-   * for what no worker took.
+   * Enqueues a run of the pipeline, in the background. Never fails: the sweeper enqueues a release again that no worker
+   * took.
    */
   enqueue(job: RunReleaseJob): void {
-    // The attempt belongs to the id: BullMQ ignores a job whose id it still remembers.
+    // The id holds the attempt, since BullMQ ignores a job whose id it still remembers.
     const jobId = `release-${job.releaseId}-${job.attempt}`;
     this.queue.add('run', job, { ...jobOptions, jobId }).catch((error: unknown) => {
       this.logger.warn({ msg: `release ${job.releaseId} waits for the queue`, err: error });

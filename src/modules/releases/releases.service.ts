@@ -1,15 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
-import { DataSource, In, MoreThan, Repository } from 'typeorm';
+import { DataSource, MoreThan, Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
-import { Env } from '../../config/env.js';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { ServerRef } from '../servers/server.types.js';
-import { ServerLinksService } from '../servers/server-links.service.js';
+import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
-import type { ConfigSchema } from './config-fields.js';
+import type { ConfigSchema } from './config/config-fields.js';
 import type {
   AskedRescanDto,
   ReleaseDetailDto,
@@ -18,10 +17,9 @@ import type {
   RescanDto,
   ResumedReleaseDto,
 } from './release.dto.js';
-import { patienceEnd } from './release-lease.js';
 import { ReleaseLog } from './release-log.entity.js';
 import { toReleaseDto, toReleaseLogDto } from './release.mapper.js';
-import { isResumable, statusesBefore } from './release-state.js';
+import { isResumable } from './release-state.js';
 import { Release } from './release.entity.js';
 import {
   NotCurrentError,
@@ -33,23 +31,24 @@ import {
 } from './releases.errors.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ReleasesQueue } from './releases.queue.js';
-import { requireScanCredentials } from './scan-credentials.js';
-import { RELEASE_CURRENT_TOPIC, RELEASE_CHANGED_TOPIC, type ReleaseCurrent } from './releases.types.js';
+import { ReleasesRepository } from './releases.repository.js';
+import { requireScanCredentials } from './scan/scan-credentials.js';
+import type { ReleaseCurrent } from './releases.types.js';
 
-/** Releases as their owner reads them, resumes them, and goes back to an earlier one. */
+/** Lists, reads, resumes, promotes and rescans the releases of a server. */
 @Injectable()
 export class ReleasesService {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     @InjectRepository(Release) private readonly releases: Repository<Release>,
     @InjectRepository(ReleaseLog) private readonly logs: Repository<ReleaseLog>,
+    private readonly rows: ReleasesRepository,
     private readonly servers: ServerReleasesService,
     private readonly contracts: ReleaseContracts,
     private readonly rescans: RescansService,
     private readonly queue: ReleasesQueue,
-    private readonly relay: RelayService,
-    private readonly links: ServerLinksService,
-    private readonly env: Env,
+    private readonly pubSub: PubSub,
+    private readonly urls: ServerUrlsService,
   ) {}
 
   /** One page of a server's releases, newest first, without logs (Spec 4.6). */
@@ -57,7 +56,7 @@ export class ReleasesService {
     const where = { serverId: server.id };
     const { offset, pagination } = pageOf(query, await this.releases.countBy(where));
     if (offset === null) return { releases: [], pagination };
-    // Read from the nearer end, so that the last page costs what the first does.
+    // Read from the nearer end, so that the last page costs as much as the first.
     const take = Math.min(pagination.pageSize, pagination.totalCount - offset);
     const behind = pagination.totalCount - offset - take;
     const [skip, seq] = behind < offset ? ([behind, 'ASC'] as const) : ([offset, 'DESC'] as const);
@@ -73,7 +72,7 @@ export class ReleasesService {
     return { ...this.toDto(release, server), logs: logs.map(toReleaseLogDto) };
   }
 
-  /** @param id the release's id, or `latest` @throws ReleaseNotFoundError */
+  /** Finds a release. @param id its id, or `latest` @throws ReleaseNotFoundError */
   async find(server: ServerRef, id: string): Promise<Release> {
     if (id !== 'latest' && !isUUID(id)) throw new ReleaseNotFoundError();
     const where = { serverId: server.id, ...(id === 'latest' ? {} : { id }) };
@@ -82,14 +81,14 @@ export class ReleasesService {
     return release;
   }
 
-  /** The log of a release, in order. @param after only lines behind this one */
+  /** The log of a release, in order. @param after the `seq` after which it begins */
   logsOf(releaseId: string, after = '0'): Promise<ReleaseLog[]> {
     return this.logs.find({ where: { releaseId, seq: MoreThan(after) }, order: { seq: 'ASC' } });
   }
 
   /**
-   * Lets a release that waits for authorization go on (Spec 4.7). Of several at the same time, one does it and the others
-   * find it done.
+   * Continues a release that waits for authorization (Spec 4.7). Of concurrent requests one resumes it, and all of them
+   * succeed.
    *
    * @param id the release's id, or `latest`
    * @throws ReleaseNotFoundError, NotResumableError
@@ -101,7 +100,7 @@ export class ReleasesService {
     return { status: 'WORKING', deploymentId: release.id };
   }
 
-  /** The newest release of a server goes on if it waits for authorization. */
+  /** Continues the newest release of a server if it waits for authorization. */
   async resumeNewest(serverId: string): Promise<void> {
     const release = await this.releases.findOne({ where: { serverId }, order: { seq: 'DESC' } });
     if (release && isResumable(release.status)) await this.continue(release.id);
@@ -115,28 +114,25 @@ export class ReleasesService {
    */
   async promote(server: ServerRef, id: string): Promise<ReleaseDto> {
     const { id: releaseId } = await this.find(server, id);
-    const release = await this.releases
-      .createQueryBuilder('release')
-      .addSelect('release.snapshot')
-      .where({ id: releaseId })
-      .getOneOrFail();
+    const release = await this.rows.findWith(releaseId, ['snapshot']);
+    if (!release) throw new ReleaseNotFoundError();
     const { snapshot } = release;
     if (release.status !== 'SUCCESS' || snapshot === null) throw new NotPromotableError(release.status);
     const compared = await this.contracts.compare(server.id, snapshot);
     await this.database.transaction(async (tx) => {
-      // What a scan may have found out about it meanwhile stays.
+      // Already current: a rescan may have replaced its snapshot with a newer one.
       if (compared.previousReleaseId === releaseId) return;
       await this.servers.setCurrent(server.id, snapshot, tx);
       await this.contracts.record({ serverId: server.id, releaseId, foundBy: 'release' }, compared, tx);
       await this.rescans.watch(server.id, snapshot, false, tx);
     });
     const current: ReleaseCurrent = { serverId: server.id, slug: server.slug, releaseId };
-    this.relay.publish(RELEASE_CURRENT_TOPIC, current);
+    this.pubSub.publish('releases.current', current);
     return this.toDto(release, server);
   }
 
   /**
-   * Asks for a scan of the current release, at once and beside its time.
+   * Requests a scan of the current release, at once.
    *
    * @param id the release's id, or `latest`
    * @throws ReleaseNotFoundError, NotScannableError, NotCurrentError, ScanCredentialsNeededError, InvalidInputError
@@ -148,42 +144,28 @@ export class ReleasesService {
     if (current?.releaseId !== releaseId) throw new NotCurrentError(status);
     if (scanCredentials) requireScanCredentials(scanCredentials, configSchema as ConfigSchema | null);
     else if (current.hadCredentials) throw new ScanCredentialsNeededError();
-    if (!(await this.rescans.ask(server.id, releaseId, scanCredentials))) throw new NotCurrentError(status);
+    if (!(await this.rescans.request(server.id, releaseId, scanCredentials))) throw new NotCurrentError(status);
     return { status, deploymentId: releaseId };
   }
 
-  /** Somebody else was faster: to resume it, which is as good, or to cancel it. */
+  /** Accepts that another request resumed the release, and refuses a cancelled one. @throws NotResumableError */
   private async requireContinued(server: ServerRef, id: string): Promise<void> {
     const { status } = await this.find(server, id);
     if (status === 'CANCELLED') throw new NotResumableError(status);
   }
 
-  /** @returns whether it waited for that */
+  /** @returns false when the release did not wait for authorization */
   private async continue(releaseId: string): Promise<boolean> {
-    const { raw } = (await this.releases
-      .createQueryBuilder()
-      .update()
-      .set({
-        status: 'WORKING',
-        attempt: () => 'attempt + 1',
-        recoveries: 0,
-        leaseHolder: null,
-        leaseUntil: () => patienceEnd(this.env.releaseLeaseMs),
-        updatedAt: () => 'now()',
-      })
-      .where({ id: releaseId, status: In(statusesBefore('WORKING').filter(isResumable)) })
-      .returning(['attempt'])
-      .execute()) as { raw: { attempt: number }[] };
-    const [row] = raw;
-    if (!row) return false;
-    this.relay.publish(RELEASE_CHANGED_TOPIC, { id: releaseId });
-    this.queue.enqueue({ releaseId, attempt: row.attempt });
+    const attempt = await this.rows.resume(releaseId);
+    if (attempt === null) return false;
+    this.pubSub.publish('releases.changed', { id: releaseId });
+    this.queue.enqueue({ releaseId, attempt });
     return true;
   }
 
   /** The MCP address of a server. */
   mcpUrlOf({ slug }: ServerRef): string {
-    return this.links.run(slug);
+    return this.urls.run(slug);
   }
 
   private toDto(release: Release, server: ServerRef): ReleaseDto {

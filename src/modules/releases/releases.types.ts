@@ -1,50 +1,51 @@
-/** Relay topic: the status or the log of a release changed; `{id}`. */
-export const RELEASE_CHANGED_TOPIC = 'releases.changed';
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published when the status or the log of a release changed. */
+    'releases.changed': { id: string };
+    /** Published when another release of a server became current. */
+    'releases.current': ReleaseCurrent;
+    /** Published when a rescan found changes of a server's tools, resources or prompts. */
+    'releases.offers': OffersChanged;
+    /** Published when a rescan was requested. */
+    'releases.rescan': object;
+  }
+}
 
-/** Relay topic: another release of a server is the one that is run from now on. */
-export const RELEASE_CURRENT_TOPIC = 'releases.current';
-
-/** Relay topic: the current release of a server was found to offer something else than before; `{serverId}`. */
-export const OFFERS_CHANGED_TOPIC = 'releases.offers';
-
-/** What {@link OFFERS_CHANGED_TOPIC} carries. */
+/** Payload of `releases.offers`. */
 export interface OffersChanged {
   serverId: string;
 }
 
-/** Relay topic: somebody asked for another look at a server; `{}`. */
-export const RESCAN_ASKED_TOPIC = 'releases.rescan';
-
-/** What {@link RELEASE_CURRENT_TOPIC} carries. */
+/** Payload of `releases.current`. */
 export interface ReleaseCurrent {
   serverId: string;
   slug: string;
-  /** The one that is run: a process that called it already keeps its session. */
+  /** The current release. */
   releaseId: string;
 }
 
-/** Values that are stored for calls to come. Header names are lower-case. */
+/** Stored configuration values. Header names are lower-case. */
 export interface GivenValues {
   headers: Record<string, string>;
   query: [name: string, value: string][];
 }
 
-/** One value of a server's configuration, as a person fills it in. */
+/** A form field for one configuration value of a server. */
 export interface RunFormField {
   place: 'headers' | 'query';
-  /** The name it is given under. */
+  /** The name of the header or query parameter. */
   name: string;
   label: string;
   description?: string;
   isRequired: boolean;
-  /** Nobody should read it over a shoulder. */
+  /** True for a value that the form should not display. */
   isSecret: boolean;
-  /** The only values it may have; null for any. */
+  /** The allowed values; null for any. */
   allowed: string[] | null;
   /** There is a stored value. */
   isGiven: boolean;
-  /** It keeps the server from being called. */
+  /** The server cannot be called without it. */
   isMissing: boolean;
-  /** What is wrong with the stored value, in a sentence; null when nothing is. */
+  /** A sentence about the fault of the stored value; null without one. */
   fault: string | null;
 }

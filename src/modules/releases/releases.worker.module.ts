@@ -1,25 +1,22 @@
 import { Module } from '@nestjs/common';
-import { CredentialsCoreModule } from '../credentials/credentials-core.module.js';
+import { CredentialsCoreModule } from '../oauth/credentials-core.module.js';
 import { BlobSweeper } from './blob-sweeper.js';
-import { DeployStage } from './deploy-stage.js';
-import { ExternalScan } from './external-scan.js';
-import { HostedScan } from './hosted-scan.js';
-import { MetadataStage } from './metadata-stage.js';
-import { ModuleChecks } from './module-checks.js';
-import { PublishStage } from './publish-stage.js';
-import { ReleasePipeline } from './release-pipeline.js';
-import { ReleasePipelineMetrics } from './release-pipeline.metrics.js';
-import { ReleaseSlots } from './release-slots.js';
-import { ReleaseStages } from './release-stages.js';
-import { ReleaseSweeper } from './release-sweeper.js';
+import { DeployStage, ModuleChecks } from './pipeline/deploy-stage.js';
+import { ExternalScan } from './scan/external-scan.js';
+import { HostedScan } from './scan/hosted-scan.js';
+import { MetadataStage } from './pipeline/metadata-stage.js';
+import { PublishStage } from './pipeline/publish-stage.js';
+import { ReleasePipeline } from './pipeline/release-pipeline.js';
+import { ReleaseSlots } from './pipeline/release-slots.js';
+import { ReleaseSlotsRepository } from './pipeline/release-slots.repository.js';
+import { ReleaseStages } from './pipeline/release-stages.js';
+import { ReleaseSweeper } from './pipeline/release-sweeper.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
-import { ReleasesProcessor } from './releases.processor.js';
-import { RescanClaims } from './rescan/rescan-claims.js';
+import { ReleasesProcessor } from './pipeline/releases.processor.js';
 import { RescanOutcomes } from './rescan/rescan-outcomes.js';
 import { RescanScan } from './rescan/rescan-scan.js';
-import { RescanSweeper } from './rescan/rescan-sweeper.js';
 import { Rescanner } from './rescan/rescanner.js';
-import { ScanStage } from './scan-stage.js';
+import { ScanStage } from './pipeline/scan-stage.js';
 
 /** The pipeline; loaded by processes with the `worker` role. */
 @Module({
@@ -33,16 +30,14 @@ import { ScanStage } from './scan-stage.js';
     MetadataStage,
     PublishStage,
     ReleaseSlots,
+    ReleaseSlotsRepository,
     ReleaseStages,
     ReleasePipeline,
-    ReleasePipelineMetrics,
     ReleaseSweeper,
     BlobSweeper,
-    RescanClaims,
     RescanScan,
     RescanOutcomes,
     Rescanner,
-    RescanSweeper,
     ReleasesProcessor,
   ],
 })

@@ -1,9 +1,9 @@
 import type { PipeTransform } from '@nestjs/common';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { NAMESPACE_NAME, SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/names.js';
+import { NAMESPACE_NAME, SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/resource-names.js';
 import { ServerNotFoundError } from './servers.errors.js';
 
-/** Which server is meant. */
+/** The namespace and name of a server. */
 export interface QualifiedName {
   namespace: string;
   /** Empty for a namespace-only server. */
@@ -21,7 +21,7 @@ export function parseQualifiedName(text: string): QualifiedName {
   return slash < 0 ? { namespace: text, name: '' } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
 }
 
-/** @throws InvalidInputError when no server may have this name */
+/** @throws InvalidInputError for a malformed or reserved name */
 export function requireServerName(name: string): void {
   if (name === '') return;
   if (!SERVER_NAME.test(name)) {
@@ -32,7 +32,7 @@ export function requireServerName(name: string): void {
   if (SERVER_SUBRESOURCES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another server name`);
 }
 
-/** The `:qualifiedName` parameter of routes that read: a name no server can have is a server not found. */
+/** Parses `:qualifiedName`; a malformed name is a server not found. */
 export class QualifiedNamePipe implements PipeTransform<string, QualifiedName> {
   transform(text: string): QualifiedName {
     const parsed = parseQualifiedName(text);

@@ -6,8 +6,9 @@ import { formatQualifiedName } from './qualified-name.js';
 import { Server } from './server.entity.js';
 import type { ServerOffers, ServerSnapshot } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
+import { ServersRepository } from './servers.repository.js';
 
-/** What a server says of itself that its owner may have left empty. */
+/** Fields that `serverInfo` fills if the owner left them empty. */
 export interface FilledFields {
   displayName?: string;
   description?: string;
@@ -16,12 +17,15 @@ export interface FilledFields {
 const DESCRIPTION_CHARS_MAX = 2_000;
 const TITLE_CHARS_MAX = 255;
 
-/** What publishing changes of a server's record. */
+/** Changes of a server's record by its releases. */
 @Injectable()
 export class ServerReleasesService {
-  constructor(@InjectRepository(Server) private readonly servers: Repository<Server>) {}
+  constructor(
+    @InjectRepository(Server) private readonly servers: Repository<Server>,
+    private readonly rows: ServersRepository,
+  ) {}
 
-  /** Lets nobody else publish to this server until the transaction ends. @throws ServerNotFoundError */
+  /** Locks a server against other publications until the transaction ends. @throws ServerNotFoundError */
   async lock(id: string, tx: EntityManager): Promise<void> {
     const row = await tx.findOne(Server, { where: { id }, select: { id: true }, lock: { mode: 'pessimistic_write' } });
     if (!row) throw new ServerNotFoundError();
@@ -34,14 +38,14 @@ export class ServerReleasesService {
     return row.slug;
   }
 
-  /** Its name for people: `ns/name`, or `ns`. @throws ServerNotFoundError */
+  /** The qualified name: `ns/name`, or `ns`. @throws ServerNotFoundError */
   async qualifiedNameOf(id: string): Promise<string> {
     const row = await this.servers.findOne({ where: { id }, relations: { namespace: true } });
     if (!row) throw new ServerNotFoundError();
     return formatQualifiedName({ namespace: row.namespace.name, name: row.name });
   }
 
-  /** What a server offers through its current release, as far as it is known; null without a successful release. */
+  /** Tools, resources and prompts of a server's current release; null without one. */
   async offersOf(id: string): Promise<ServerOffers | null> {
     const current = await this.currentOf(id);
     if (!current) return null;
@@ -49,13 +53,13 @@ export class ServerReleasesService {
     return { serverInfo, tools, resources, resourceTemplates, prompts };
   }
 
-  /** What is known of a server through its current release; null without one. */
+  /** The snapshot of a server's current release; null without one. */
   async currentOf(id: string): Promise<ServerSnapshot | null> {
     const row = await this.servers.findOne({ where: { id }, select: { id: true, snapshot: true } });
     return row?.snapshot ?? null;
   }
 
-  /** What of `info` would fill a field that the owner left empty. @throws ServerNotFoundError */
+  /** The fields of `serverInfo` that the owner left empty. @throws ServerNotFoundError */
   async emptyFields(id: string, info: Record<string, unknown>): Promise<FilledFields> {
     const row = await this.servers.findOne({ where: { id }, relations: { namespace: true } });
     if (!row) throw new ServerNotFoundError();
@@ -72,25 +76,18 @@ export class ServerReleasesService {
     if (row && row.displayName === defaultName(row)) await tx.update(Server, { id }, { displayName });
   }
 
-  /** Makes a release the one that is run: part of the transaction that publishes or promotes it. */
+  /** Makes a release the current one, within the transaction that publishes or promotes it. */
   async setCurrent(serverId: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
-    const { releaseId: currentReleaseId, type: currentType } = snapshot;
-    await tx
-      .createQueryBuilder()
-      .update(Server)
-      .set({ currentReleaseId, currentType, snapshot: () => ':snapshot::jsonb' })
-      .where({ id: serverId })
-      .setParameter('snapshot', JSON.stringify(snapshot))
-      .execute();
+    await this.rows.setCurrent(serverId, snapshot, tx);
   }
 
-  /** Remembers what the security check said of the newest scanned release. */
+  /** Stores the result of the security check of the newest scanned release. */
   async setScan(serverId: string, scanPassed: boolean, tx: EntityManager): Promise<void> {
     await tx.update(Server, { id: serverId }, { scanPassed });
   }
 }
 
-/** What a server is called until somebody gives it a name for people. */
+/** The display name of a server without one of its own. */
 function defaultName({ name, namespace }: Server): string {
   return name || namespace.name;
 }

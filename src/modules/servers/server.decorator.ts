@@ -7,7 +7,7 @@ import { ServersService } from './servers.service.js';
 
 export { ownServerOrNone } from './servers.access.js';
 
-/** Finds the server a path names. */
+/** Resolves a qualified name to a server. */
 @Injectable()
 export class ServerPipe implements PipeTransform<string, Promise<ServerRef>> {
   private readonly names = new QualifiedNamePipe();
@@ -20,7 +20,7 @@ export class ServerPipe implements PipeTransform<string, Promise<ServerRef>> {
   }
 }
 
-/** The server that `:qualifiedName` names, as a {@link ServerRef}. Whose it is, is the access rule's question. */
+/** The server of `:qualifiedName`, as a {@link ServerRef}. The access rule checks its owner. */
 export function TargetServer(): ParameterDecorator {
   return Param('qualifiedName', ServerPipe);
 }

@@ -10,13 +10,13 @@ import type {
   ToolSummaryDto,
 } from './server.dto.js';
 import type { Server } from './server.entity.js';
-import type { ServerRuntimeDto } from './server-runtime.dto.js';
-import type { ServerRuntime } from './server-runtime.entity.js';
-import type { ServerSummaryDto } from './server-search.dto.js';
-import type { ServerDomainDto } from './server-settings.dto.js';
-import type { IconOrigin, ServerLinksService } from './server-links.service.js';
+import type { ServerRuntimeDto } from './settings/server-runtime.dto.js';
+import type { ServerRuntime } from './settings/server-runtime.entity.js';
+import type { ServerSummaryDto } from './search/server-search.dto.js';
+import type { ServerDomainDto } from './settings/server-settings.dto.js';
+import type { IconOrigin, ServerUrlsService } from './server-urls.service.js';
 import type { ReleaseType, ServerSnapshot } from './server.types.js';
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 
 type Item = Record<string, unknown>;
 
@@ -30,21 +30,21 @@ export function toServerDto(namespace: string, server: Server): ServerDto {
   };
 }
 
-/** What the detail of a server is made from. */
+/** The columns of a server's detail. */
 export type DetailRow = Pick<Server, 'displayName' | 'description' | 'slug' | 'snapshot' | 'scanPassed'> & IconOrigin;
 
-/** Without a release, everything a release brings is absent in the way the contract says absence. */
-export function toServerDetailDto(name: QualifiedName, row: DetailRow, links: ServerLinksService): ServerDetailDto {
+/** Without a release, its members are null, false or empty, as the contract says. */
+export function toServerDetailDto(name: QualifiedName, row: DetailRow, urls: ServerUrlsService): ServerDetailDto {
   const { snapshot, scanPassed } = row;
   const remote = snapshot !== null && isRemote(snapshot.type);
   return {
     qualifiedName: formatQualifiedName(name),
     displayName: row.displayName,
     description: row.description,
-    iconUrl: links.icon(name, row),
+    iconUrl: urls.icon(name, row),
     remote,
-    deploymentUrl: remote ? links.run(row.slug) : null,
-    connections: snapshot ? [toConnection(name, row.slug, snapshot, links)] : [],
+    deploymentUrl: remote ? urls.run(row.slug) : null,
+    connections: snapshot ? [toConnection(name, row.slug, snapshot, urls)] : [],
     security: scanPassed === null ? null : { scanPassed },
     tools: summaries(snapshot?.tools, toTool),
     resources: summaries(snapshot?.resources, toResource),
@@ -60,13 +60,13 @@ function toConnection(
   name: QualifiedName,
   slug: string,
   { type, runtime, configSchema }: ServerSnapshot,
-  links: ServerLinksService,
+  urls: ServerUrlsService,
 ): HttpServerConnectionDto | StdioServerConnectionDto {
-  if (isRemote(type)) return { type: 'http', deploymentUrl: links.run(slug), configSchema };
-  return { type: 'stdio', bundleUrl: links.bundle(name), runtime: runtime ?? 'node', configSchema };
+  if (isRemote(type)) return { type: 'http', deploymentUrl: urls.run(slug), configSchema };
+  return { type: 'stdio', bundleUrl: urls.bundle(name), runtime: runtime ?? 'node', configSchema };
 }
 
-/** The items that have what the contract requires; null when nothing is known of them. */
+/** The items with all members that the contract requires; null if the list is unknown. */
 function summaries<T>(items: Item[] | null | undefined, toSummary: (item: Item) => T | null): T[] | null {
   return items ? items.map(toSummary).filter((item) => item !== null) : null;
 }
@@ -77,7 +77,7 @@ function texts<Name extends string>(item: Item, ...names: Name[]): Partial<Recor
   return Object.fromEntries(found) as Partial<Record<Name, string>>;
 }
 
-/** The contract's schema of arguments is one of an object with properties, whatever a tool declares. */
+/** The contract requires a schema of an object with properties, whatever a tool declares. */
 function toTool(item: Item): ToolSummaryDto | null {
   const { name, description = null } = texts(item, 'name', 'description');
   if (name === undefined) return null;
@@ -98,8 +98,8 @@ function toResource(item: Item): ResourceSummaryDto | null {
 function toPrompt(item: Item): PromptSummaryDto | null {
   const { name, ...rest } = texts(item, 'name', 'description');
   if (name === undefined) return null;
-  const given = item.arguments;
-  return { name, ...rest, ...(Array.isArray(given) && { arguments: given.flatMap(toArgument) }) };
+  const list = item.arguments;
+  return { name, ...rest, ...(Array.isArray(list) && { arguments: list.flatMap(toArgument) }) };
 }
 
 function toArgument(item: unknown): PromptArgumentDto[] {
@@ -109,7 +109,7 @@ function toArgument(item: unknown): PromptArgumentDto[] {
   return [{ name, ...rest, ...(typeof item.required === 'boolean' && { required: item.required }) }];
 }
 
-/** A server as lists read it, with its namespace and its icon. */
+/** The columns of a server in a list. */
 export interface ListedRow extends IconOrigin {
   id: string;
   namespace: string;
@@ -125,7 +125,7 @@ export interface ListedRow extends IconOrigin {
 }
 
 /** @param score how well it fits the search; null without one */
-export function toServerSummaryDto(row: ListedRow, score: number | null, links: ServerLinksService): ServerSummaryDto {
+export function toServerSummaryDto(row: ListedRow, score: number | null, urls: ServerUrlsService): ServerSummaryDto {
   return {
     id: row.id,
     qualifiedName: formatQualifiedName(row),
@@ -133,32 +133,32 @@ export function toServerSummaryDto(row: ListedRow, score: number | null, links: 
     slug: row.name,
     displayName: row.displayName,
     description: row.description,
-    iconUrl: links.icon(row, row),
+    iconUrl: urls.icon(row, row),
     verified: row.verified,
     useCount: Number(row.useCount),
     remote: row.currentType === null ? null : isRemote(row.currentType),
     isDeployed: row.currentType !== null,
     createdAt: row.createdAt.toISOString(),
-    homepage: row.homepage ?? links.record(row),
+    homepage: row.homepage ?? urls.record(row),
     bySmithery: false,
     owner: row.owner,
     score,
   };
 }
 
-export function toDomainDto(server: Server, links: ServerLinksService): ServerDomainDto {
+export function toDomainDto(server: Server, urls: ServerUrlsService): ServerDomainDto {
   return {
     id: 'managed',
     type: 'managed',
-    hostname: links.runHost,
+    hostname: urls.runHost,
     subdomain: server.slug,
-    url: links.run(server.slug),
+    url: urls.run(server.slug),
     createdAt: server.createdAt.toISOString(),
     updatedAt: (server.slugChangedAt ?? server.createdAt).toISOString(),
   };
 }
 
-/** Null: nothing was said, so the defaults hold. */
+/** @param row null for the defaults */
 export function toServerRuntimeDto(row: ServerRuntime | null): ServerRuntimeDto {
   return { egressAllow: row?.egressAllow ?? null, logPayloads: row?.logPayloads ?? false };
 }

@@ -1,23 +1,32 @@
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    /** Published when data changed that run endpoints or hosted programs cache; after a rename also with the old slug. */
+    'servers.changed': ServerChange;
+    /** Published when a server was deleted. */
+    'servers.deleted': ServerChange;
+  }
+}
+
 /** The kinds of releases, as the API names them. */
 export type ReleaseType = 'external_shttp' | 'hosted_shttp' | 'stdio';
 
-/** What runs the files of a bundle. */
+/** The runtimes of bundles. */
 export const bundleRuntimes = ['node', 'python', 'binary', 'bun'] as const;
 export type BundleRuntime = (typeof bundleRuntimes)[number];
 
 type Item = Record<string, unknown>;
 
-/** How code that runs here wants to be run and called, as its module says. */
+/** How a hosted module is run and called. */
 export interface HostedFacts {
-  /** It keeps sessions, each with values of its own. */
+  /** It has sessions with state of their own. */
   isStateful: boolean;
-  /** It brings its own way of authorizing its callers. */
+  /** It exports an auth adapter, which authorizes its users. */
   hasAuthAdapter: boolean;
-  /** Where it answers MCP: `/`, or `/mcp`. */
+  /** The path of its MCP endpoint: `/` or `/mcp`. */
   mcpPath: string;
 }
 
-/** What is known of a server through one release: what the scan found, or what its author claimed. */
+/** The facts about a server from one release: scanned, or claimed by its author. */
 export interface ServerSnapshot {
   releaseId: string;
   type: ReleaseType;
@@ -25,26 +34,26 @@ export interface ServerSnapshot {
   upstreamUrl: string | null;
   /** Bundles only. */
   runtime: BundleRuntime | null;
-  /** Code that runs here; null, or missing in what was stored before there was any, for all others. */
+  /** Hosted modules only; null or missing for others. */
   hosted?: HostedFacts | null;
-  /** Nobody compared it with the server: its author or its card claims it. Missing in what was stored earlier. */
+  /** True if a card claims it and no scan confirmed it. Missing in old rows. */
   isClaimed?: boolean;
-  /** The server was looked at with credentials that were forgotten afterwards; without, it may show something else. */
+  /** True if the scan used credentials, which were deleted afterwards; without them the server may show less. */
   hadCredentials?: boolean;
-  /** JSON Schema of what a caller configures; `{}` when there is nothing. */
+  /** JSON Schema of the configuration values of callers; `{}` without any. */
   configSchema: Item;
   serverInfo: Item | null;
-  /** Null: unknown, or the server has none of these at all. Members we do not know are kept. */
+  /** Null if unknown. Unknown members of items are stored too. */
   tools: Item[] | null;
   resources: Item[] | null;
   resourceTemplates: Item[] | null;
   prompts: Item[] | null;
 }
 
-/** What a server offers, and how it introduces itself. */
+/** A server's tools, resources and prompts, and its `serverInfo`. */
 export type ServerOffers = Pick<ServerSnapshot, 'serverInfo' | 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>;
 
-/** One server, as other modules name it. */
+/** A reference to a server. */
 export interface ServerRef {
   id: string;
   namespaceId: string;
@@ -55,22 +64,13 @@ export interface ServerRef {
   slug: string;
 }
 
-/** What the run endpoint must know of a server. */
+/** The data of a server that its run endpoint needs. */
 export interface RunnableServer extends ServerRef {
-  /** Its owner wants arguments and results in the runtime logs. */
+  /** True if arguments and results go into the runtime logs. */
   logPayloads: boolean;
   /** Null without a successful release. */
   current: Pick<ServerSnapshot, 'releaseId' | 'type' | 'upstreamUrl' | 'hosted' | 'configSchema'> | null;
 }
 
-/**
- * Told to every process when what a run endpoint or its code must know of a server changed: `{id, slug}`. After a rename it is told
- * of the old slug too.
- */
-export const SERVER_CHANGED_TOPIC = 'servers.changed';
-
-/** Told to every process when a server is gone: `{id, slug}`. */
-export const SERVER_DELETED_TOPIC = 'servers.deleted';
-
-/** The data of both topics. */
+/** The payload of both topics. */
 export type ServerChange = Pick<ServerRef, 'id' | 'slug'>;

@@ -1,11 +1,11 @@
 import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
-import { parseHostPattern } from '../../platform/egress/host-patterns.js';
+import { parseHostPattern } from '../../platform/egress/address-policy.js';
 
-/** With percent-encoding: that is how a repository's owner and name are kept, and an index holds them. */
+/** With percent-encoding, as a repository's owner and name are stored and indexed. */
 const URL_CHARS_MAX = 2048;
 
-/** A name that a secret can be bound under. */
+/** The form of a secret's name. */
 export const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
 function faultOf(value: unknown): string | null {
@@ -53,7 +53,7 @@ export function IsHostPattern(): PropertyDecorator {
   };
 }
 
-/** May be left out. Unlike with `IsOptional`, null is a value like any other and is judged. */
+/** Allows the member to be omitted. Unlike with `IsOptional`, null is validated. */
 export function Omittable(): PropertyDecorator {
   return ValidateIf((_body, value) => value !== undefined);
 }

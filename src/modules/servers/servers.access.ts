@@ -7,20 +7,20 @@ export const qualifiedNameParam = {
   example: 'acme/weather',
 };
 
-/** Creating: the namespace must be there, and the caller's. */
+/** For creating a server: the namespace must exist and belong to the caller. */
 export const inOwnNamespace = {
   missing: () => new NamespaceNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 };
 
-/** What everybody can see but only its owner changes: a foreign one is forbidden, as everybody may know that it exists. */
+/** For changes of public records: a foreign server is 403, since its existence is public. */
 export const ownServer = {
   owner: 'qualifiedName',
   missing: () => new ServerNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 };
 
-/** What only its owner may know of: foreign and missing look the same. */
+/** For what only the owner may see: a foreign server is 404 like a missing one. */
 export const ownServerOrNone = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };
 
 export const serverNotFound = { status: 404, message: 'Server not found' };

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { parseQualifiedName, QualifiedNamePipe } from './qualified-name.js';
@@ -13,8 +13,8 @@ import {
   UpdatedServerDto,
   UpdateServerDto,
   VerifyServerDto,
-} from './server-settings.dto.js';
-import { ServerSettingsService } from './server-settings.service.js';
+} from './settings/server-settings.dto.js';
+import { ServerSettingsService } from './settings/server-settings.service.js';
 import {
   inOwnNamespace,
   notServerOwner,

@@ -1,6 +1,6 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 
-/** Also the answer to what only the owner of a server may know of: the two look alike. */
+/** The server does not exist, or only its owner may see the requested part. */
 export class ServerNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
@@ -20,7 +20,7 @@ export class NotServerOwnerError extends DomainError {
   }
 }
 
-/** A server cannot be given to a namespace that the caller does not own too. */
+/** The target of a transfer does not belong to the caller. */
 export class TransferTargetError extends DomainError {
   readonly kind = 'forbidden';
   readonly code = 'forbidden';
@@ -40,7 +40,7 @@ export class ServerTakenError extends DomainError {
   }
 }
 
-/** The subdomain leads to another server, or speaks for somebody else's namespace. */
+/** The subdomain belongs to another server, or begins with the namespace of another account. */
 export class SubdomainTakenError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'conflict';
@@ -68,7 +68,7 @@ export class SecretNotFoundError extends DomainError {
   }
 }
 
-/** Spec 4.12: the text for an icon that nobody brought. */
+/** Spec 4.12: the server has no icon. */
 export class IconNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';

@@ -1,24 +1,33 @@
 import { Module } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
+import { ServerCardsService } from './server-cards.service.js';
 import { ServerDetailsService } from './server-details.service.js';
-import { ServerDomainsController } from './server-domains.controller.js';
-import { ServerIconsController } from './server-icons.controller.js';
-import { ServerRuntimeController } from './server-runtime.controller.js';
-import { ServerRuntimeService } from './server-runtime.service.js';
-import { ServerSearchController } from './server-search.controller.js';
-import { ServerSearchService } from './server-search.service.js';
-import { ServerSecretsController } from './server-secrets.controller.js';
-import { ServerSecretsService } from './server-secrets.service.js';
-import { ServerSettingsService } from './server-settings.service.js';
-import { ServerUses } from './server-uses.js';
+import { ServerDomainsController } from './settings/server-domains.controller.js';
+import { ServerIconsController } from './icons/server-icons.controller.js';
+import { ServerRuntimeController } from './settings/server-runtime.controller.js';
+import { ServerRuntimeService } from './settings/server-runtime.service.js';
+import { ServerSearchController } from './search/server-search.controller.js';
+import { ServerSearchRepository } from './search/server-search.repository.js';
+import { ServerSearchService } from './search/server-search.service.js';
+import { ServerSecretsController } from './settings/server-secrets.controller.js';
+import { ServerSecretsService } from './settings/server-secrets.service.js';
+import { ServerSettingsService } from './settings/server-settings.service.js';
+import { UsageCounter } from './usage-counter.js';
 import { ServersCoreModule } from './servers-core.module.js';
 import { ServersController } from './servers.controller.js';
 import { ServersService } from './servers.service.js';
 
-/** The registry. */
+declare global {
+  interface SlipwayScopes {
+    servers: 'read' | 'write' | 'execute';
+  }
+}
+
+/** The registry of servers. */
 @Module({
-  imports: [ServersCoreModule, AuthModule, NamespacesModule],
+  imports: [DiscoveryModule, ServersCoreModule, AuthModule, NamespacesModule],
   controllers: [
     ServerSearchController,
     ServersController,
@@ -29,12 +38,14 @@ import { ServersService } from './servers.service.js';
   ],
   providers: [
     ServersService,
+    ServerCardsService,
     ServerDetailsService,
+    ServerSearchRepository,
     ServerSearchService,
     ServerSettingsService,
     ServerSecretsService,
     ServerRuntimeService,
-    ServerUses,
+    UsageCounter,
   ],
   exports: [ServersCoreModule, ServersService, ServerSecretsService, ServerRuntimeService],
 })

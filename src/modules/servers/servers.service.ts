@@ -3,22 +3,17 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { generateTail } from '../../platform/http/generated-name.js';
-import { RelayService } from '../../platform/queue/relay.service.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { requireServerName, type QualifiedName } from './qualified-name.js';
 import type { CreateServerDto, DeletedServerDto, ServerDto } from './server.dto.js';
 import { Server } from './server.entity.js';
 import { toServerDto } from './server.mapper.js';
-import { ServerUses } from './server-uses.js';
-import {
-  SERVER_CHANGED_TOPIC,
-  SERVER_DELETED_TOPIC,
-  type RunnableServer,
-  type ServerChange,
-  type ServerRef,
-} from './server.types.js';
+import { UsageCounter } from './usage-counter.js';
+import type { RunnableServer, ServerChange, ServerRef } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
+import { ServersRepository } from './servers.repository.js';
 
 /** Leaves room for a suffix in the 83 characters of the longest slug. */
 const SLUG_BASE_MAX = 78;
@@ -27,22 +22,23 @@ function withTail(slug: string): string {
   return `${slug.slice(0, SLUG_BASE_MAX)}-${generateTail(4)}`;
 }
 
-/** The registry's records, and what other modules do with them. */
+/** Creates, finds and deletes the registry's servers. */
 @Injectable()
 export class ServersService {
-  private readonly deletingListeners: ((server: ServerRef) => Promise<void>)[] = [];
+  private readonly deletionSteps: ((server: ServerRef) => Promise<void>)[] = [];
 
   constructor(
     @InjectRepository(Server) private readonly servers: Repository<Server>,
-    private readonly uses: ServerUses,
-    private readonly relay: RelayService,
+    private readonly rows: ServersRepository,
+    private readonly uses: UsageCounter,
+    private readonly pubSub: PubSub,
   ) {}
 
   /**
    * Creates a server. An existing one stays as it is, whatever the body says: PUT is idempotent (Spec 4.1).
    *
    * @param name empty for the namespace-only server
-   * @throws InvalidInputError, NamespaceNotFoundError when the namespace went away meanwhile
+   * @throws InvalidInputError, NamespaceNotFoundError when the namespace was deleted meanwhile
    */
   async create(namespace: OwnedNamespace, name: string, body: CreateServerDto): Promise<ServerDto> {
     requireServerName(name);
@@ -53,40 +49,30 @@ export class ServersService {
       description: body.description ?? '',
     };
     const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
-    // `acme--pay` alone would be reached where "pay" of `acme` is: such a namespace never gets a slug without a tail.
+    // The slug of the namespace `acme--pay` would equal that of `acme/pay`, so such a namespace always gets a tail.
     let slug = namespace.name.includes('--') ? withTail(plain) : plain;
     for (;;) {
       try {
-        await this.servers
-          .createQueryBuilder()
-          .insert()
-          .values({ ...row, slug })
-          .orIgnore()
-          .execute();
+        await this.rows.insertIfFree({ ...row, slug });
       } catch (error) {
         if (isForeignKeyViolation(error)) throw new NamespaceNotFoundError();
         throw error;
       }
       const server = await this.servers.findOneBy({ namespaceId: namespace.id, name });
       if (server) return toServerDto(namespace.name, server);
-      // It was deleted in between, and its name is free again; or its slug is another server's.
+      // Another server has the slug, or this one was deleted in between.
       slug = withTail(plain);
     }
   }
 
-  /** Which server is meant. @throws ServerNotFoundError */
+  /** Finds a server by its qualified name. @throws ServerNotFoundError */
   async find({ namespace, name }: QualifiedName): Promise<ServerRef> {
-    const server = await this.servers
-      .createQueryBuilder('server')
-      .innerJoin('server.namespace', 'namespace')
-      .select(['server.id', 'server.namespaceId', 'server.slug'])
-      .where('namespace.name = :namespace AND server.name = :name', { namespace, name })
-      .getOne();
+    const server = await this.rows.find({ namespace, name });
     if (!server) throw new ServerNotFoundError();
     return { id: server.id, namespaceId: server.namespaceId, namespace, name, slug: server.slug };
   }
 
-  /** A server of the caller's, by the namespace the guard let in. @throws ServerNotFoundError */
+  /** Finds a server in a namespace of the caller. @throws ServerNotFoundError */
   async findOwn(namespace: OwnedNamespace, name: string): Promise<ServerRef> {
     const where = { namespaceId: namespace.id, name };
     const server = await this.servers.findOne({ where, select: { id: true, slug: true } });
@@ -94,56 +80,38 @@ export class ServersService {
     return { id: server.id, namespaceId: namespace.id, namespace: namespace.name, name, slug: server.slug };
   }
 
-  /** What running a server takes, by the slug of its run endpoint or by its id; null when there is none. */
-  async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
-    // Only these members: the whole snapshot of a large server has megabytes.
-    const [server] = await this.servers.query<RunnableServer[]>(
-      `SELECT s.id, s.namespace_id AS "namespaceId", n.name AS namespace, s.name, s.slug,
-              coalesce(r.log_payloads, false) AS "logPayloads",
-              CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
-                'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
-                'upstreamUrl', s.snapshot -> 'upstreamUrl', 'hosted', s.snapshot -> 'hosted',
-                'configSchema', s.snapshot -> 'configSchema') END AS current
-         FROM servers s JOIN namespaces n ON n.id = s.namespace_id
-         LEFT JOIN server_runtime r ON r.server_id = s.id WHERE ${'slug' in by ? 's.slug' : 's.id'} = $1`,
-      ['slug' in by ? by.slug : by.id],
-    );
-    return server ?? null;
+  /** Reads what calls to a server need, by the slug of its run endpoint or its id; null when there is none. */
+  findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
+    return this.rows.findRunnable(by);
   }
 
-  /** Counts connections made to a server and calls through it. Never waits: safe on the path of a call. */
+  /** Counts connections to a server and calls through it, in memory at first: cheap enough for every call. */
   countUse(serverId: string, uses = 1): void {
     this.uses.count(serverId, uses);
   }
 
-  /** Tells every process that a server's slug, secrets or runtime settings are others now; a new current release is told by who publishes. */
+  /** Publishes that a server's slug, secrets or runtime settings changed. New current releases have a topic of their own. */
   announceChange({ id, slug }: ServerChange): void {
-    this.relay.publish(SERVER_CHANGED_TOPIC, { id, slug });
+    this.pubSub.publish('servers.changed', { id, slug });
   }
 
-  /** Calls `listener` before a server is deleted through this process: what must be told while its rows are there. */
-  onDeleting(listener: (server: ServerRef) => Promise<void>): void {
-    this.deletingListeners.push(listener);
+  /** Adds a step that every deletion awaits while the rows still exist, such as the revocation of tokens. */
+  beforeDeletion(step: (server: ServerRef) => Promise<void>): void {
+    this.deletionSteps.push(step);
   }
 
   /**
-   * Deletes a server for good. Releases, icon and secrets go with it by their foreign keys; work and sessions for it end
-   * when its deletion is told.
+   * Deletes a server. Foreign keys delete its releases, icon and secrets; the topic `servers.deleted` ends work and
+   * sessions for it.
    *
    * @throws ServerNotFoundError
    */
   async remove(namespace: OwnedNamespace, name: string): Promise<DeletedServerDto> {
     const server = await this.findOwn(namespace, name);
-    for (const listener of this.deletingListeners) await listener(server);
-    const { raw } = (await this.servers
-      .createQueryBuilder()
-      .delete()
-      .where({ namespaceId: namespace.id, name })
-      .returning(['id', 'slug'])
-      .execute()) as { raw: ServerChange[] };
-    const [row] = raw;
+    for (const step of this.deletionSteps) await step(server);
+    const row = await this.rows.remove(namespace.id, name);
     if (!row) throw new ServerNotFoundError();
-    this.relay.publish(SERVER_DELETED_TOPIC, row);
+    this.pubSub.publish('servers.deleted', row);
     return { success: true, namespace: namespace.name, server: name };
   }
 }

@@ -6,10 +6,10 @@ import { DomainError } from '../../platform/errors/domain-error.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
 import { RepositoryNotFoundError, RepositoryUnavailableError, SkillTooLargeError } from './skills.errors.js';
 
-/** GitHub needs one, to codeload.github.com. */
+/** GitHub redirects once, to codeload.github.com. */
 const REDIRECTS_MAX = 5;
 
-/** For everything together. Published clients repeat a request after 60 s. */
+/** Limit of the whole download. Published clients repeat a request after 60 s. */
 const FETCH_MS_MAX = 45_000;
 
 /** Signatures a zip may begin with: a file, or the end of an empty one. */
@@ -21,7 +21,7 @@ export class GitArchives {
   constructor(private readonly egress: Egress) {}
 
   /**
-   * The first of these that exists.
+   * Fetches the first of these URLs that exists.
    *
    * @throws EgressRefusedError, RepositoryNotFoundError, RepositoryUnavailableError, SkillTooLargeError
    */
@@ -65,7 +65,7 @@ function refusal(host: string, status: number): DomainError {
   return new RepositoryUnavailableError(`${host} answered ${status} for the repository: try again later`);
 }
 
-/** Failures of sockets, DNS and TLS in a sentence; what is a sentence already stays. */
+/** Turns failures of sockets, DNS and TLS into domain errors. */
 function asFailure(error: unknown, host: string): DomainError {
   if (error instanceof DomainError) return error;
   if (error instanceof RedirectRefusedError) {

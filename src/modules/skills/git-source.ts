@@ -1,34 +1,34 @@
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 
-/** Where a skill lies in a repository, and where the repository is had as a zip. */
+/** The folder of a skill in a repository, and the URLs of the repository's zip. */
 export interface GitSource {
-  /** As the owner gave it, in the URL's normal form. */
+  /** The owner's URL, normalized. */
   gitUrl: string;
   /** Repository and folder, the same for every spelling and every branch. */
   key: string;
   /** In the repository; empty when the URL names the whole repository. */
   folder: string;
-  /** To be tried in turn: a host we do not know may be of either kind. */
+  /** To be tried in turn: an unknown host may be of several kinds. */
   archives: URL[];
 }
 
-/** How a kind of host spells things. */
+/** URL patterns of a kind of host. */
 interface Host {
-  /** What stands between repository and `ref/folder` in the address of a folder's page. */
+  /** The part between repository and `ref/folder` in the URL of a folder's page. */
   browse: RegExp;
-  /** Where the zip of a branch, tag or commit is, behind the repository. */
+  /** Path of the zip of a branch, tag or commit, below the repository. */
   archive: (ref: string) => string;
 }
 
 const github: Host = { browse: /\/(?:tree|blob)\//, archive: (ref) => `/archive/${ref}.zip` };
 const gitlab: Host = { browse: /\/-\/(?:tree|blob)\//, archive: (ref) => `/-/archive/${ref}/repository.zip` };
 const bitbucket: Host = { browse: /\/src\//, archive: (ref) => `/get/${ref}.zip` };
-/** Gitea, Forgejo and what grew from them. */
+/** Gitea, Forgejo and their forks. */
 const gitea: Host = { browse: /\/src\/(?:branch|tag|commit)\//, archive: (ref) => `/archive/${ref}.zip` };
 
 const known: Record<string, Host> = { 'github.com': github, 'gitlab.com': gitlab, 'bitbucket.org': bitbucket };
 
-/** With percent-encoding; an index holds it. */
+/** With percent-encoding; the column is indexed. */
 const URL_LENGTH_MAX = 1_000;
 
 /** The newest commit of the default branch, for every kind. */

@@ -1,16 +1,15 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
 import { WriteBehind } from '../../platform/database/write-behind.js';
-import { Skill } from './skill.entity.js';
+import { SkillsRepository } from './skills.repository.js';
 
-/** Counts uses of skills, a second later and in one statement, so that no read waits for a write. */
+/** Counts uses of skills in memory and adds them to their rows a second later, so that no read waits for a write. */
 @Injectable()
 export class SkillActivations implements OnApplicationShutdown {
   private readonly counts = new WriteBehind<string, number>('skill activations', (batch) => this.write(batch));
 
-  constructor(@InjectRepository(Skill) private readonly skills: Repository<Skill>) {}
+  constructor(private readonly skills: SkillsRepository) {}
 
+  /** Counts one use. */
   count(skillId: string): void {
     this.add(skillId, 1);
   }
@@ -25,13 +24,9 @@ export class SkillActivations implements OnApplicationShutdown {
 
   private async write(batch: Map<string, number>): Promise<void> {
     try {
-      await this.skills.query(
-        `UPDATE skills s SET total_activations = s.total_activations + c.uses
-           FROM unnest($1::uuid[], $2::int[]) AS c(id, uses) WHERE s.id = c.id`,
-        [[...batch.keys()], [...batch.values()]],
-      );
+      await this.skills.addActivations(batch);
     } catch (error) {
-      // What was counted meanwhile must not replace it.
+      // The buffer keeps the newer of two values for a key; counts must be added instead.
       for (const [skillId, uses] of batch) this.add(skillId, uses);
       throw error;
     }

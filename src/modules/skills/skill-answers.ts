@@ -11,7 +11,7 @@ import type { PublishedSkillDto } from './skill.dto.js';
 import { SkillTooLargeError } from './skills.errors.js';
 import type { Publication } from './skills.service.js';
 
-/** What a browser may show of other people's files; anything else is text or bytes. HTML is shown as its source. */
+/** Content types that browsers may display; other files are sent as text or bytes, HTML as its source. */
 const types: Record<string, string> = {
   '.md': 'text/markdown; charset=utf-8',
   '.json': 'application/json; charset=utf-8',
@@ -24,8 +24,8 @@ const types: Record<string, string> = {
   '.pdf': 'application/pdf',
 };
 
-/** Whatever a file holds, a browser that shows it runs nothing and loads nothing (`nosniff` is on every answer). */
-const HARMLESS = "sandbox; default-src 'none'";
+/** Keeps browsers from running or loading anything (`nosniff` is on every response). */
+const FILE_POLICY = "sandbox; default-src 'none'";
 
 /** 201 for a new skill, 200 for a replaced one. */
 export function answerPublication(response: Response, { created, skill }: Publication): PublishedSkillDto {
@@ -36,10 +36,10 @@ export function answerPublication(response: Response, { created, skill }: Public
 /** Sends one file of a skill. */
 export function sendFile(response: Response, file: { path: string; content: Buffer }): void {
   dropStalledReader(response);
-  response.set('content-type', typeOf(file)).set('content-security-policy', HARMLESS).end(file.content);
+  response.set('content-type', typeOf(file)).set('content-security-policy', FILE_POLICY).end(file.content);
 }
 
-/** @returns a type that tells no browser to run it */
+/** The content type of a file: never one that browsers run. */
 export function typeOf({ path: name, content }: { path: string; content: Buffer }): string {
   const type = types[path.extname(name).toLowerCase()];
   if (type !== undefined) return type;
@@ -51,7 +51,7 @@ export function typeOf({ path: name, content }: { path: string; content: Buffer 
   }
 }
 
-/** Sends a bundle, or 304 to who has it. A failure on the way cuts the answer off: half a zip must not look whole. */
+/** Sends a bundle, or 304 if the client has it. A failure closes the connection, so that half a zip does not look whole. */
 export async function sendBundle(request: Request, response: Response, bundle: SkillBundle): Promise<void> {
   response.set('etag', `"${bundle.contentHash}"`).set('cache-control', 'no-cache');
   if (request.fresh) {
@@ -62,7 +62,7 @@ export async function sendBundle(request: Request, response: Response, bundle: S
   dropStalledReader(response);
   response.set('content-type', 'application/zip');
   response.set('content-disposition', `attachment; filename="${bundle.filename}"`);
-  // Who left is told nothing; whoever stays sees the connection break.
+  // Closes the connection of a client that still reads.
   await pipeline(stream, response).catch(() => response.destroy());
 }
 

@@ -3,8 +3,8 @@ import type { Relation } from 'typeorm';
 import { Skill } from './skill.entity.js';
 
 /**
- * One file of a skill. The bytes lie in the row and not in the blob store: skills are small texts, a publication
- * replaces all files in one transaction, and CASCADE leaves nothing behind, with no sweep to wait for.
+ * One file of a skill. The bytes are in the row, not in the blob store: skills are small, a publication replaces all files
+ * in one transaction, and CASCADE removes them without a sweep.
  */
 @Entity('skill_files')
 export class SkillFile {

@@ -1,8 +1,8 @@
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ApiEtag } from '../../platform/http/api-etag.decorator.js';
-import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { ApiEtag } from '../../platform/http/api-docs.decorators.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';
 import { sendBundle, sendFile } from './skill-answers.js';
 import { SkillFilesService } from './skill-files.service.js';

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidSkillMdError } from './skills.errors.js';
 import { parseSkillMd } from './skill-md.js';
+import { randomRuns } from '../../../test/support/random-runs.js';
 
 const parse = (text: string) => parseSkillMd(Buffer.from(text));
 
@@ -123,7 +124,7 @@ describe('parseSkillMd', () => {
           if (!(error instanceof InvalidSkillMdError)) throw error;
         }
       }),
-      { numRuns: 500 },
+      { numRuns: randomRuns(500) },
     );
   });
 });

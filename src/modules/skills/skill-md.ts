@@ -1,13 +1,13 @@
 import { parse } from 'yaml';
 import { STORABLE } from '../../platform/http/input-values.js';
 import { InvalidSkillMdError } from './skills.errors.js';
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 
-/** What a SKILL.md says about its skill. */
+/** The contents of a SKILL.md. */
 export interface SkillMd {
   name: string;
   description: string;
-  /** Everything behind the front matter. */
+  /** The text after the front matter. */
   prompt: string;
   categories: string[];
   servers: string[];
@@ -20,7 +20,7 @@ const FRONT_MATTER_LENGTH_MAX = 16 * 1024;
 
 const DESCRIPTION_LENGTH_MAX = 1024;
 
-/** What installers take as the name of a skill. */
+/** Skill names that installers accept. */
 const NAME = /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/;
 
 const FRONT_MATTER = /^---[ \t]*\r?\n([^]*?\n)?---[ \t]*(?:\r?\n|$)/;
@@ -87,8 +87,8 @@ function requireName(name: unknown): string {
   );
 }
 
-function requireDescription(given: unknown): string {
-  const description = typeof given === 'string' ? given.trim() : '';
+function requireDescription(value: unknown): string {
+  const description = typeof value === 'string' ? value.trim() : '';
   if (description === '') {
     throw new InvalidSkillMdError(
       'has no description: add a text to its front matter that says what the skill does and when to use it',
@@ -104,9 +104,9 @@ function requireDescription(given: unknown): string {
   return description;
 }
 
-/** A list of words, however it is written; what is no word is left out. */
-function words(given: unknown): string[] {
-  const list: unknown[] = typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [];
+/** A list of words, from an array or comma-separated text; other items are left out. */
+function words(value: unknown): string[] {
+  const list: unknown[] = typeof value === 'string' ? value.split(',') : Array.isArray(value) ? value : [];
   const texts = list.map((item) => (typeof item === 'string' ? item.trim() : '')).filter((item) => WORD.test(item));
   return [...new Set(texts)].slice(0, WORDS_MAX);
 }

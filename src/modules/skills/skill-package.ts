@@ -10,7 +10,7 @@ export interface PackagedFile {
   isExecutable: boolean;
 }
 
-/** A skill as it is published: what SKILL.md says, and every file by path. */
+/** A skill to publish: the contents of SKILL.md, and all files. */
 export interface SkillPackage extends SkillMd {
   files: PackagedFile[];
   contentHash: string;
@@ -24,21 +24,21 @@ export const ARCHIVE_BYTES_MAX = 25 * MB;
 const FILES_MAX = 1_000;
 const FILES_BYTES_MAX = 50 * MB;
 
-/** A reader is sent a file from memory. */
+/** Files are sent from memory. */
 const FILE_BYTES_MAX = 5 * MB;
 
-/** What an upload may hold: a skill and nothing else. */
+/** Limits of an upload, which holds one skill. */
 export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: FILES_BYTES_MAX };
 
-/** What a repository may hold, of which a skill is one folder. Nothing else of it is unpacked. */
+/** Limits of a repository. Only the folder of the skill is unpacked. */
 export const REPOSITORY_LIMITS: ZipLimits = { entriesMax: 20_000, totalBytesMax: 500 * MB };
 
 const SKILL_MD = 'SKILL.md';
 
 /**
- * Takes a skill out of a zip: the folder that holds SKILL.md, without hidden folders and `node_modules`.
+ * Reads a skill from a zip: the folder that holds SKILL.md, without hidden folders and `node_modules`.
  *
- * @param folder the one meant, below the one top-level folder of a repository's archive; empty: the highest SKILL.md
+ * @param folder the skill's folder, below the top-level folder of a repository's archive; empty: the highest SKILL.md
  * @throws InvalidArchiveError, SkillMdNotFoundError, InvalidSkillMdError, SkillTooLargeError
  */
 export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folder = ''): Promise<SkillPackage> {
@@ -78,27 +78,27 @@ function findFolder(paths: string[], wanted: string): string {
 }
 
 async function readFiles(zip: ZipArchive, folder: string, paths: string[]): Promise<PackagedFile[]> {
-  const kept = paths
+  const selected = paths
     .filter((path) => path.startsWith(folder) && !isLeftOut(path.slice(folder.length)))
     .map((path) => ({ path: path.slice(folder.length), source: path, entry: zip.entries.get(path) }))
     .sort((a, b) => (a.path < b.path ? -1 : 1));
-  if (kept.length > FILES_MAX) throw new SkillTooLargeError(`The skill holds more than ${FILES_MAX} files`);
-  if (kept.reduce((sum, { entry }) => sum + (entry?.size ?? 0), 0) > FILES_BYTES_MAX) {
+  if (selected.length > FILES_MAX) throw new SkillTooLargeError(`The skill holds more than ${FILES_MAX} files`);
+  if (selected.reduce((sum, { entry }) => sum + (entry?.size ?? 0), 0) > FILES_BYTES_MAX) {
     throw new SkillTooLargeError(`The files of the skill are larger than ${FILES_BYTES_MAX / MB} MB together`);
   }
-  const large = kept.find(({ entry }) => (entry?.size ?? 0) > FILE_BYTES_MAX);
+  const large = selected.find(({ entry }) => (entry?.size ?? 0) > FILE_BYTES_MAX);
   if (large) {
     throw new InvalidArchiveError(`"${large.path}" is larger than ${FILE_BYTES_MAX / MB} MB, the most a file may have`);
   }
   const files: PackagedFile[] = [];
-  for (const { path, source, entry } of kept) {
+  for (const { path, source, entry } of selected) {
     const content = await zip.read(source, FILE_BYTES_MAX);
     files.push({ path, content, isExecutable: ((entry?.mode ?? 0) & 0o100) !== 0 });
   }
   return files;
 }
 
-/** Folders that are no part of a skill; hidden files are, as in published tools. */
+/** True for files in hidden folders, `node_modules` and `__MACOSX`. Hidden files belong to a skill, as in published tools. */
 function isLeftOut(path: string): boolean {
   const folders = path.split('/').slice(0, -1);
   return folders.some((name) => name.startsWith('.') || name === 'node_modules' || name === '__MACOSX');

@@ -57,7 +57,7 @@ export class Skill {
   @Column('text', { name: 'git_url', nullable: true })
   gitUrl: string | null;
 
-  /** Repository and folder in one spelling: two skills cannot claim the same. */
+  /** Repository and folder in normal form, unique among skills. */
   @Index('skills_git_source', { unique: true })
   @Column('text', { name: 'git_source', nullable: true })
   gitSource: string | null;
@@ -66,7 +66,7 @@ export class Skill {
   @Column('text', { name: 'content_hash' })
   contentHash: string;
 
-  /** Words of slug, name and description. Kept by a trigger, so that whoever writes a row is found. */
+  /** Words of slug, name and description, filled by a trigger. */
   @Column('tsvector', { nullable: true, select: false })
   search: string | null;
 

@@ -1,7 +1,7 @@
 import type { PublishedSkillDto, SkillDto, SkillSummaryDto } from './skill.dto.js';
 import type { Skill } from './skill.entity.js';
 
-/** What nobody measures or verifies here is said as zero and false, since the contract knows no absence for it. */
+/** Members that Slipway does not measure: zero and false, since the contract requires them. */
 const unknown = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
 
 /** @param skill with its namespace */

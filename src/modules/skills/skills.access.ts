@@ -1,7 +1,7 @@
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { NotSkillOwnerError } from './skills.errors.js';
 
-/** Writes belong to the owner of the namespace in the path. */
+/** For writes: the namespace in the path must belong to the caller. */
 export const ownNamespace = {
   owner: 'namespace',
   missing: () => new NamespaceNotFoundError(),

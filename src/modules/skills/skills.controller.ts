@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Put, Query, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentNamespace } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { answerPublication, readArchive } from './skill-answers.js';

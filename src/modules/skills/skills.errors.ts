@@ -9,7 +9,7 @@ export class SkillNotFoundError extends DomainError {
   }
 }
 
-/** The skill is there, the file is not. */
+/** The skill has no such file. */
 export class SkillFileNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
@@ -19,7 +19,7 @@ export class SkillFileNotFoundError extends DomainError {
   }
 }
 
-/** The skill was published again while it was read: what was read before belongs to another version. */
+/** The skill was published again while it was read. */
 export class SkillReplacedError extends DomainError {
   readonly kind = 'unavailable';
   readonly code = 'unavailable';
@@ -59,13 +59,13 @@ export class NoGitUrlError extends DomainError {
   }
 }
 
-/** No SKILL.md where one should be, or several of which none is meant. */
+/** SKILL.md is missing, or several are possible. */
 export class SkillMdNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'skill_md_not_found';
 }
 
-/** SKILL.md is not as it should be; the message says what to change. */
+/** SKILL.md is invalid; the message says what to change. */
 export class InvalidSkillMdError extends DomainError {
   readonly kind = 'unprocessable';
   readonly code = 'invalid_skill_md';
@@ -75,7 +75,7 @@ export class InvalidSkillMdError extends DomainError {
   }
 }
 
-/** The repository is not there, or not for everybody. */
+/** The repository does not exist, or is not public. */
 export class RepositoryNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'repository_not_found';
@@ -85,7 +85,7 @@ export class RepositoryNotFoundError extends DomainError {
   }
 }
 
-/** The host of the repository is down, slow, or answers with something else. */
+/** The host of the repository is down or slow, or its response is no zip. */
 export class RepositoryUnavailableError extends DomainError {
   readonly kind = 'upstream';
   readonly code = 'upstream_error';

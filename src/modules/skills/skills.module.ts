@@ -10,12 +10,19 @@ import { SkillFilesController } from './skill-files.controller.js';
 import { SkillFilesService } from './skill-files.service.js';
 import { Skill } from './skill.entity.js';
 import { SkillsController } from './skills.controller.js';
+import { SkillsRepository } from './skills.repository.js';
 import { SkillsService } from './skills.service.js';
+
+declare global {
+  interface SlipwayScopes {
+    skills: 'read' | 'write';
+  }
+}
 
 /** Skills: folders of instructions for agents, published into namespaces. */
 @Module({
   imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule, NamespacesModule],
   controllers: [SkillsController, SkillFilesController, DeprecatedSkillsController],
-  providers: [SkillsService, SkillFilesService, SkillActivations, GitArchives],
+  providers: [SkillsRepository, SkillsService, SkillFilesService, SkillActivations, GitArchives],
 })
 export class SkillsModule {}

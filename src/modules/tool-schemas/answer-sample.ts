@@ -1,16 +1,15 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { isObject } from '../../platform/text/json.js';
 
-/** What a tool answered, unwrapped. */
+/** The value of a tool's result. */
 export interface AnswerSample {
   value: unknown;
-  /** It came as `structuredContent`. */
+  /** True for `structuredContent`. */
   isStructured: boolean;
 }
 
 /**
- * What a CallToolResult says: its `structuredContent`; else its first text as JSON, if that is an object or a list; else
- * the text. Null for a failed call, an answer that asks for more or comes later, one without any text, and what is no
- * JSON.
+ * The value of a CallToolResult: its `structuredContent`; else its first text as JSON, if that is an object or a list; else
+ * the text. Null for an error, an incomplete result (`input_required`, a task), one without text, and invalid JSON.
  */
 export function sampleOf(resultJson: string): AnswerSample | null {
   const result = parsed(resultJson);

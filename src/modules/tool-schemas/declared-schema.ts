@@ -1,37 +1,36 @@
-import { isObject } from '../../platform/text/json-object.js';
+import { referenced } from '../../platform/json-schema/references.js';
+import { isObject, type JsonObject } from '../../platform/text/json.js';
 
-type Item = Record<string, unknown>;
-
-/** References followed from one place: a schema may refer to itself. */
+/** References followed one after another: a schema may refer to itself. */
 const REFERENCES_MAX = 16;
 
-/** Schemas looked at for one place: a few that refer to each other can stand for millions. */
+/** Schemas visited for one value: a few that refer to each other can expand to millions. */
 const SCHEMAS_MAX = 1_000;
 
-/** Keywords whose meaning for one value cannot be told without the value. */
+/** Keywords whose effect depends on the value. */
 const CONDITIONAL = ['allOf', 'if', 'not', 'dependentSchemas', '$dynamicRef'];
 
-/** What a declared JSON Schema says of one place, as far as that can be told without a value. */
+/** Constraints of a declared JSON Schema on the value at one path, as far as they do not depend on the value. */
 export interface DeclaredPlace {
-  /** Null: any. */
+  /** Allowed types; null: any. */
   types: Set<string> | null;
-  /** What it says of a member; `true` when that may be anything, null when the member is not mentioned. */
+  /** The schema of a member; `true` when it may be anything, null when the member is not declared. */
   member(name: string): unknown;
-  /** Names that every object has. */
+  /** Names of required members. */
   required: string[];
-  /** Members without a schema of their own are forbidden. */
+  /** True when undeclared members are forbidden. */
   isClosed: boolean;
-  /** What it says of elements; null: nothing. */
+  /** The schema of elements; null without one. */
   items: unknown;
 }
 
-/** Reads one declared schema; null where it says nothing, or says it in a way that is not understood. */
+/** Reads a declared schema. Keywords that are not understood constrain nothing. */
 export class DeclaredSchema {
   private left = 0;
 
   constructor(private readonly root: unknown) {}
 
-  /** @param schema the whole schema, or a part of it */
+  /** @param schema the whole schema or a part of it @returns null when nothing is known of the value */
   read(schema: unknown = this.root): DeclaredPlace | null {
     this.left = SCHEMAS_MAX;
     const all = this.alternatives(schema, 0);
@@ -40,7 +39,7 @@ export class DeclaredSchema {
     const lists = all.filter((one) => typesOf(one)?.has('array') ?? true);
     return {
       types: all.reduce<Set<string> | null>((sum, one) => both(sum, typesOf(one)), new Set()),
-      // With several kinds of objects nothing can be said of one member.
+      // With several object schemas no single member is constrained.
       member: (name) => (objects.length === 1 && objects[0] ? memberOf(objects[0], name) : true),
       required: objects.length === 1 ? namesIn(objects[0]?.required) : [],
       isClosed: objects.length === 1 && objects[0] ? isClosed(objects[0]) : false,
@@ -48,17 +47,17 @@ export class DeclaredSchema {
     };
   }
 
-  /** The schemas of which a value satisfies one; null when it cannot be told. */
-  private alternatives(schema: unknown, references: number): Item[] | null {
+  /** The schemas of which a value satisfies one; null when unknown. */
+  private alternatives(schema: unknown, references: number): JsonObject[] | null {
     this.left -= 1;
     if (this.left < 0 || references > REFERENCES_MAX) return null;
     if (!isObject(schema) || CONDITIONAL.some((keyword) => schema[keyword] !== undefined)) return null;
     const { $ref: reference, anyOf, oneOf, ...rest } = schema;
-    if (typeof reference === 'string') return this.alternatives(this.target(reference), references + 1);
+    if (typeof reference === 'string') return this.alternatives(referenced(reference, this.root), references + 1);
     const choice = anyOf ?? oneOf;
     if (choice === undefined) return [schema];
     if (!Array.isArray(choice) || rest.properties !== undefined || rest.type !== undefined) return null;
-    const all: Item[] = [];
+    const all: JsonObject[] = [];
     for (const one of choice) {
       const some = this.alternatives(one, references + 1);
       if (!some) return null;
@@ -66,28 +65,10 @@ export class DeclaredSchema {
     }
     return all;
   }
-
-  /** What `#/$defs/name` refers to. */
-  private target(reference: string): unknown {
-    if (!reference.startsWith('#')) return null;
-    const steps = reference.split('/').slice(1);
-    return steps.reduce<unknown>((place, text) => {
-      const name = decoded(text).replaceAll('~1', '/').replaceAll('~0', '~');
-      return isObject(place) && Object.hasOwn(place, name) ? place[name] : null;
-    }, this.root);
-  }
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-/** Null: any. */
-function typesOf({ type, enum: values, const: value }: Item): Set<string> | null {
+/** Allowed types; null: any. */
+function typesOf({ type, enum: values, const: value }: JsonObject): Set<string> | null {
   if (typeof type === 'string') return new Set([type]);
   if (Array.isArray(type)) return new Set(type.filter((one) => typeof one === 'string'));
   if (value !== undefined) return new Set([typeOf(value)]);
@@ -104,13 +85,13 @@ function both(one: Set<string> | null, other: Set<string> | null): Set<string> |
   return one && other ? new Set([...one, ...other]) : null;
 }
 
-function memberOf({ properties, additionalProperties, patternProperties }: Item, name: string): unknown {
+function memberOf({ properties, additionalProperties, patternProperties }: JsonObject, name: string): unknown {
   if (!isObject(properties) || patternProperties !== undefined) return additionalProperties ?? true;
   if (Object.hasOwn(properties, name)) return properties[name];
   return additionalProperties === false ? null : (additionalProperties ?? null);
 }
 
-function isClosed({ additionalProperties, unevaluatedProperties, patternProperties }: Item): boolean {
+function isClosed({ additionalProperties, unevaluatedProperties, patternProperties }: JsonObject): boolean {
   return patternProperties === undefined && (additionalProperties === false || unevaluatedProperties === false);
 }
 

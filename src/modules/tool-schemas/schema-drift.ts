@@ -2,17 +2,17 @@ import { quoted } from '../../platform/text/quoted.js';
 import { DeclaredSchema } from './declared-schema.js';
 import type { Shape } from './shape.js';
 import { step } from './shape-fields.js';
-import { toldObject, toldTypes } from './told-shape.js';
-import type { Observed } from './tool-shapes.js';
+import { inferObject, inferTypes } from './schema-inference.js';
+import type { Observed } from './tool-shape.repository.js';
 
 /**
- * `unstructured`: answers come without `structuredContent`. `type`: a value of another type. `missing`: a required member
- * is not always there. `forbidden`: a member that must not be there. `undeclared`: one that nothing is said of.
+ * `unstructured`: results without `structuredContent`. `type`: a value of another type. `missing`: a required member was
+ * absent. `forbidden`: a member that the schema forbids. `undeclared`: a member that the schema does not mention.
  */
 export const driftKinds = ['unstructured', 'type', 'missing', 'forbidden', 'undeclared'] as const;
 export type DriftKind = (typeof driftKinds)[number];
 
-/** Where answers depart from what the tool declares. */
+/** One deviation of results from the declared output schema. */
 export interface Drift {
   /** JSONPath. */
   path: string;
@@ -20,10 +20,10 @@ export interface Drift {
   message: string;
 }
 
-/** Told of one tool, at most. */
+/** Most deviations reported of one tool. */
 const DRIFTS_MAX = 50;
 
-/** Where a tool's answers depart from the output schema it declares. */
+/** The deviations of a tool's results from its declared output schema. */
 export function driftOf(declared: unknown, { samples, structured, shape }: Observed): Drift[] {
   const unstructured = samples - structured;
   const first: Drift[] =
@@ -37,7 +37,7 @@ export function driftOf(declared: unknown, { samples, structured, shape }: Obser
           },
         ];
   if (structured === 0) return first;
-  // What came as text is of any type.
+  // Results without structured content are texts or lists, which are no deviation.
   const seen = unstructured === 0 ? shape : { ...shape, texts: null, lists: null };
   return [...first, ...new Comparison(new DeclaredSchema(declared)).at('$', undefined, seen)].slice(0, DRIFTS_MAX);
 }
@@ -45,12 +45,12 @@ export function driftOf(declared: unknown, { samples, structured, shape }: Obser
 class Comparison {
   constructor(private readonly declared: DeclaredSchema) {}
 
-  /** @param schema undefined for the whole of it */
+  /** @param schema undefined for the whole schema */
   at(path: string, schema: unknown, shape: Shape): Drift[] {
     const place = this.declared.read(schema);
     if (!place || shape.isOpaque) return [];
     const { lists, objects } = shape;
-    const { fields = [] } = objects ? toldObject(objects) : {};
+    const { fields = [] } = objects ? inferObject(objects) : {};
     const objectCount = objects?.count ?? 0;
     return [
       ...wrongTypes(path, place.types, shape),
@@ -71,7 +71,7 @@ class Comparison {
 
 function wrongTypes(path: string, types: Set<string> | null, shape: Shape): Drift[] {
   if (!types) return [];
-  const wrong = toldTypes(shape).filter((type) => !types.has(type) && !(type === 'integer' && types.has('number')));
+  const wrong = inferTypes(shape).filter((type) => !types.has(type) && !(type === 'integer' && types.has('number')));
   if (wrong.length === 0) return [];
   const message = `It is declared as ${[...types].join(' or ')}, and was ${wrong.join(' or ')}.`;
   return [{ path, kind: 'type', message }];
@@ -79,7 +79,7 @@ function wrongTypes(path: string, types: Set<string> | null, shape: Shape): Drif
 
 function missing(path: string, name: string, objects: Shape['objects'], of: number): Drift[] {
   const seen = objects?.fields.get(name)?.count ?? 0;
-  // Under a name that is not kept it may have been there.
+  // The member may be among those whose names are not stored.
   if (!objects || seen >= of || (objects.rest && !objects.fields.has(name))) return [];
   const message = `${quoted(name)} is required, and was missing in ${of - seen} of ${of}.`;
   return [{ path: path + step(name), kind: 'missing', message }];

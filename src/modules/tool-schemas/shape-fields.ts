@@ -1,38 +1,38 @@
 import type { Shape } from './shape.js';
-import { toldFormat, toldObject, toldTypes } from './told-shape.js';
+import { inferFormat, inferObject, inferTypes } from './schema-inference.js';
 
-/** One place of a tool's answers. */
+/** One place of a tool's results. */
 export interface ShapeField {
   /** JSONPath (RFC 9535): `$.items[*].name`. */
   path: string;
-  /** In which share of the objects around it a member was; 1 for what has no name of its own. */
+  /** Share of the enclosing objects that have the member; 1 for elements. */
   presence: number;
-  /** Types of JSON Schema; empty when nothing is known. */
+  /** Types of JSON Schema; empty when unknown. */
   types: string[];
   format?: string;
 }
 
-/** Every place of a shape, outer ones first. */
+/** All places of a shape, outer ones first. */
 export function fieldsOf(shape: Shape): ShapeField[] {
   return placesOf(shape, '$', 1);
 }
 
 function placesOf(shape: Shape, path: string, presence: number): ShapeField[] {
   const { texts, lists, objects } = shape;
-  const format = texts && toldFormat(texts);
-  const here: ShapeField = { path, presence, types: toldTypes(shape), ...(format && { format }) };
-  const told = objects && toldObject(objects);
+  const format = texts && inferFormat(texts);
+  const here: ShapeField = { path, presence, types: inferTypes(shape), ...(format && { format }) };
+  const inferred = objects && inferObject(objects);
   return [
     here,
     ...(lists ? placesOf(lists.items, `${path}[*]`, 1) : []),
-    ...(told?.fields ?? []).flatMap(([name, field]) =>
+    ...(inferred?.fields ?? []).flatMap(([name, field]) =>
       placesOf(field, path + step(name), share(field.count, objects?.count ?? 0)),
     ),
-    ...(told?.rest ? placesOf(told.rest, `${path}.*`, 1) : []),
+    ...(inferred?.rest ? placesOf(inferred.rest, `${path}.*`, 1) : []),
   ];
 }
 
-/** To three decimals; what was missing once is not 1. */
+/** Rounded to three decimals; below 1 when it was missing once. */
 function share(seen: number, of: number): number {
   return seen >= of ? 1 : Math.min(0.999, Math.round((seen / of) * 1_000) / 1_000);
 }

@@ -1,7 +1,7 @@
 import { emptyShape, type Shape } from './shape.js';
 import type { TextFormat } from './text-format.js';
 
-/** A shape as it is stored: short names, no zeros, and members in lists, since names may be `__proto__`. */
+/** Stored form of a shape: short names, no zeros, and members as pairs, since a name may be `__proto__`. */
 interface StoredShape {
   n: number;
   any?: true;
@@ -14,12 +14,12 @@ interface StoredShape {
   object?: { n: number; fields: [string, StoredShape][]; rest?: StoredShape; map?: true };
 }
 
-/** A shape as text for the database. */
+/** A shape as JSON text. */
 export function toShapeText(shape: Shape): string {
   return JSON.stringify(toStored(shape));
 }
 
-/** The shape of a text that {@link toShapeText} wrote. */
+/** The inverse of {@link toShapeText}. */
 export function parseShape(text: string): Shape {
   return fromStored(JSON.parse(text) as StoredShape);
 }

@@ -1,18 +1,18 @@
 import { formatOf, type TextFormat } from './text-format.js';
-import { isClosedList, isFieldName, isWord } from './safe-words.js';
+import { isClosedList, isFieldName, isWord } from './enum-candidates.js';
 
 /**
- * What the values at one place of a tool's answers looked like: how many were of which kind, never what they were. Shapes
- * of the same place add up, in any order, so that processes and days can be put together.
+ * Statistics of the values at one place of a tool's results: their number by kind, never the values. Shapes of the same
+ * place can be added in any order, so that those of processes and weeks are merged.
  */
 export interface Shape {
-  /** Values seen. */
+  /** Values sampled. */
   count: number;
-  /** Too deep, too much, or no JSON: nothing but the count is known. */
+  /** Too deep, too large, or no JSON: only the count is known. */
   isOpaque: boolean;
   nulls: number;
   booleans: number;
-  /** Those a JavaScript number holds exactly. */
+  /** Safe integers. */
   integers: number;
   /** The other numbers. */
   decimals: number;
@@ -24,7 +24,7 @@ export interface Shape {
 export interface TextShape {
   count: number;
   formats: Map<TextFormat, number>;
-  /** How often each word of a closed list came; null when it is none. */
+  /** Count of each enum value; null for free text. */
   words: Map<string, number> | null;
 }
 
@@ -36,22 +36,22 @@ export interface ListShape {
 export interface ObjectShape {
   count: number;
   fields: Map<string, Shape>;
-  /** What stands under names that are data, as a dictionary's. */
+  /** Values under names that are data, as in a dictionary. */
   rest: Shape | null;
-  /** There were too many names for fields: all stand in `rest`. */
+  /** True when there were too many names: all values are in `rest`. */
   isMap: boolean;
 }
 
-/** Levels that are looked at; below them a list or object is opaque. */
+/** Levels of nesting; below them lists and objects are opaque. */
 export const DEPTH_MAX = 12;
 
-/** Names of one object; with more it is a dictionary. Large objects of published APIs have about 100. */
+/** Most names of one object; one with more is a dictionary. Large objects of public APIs have about 100. */
 export const FIELDS_MAX = 128;
 
-/** Places of one tool's answers. One takes about 60 bytes of JSON, so a shape about 40 KB; most have 5 to 50. */
+/** Most places of one shape. One takes about 60 bytes of JSON, so a shape about 40 KB; most have 5 to 50. */
 export const NODES_MAX = 600;
 
-/** Different words of a closed list. */
+/** Most distinct values of an enum. */
 export const WORDS_MAX = 8;
 
 export function emptyShape(): Shape {
@@ -75,7 +75,7 @@ export function shapeOf(value: unknown): Shape {
   return fit(shape);
 }
 
-/** @param name of the member the value stands under; null where there is none */
+/** @param name of the member with the value; null without one */
 function add(shape: Shape, value: unknown, depth: number, name: string | null): void {
   shape.count += 1;
   if (shape.isOpaque) return;
@@ -132,7 +132,7 @@ function becomeMap(objects: ObjectShape): void {
   objects.fields.clear();
 }
 
-/** Forgets everything but the count. */
+/** Drops everything but the count. */
 function obscure(shape: Shape): void {
   Object.assign(shape, { ...emptyShape(), count: shape.count, isOpaque: true });
 }
@@ -141,7 +141,7 @@ function increase<Key>(counts: Map<Key, number>, key: Key, by: number): void {
   counts.set(key, (counts.get(key) ?? 0) + by);
 }
 
-/** Both together, within the bounds; neither is changed. */
+/** The sum of two shapes within the bounds; neither is changed. */
 export function merged(one: Shape, other: Shape): Shape {
   const sum = emptyShape();
   addShape(sum, one);
@@ -149,7 +149,7 @@ export function merged(one: Shape, other: Shape): Shape {
   return fit(sum);
 }
 
-/** Adds `source`, which stays as it is, to `target`. */
+/** Adds `source` to `target`. `source` is not changed. */
 function addShape(target: Shape, source: Shape): void {
   target.count += source.count;
   if (target.isOpaque || source.isOpaque) return obscure(target);
@@ -185,7 +185,7 @@ function addObjects(target: ObjectShape, source: ObjectShape): void {
   if (source.rest) addShape((target.rest ??= emptyShape()), source.rest);
 }
 
-/** Makes the deepest levels opaque until no more than {@link NODES_MAX} places are left. */
+/** Makes the deepest levels opaque until at most {@link NODES_MAX} places are left. */
 function fit(shape: Shape): Shape {
   let places = 1;
   let level = [shape];
@@ -201,7 +201,7 @@ function fit(shape: Shape): Shape {
   return shape;
 }
 
-/** The places right below one. */
+/** The direct children of a place. */
 export function placesBelow({ lists, objects }: Shape): Shape[] {
   return [
     ...(lists ? [lists.items] : []),

@@ -1,8 +1,8 @@
-/** Forms of texts that are told, by the names JSON Schema has for them. */
+/** Formats of texts, by their names in JSON Schema. */
 export const textFormats = ['date-time', 'date', 'uuid', 'email', 'uri'] as const;
 export type TextFormat = (typeof textFormats)[number];
 
-/** A longer text is taken as plain text. */
+/** A longer text has no format. */
 const FORMAT_CHARS_MAX = 512;
 
 const DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
@@ -12,10 +12,7 @@ const EMAIL = /^[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9]
 const URI =
   /^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?(?:[/?](?:[\w.~!$&'()*+,;=:@/?-]|%[0-9a-f]{2})*)?(?:#[\w.~!$&'()*+,;=:@/?-]*)?$/i;
 
-/**
- * The form of a text, null for none of these. Narrower than what Zod and JSON Schema call so, each in its own way: what is
- * told as a format is accepted by both.
- */
+/** The format of a text; null without one. Narrower than the definitions of Zod and of JSON Schema: both accept the text. */
 export function formatOf(text: string): TextFormat | null {
   if (text.length < 8 || text.length > FORMAT_CHARS_MAX) return null;
   const day = text.slice(0, 10);
@@ -28,7 +25,7 @@ export function formatOf(text: string): TextFormat | null {
   return text.includes('@') && EMAIL.test(text) ? 'email' : null;
 }
 
-/** There is such a day: 2026-02-30 is none. */
+/** True for an existing day: 2026-02-30 is none. */
 function isDay(day: string): boolean {
   const date = new Date(`${day}T00:00:00Z`);
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day);

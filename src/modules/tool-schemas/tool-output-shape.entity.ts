@@ -2,14 +2,14 @@ import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typ
 import type { Relation } from 'typeorm';
 import { Server } from '../servers/server.entity.js';
 
-/** What the sampled answers of one tool looked like in one week. Holds no values. */
+/** The shape of the sampled results of one tool in one week. Holds no values. */
 @Entity('tool_output_shapes')
 @Index('tool_output_shapes_week', ['week'])
 export class ToolOutputShape {
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'tool_output_shapes_pk' })
   serverId: string;
 
-  /** CASCADE: what is known of a server's tools goes with it. */
+  /** CASCADE: the shapes of a server's tools are deleted with it. */
   @ManyToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
   @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'tool_output_shapes_server_fk' })
   server: Relation<Server>;
@@ -21,15 +21,15 @@ export class ToolOutputShape {
   @PrimaryColumn('integer', { primaryKeyConstraintName: 'tool_output_shapes_pk' })
   week: number;
 
-  /** Answers the shape was made of. */
+  /** Results in the shape. */
   @Column('integer')
   samples: number;
 
-  /** Those of them that came as `structuredContent`. */
+  /** Results with `structuredContent`. */
   @Column('integer')
   structured: number;
 
-  /** JSON of `shape-text.ts`, which Postgres never looks into. */
+  /** JSON of `shape-text.ts`; text, since Postgres never reads into it. */
   @Column('text')
   shape: string;
 }

@@ -1,80 +1,106 @@
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { toStorableText } from '../../platform/database/storable.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { sampleOf } from './answer-sample.js';
-import { SampleGate } from './sample-gate.js';
+import { publishableShape } from './schema-inference.js';
 import { toJsonSchema } from './shape-schema.js';
-import { common } from './common-shape.js';
-import { ToolShapes } from './tool-shapes.js';
+import { ToolShapeRepository } from './tool-shape.repository.js';
 
-/** A longer answer is not looked at; that of most tools has 1 to 10 KB. */
-const ANSWER_CHARS_MAX = 64 * 1024;
+/** Samples of one tool in one hour: the first 20 results, then every 100th, at most 200. */
+const FIRST_OF_HOUR = 20;
+const THEN_ONE_OF = 100;
+const OF_HOUR_MAX = 200;
 
-/** A longer name is none that a tool was given. */
+/** Tools with a counter; one that was evicted starts again. */
+const TOOLS_MAX = 5_000;
+
+const HOUR_MS = 3_600_000;
+
+/** Selects the results that are sampled. */
+class Sampler {
+  private readonly tools = new LRUCache<string, { hour: number; seen: number }>({ max: TOOLS_MAX });
+
+  /** Counts a result of this tool. @returns true when it is to be sampled */
+  select(tool: string, now = Date.now()): boolean {
+    const hour = Math.floor(now / HOUR_MS);
+    let count = this.tools.get(tool);
+    if (!count) this.tools.set(tool, (count = { hour, seen: 0 }));
+    if (count.hour !== hour) Object.assign(count, { hour, seen: 0 });
+    count.seen += 1;
+    const later = count.seen - FIRST_OF_HOUR;
+    return later <= 0 || (later % THEN_ONE_OF === 0 && later / THEN_ONE_OF <= OF_HOUR_MAX - FIRST_OF_HOUR);
+  }
+}
+
+/** A longer result is not sampled; most have 1 to 10 KB. */
+const RESULT_CHARS_MAX = 64 * 1024;
+
+/** A longer tool name is not sampled. */
 const TOOL_NAME_CHARS_MAX = 256;
 
-/** Answers that wait to be looked at. More are dropped: they come again. */
-const WAITING_MAX = 256;
-const WAITING_CHARS_MAX = 4 * 1024 * 1024;
+/** Bounds of the buffer of results. More are dropped: later ones show the same. */
+const BUFFERED_MAX = 256;
+const BUFFER_CHARS_MAX = 4 * 1024 * 1024;
 
-/** How long answers may be looked at in one go, and the pause after it: at most 4 % of the process' time. */
+/** Time slice for the buffer, and the pause after it: at most 4 % of the process' time. */
 const SLICE_MS = 2;
 const PAUSE_MS = 50;
 
-/** An inferred schema is believed for so long, in one process. */
+/** Cache of inferred schemas. */
 const INFERRED_TTL_MS = 60_000;
 const INFERRED_MAX = 1_000;
 
-interface Waiting {
+interface BufferedResult {
   serverId: string;
   toolName: string;
   result: string;
 }
 
-/** Looks at what tools answer, to learn what their answers look like. */
+/** Samples the results of tools, from which their output schemas are inferred. */
 @Injectable()
 export class ToolOutputsService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('tool schemas');
-  private readonly gate = new SampleGate();
-  private waiting: Waiting[] = [];
-  private waitingChars = 0;
-  /** Answers that were to be looked at and found no room, since the process started. */
+  private readonly sampler = new Sampler();
+  private buffer: BufferedResult[] = [];
+  private bufferChars = 0;
+  /** Selected results dropped because the buffer was full, since the process started. */
   dropped = 0;
   private timer: NodeJS.Timeout | null = null;
   private readonly known = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
 
-  constructor(private readonly shapes: ToolShapes) {}
+  constructor(private readonly shapes: ToolShapeRepository) {}
 
   /**
-   * Shows it one answer to `tools/call`. Stands on the way of calls: it never waits, never throws, and looks at the answer
-   * later, if at all. Of each tool the first 20 answers of an hour and then every 100th, up to 200, in each process.
+   * Offers one result of `tools/call`. Part of the call path: it never waits, never throws, and buffers the result. In each
+   * process the first 20 results of a tool in an hour are sampled and then every 100th, at most 200.
    *
    * @param result the CallToolResult as JSON text
    */
   observe(serverId: string, toolName: string, result: string): void {
-    if (result.length > ANSWER_CHARS_MAX || toolName.length > TOOL_NAME_CHARS_MAX) return;
-    if (!this.gate.isWanted(`${serverId} ${toolName}`)) return;
-    if (this.waiting.length >= WAITING_MAX || this.waitingChars + result.length > WAITING_CHARS_MAX) {
+    if (result.length > RESULT_CHARS_MAX || toolName.length > TOOL_NAME_CHARS_MAX) return;
+    if (!this.sampler.select(`${serverId} ${toolName}`)) return;
+    if (this.buffer.length >= BUFFERED_MAX || this.bufferChars + result.length > BUFFER_CHARS_MAX) {
       this.dropped += 1;
       return;
     }
-    this.waiting.push({ serverId, toolName, result });
-    this.waitingChars += result.length;
-    this.timer ??= setTimeout(() => this.lookForAWhile(), PAUSE_MS).unref();
+    this.buffer.push({ serverId, toolName, result });
+    this.bufferChars += result.length;
+    this.timer ??= setTimeout(() => this.processSlice(), PAUSE_MS).unref();
   }
 
   /**
-   * JSON Schema (2020-12) of what a tool's answers look like, for whoever may use the tool: only of tools that answer with
-   * objects, and without what was seen fewer than 3 times. Null when nothing is left. At most a minute old.
+   * The inferred JSON Schema (2020-12) of a tool's results, for everybody who may use the tool: only for results that are
+   * objects, and without members observed fewer than 3 times. Null when nothing is left. At most a minute old.
    */
   async inferred(serverId: string, toolName: string): Promise<Record<string, unknown> | null> {
     const known = await this.known.get(JSON.stringify([serverId, toolName]));
     return known?.schema ?? null;
   }
 
-  /** Looks at all that waits and writes it. */
+  /** Processes the whole buffer and writes the samples. */
   async settle(): Promise<void> {
-    while (this.waiting.length > 0) this.look();
+    while (this.buffer.length > 0) this.processNext();
     await this.shapes.flush();
   }
 
@@ -82,29 +108,29 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
     await this.settle();
   }
 
-  private lookForAWhile(): void {
+  private processSlice(): void {
     const end = performance.now() + SLICE_MS;
-    while (this.waiting.length > 0 && performance.now() < end) this.look();
-    this.timer = this.waiting.length > 0 ? setTimeout(() => this.lookForAWhile(), PAUSE_MS).unref() : null;
+    while (this.buffer.length > 0 && performance.now() < end) this.processNext();
+    this.timer = this.buffer.length > 0 ? setTimeout(() => this.processSlice(), PAUSE_MS).unref() : null;
   }
 
-  /** Never throws: nobody would catch it, and the process would end for one answer. */
-  private look(): void {
-    const next = this.waiting.shift();
+  /** Never throws: an uncaught error in a timer ends the process. */
+  private processNext(): void {
+    const next = this.buffer.shift();
     if (!next) return;
-    this.waitingChars -= next.result.length;
+    this.bufferChars -= next.result.length;
     try {
       const sample = sampleOf(next.result);
       if (sample) this.shapes.add(next.serverId, toStorableText(next.toolName), sample);
     } catch (error) {
-      this.logger.warn({ msg: 'an answer could not be looked at', err: error });
+      this.logger.warn({ msg: 'a tool result could not be sampled', err: error });
     }
   }
 
   private async infer(key: string): Promise<{ schema: Record<string, unknown> | null }> {
     const [serverId, toolName] = JSON.parse(key) as [string, string];
     const observed = await this.shapes.find(serverId, toStorableText(toolName));
-    const shape = observed && common(observed.shape);
+    const shape = observed && publishableShape(observed.shape);
     return { schema: shape && toJsonSchema(shape) };
   }
 }

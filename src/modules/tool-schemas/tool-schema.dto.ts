@@ -1,7 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { driftKinds, type DriftKind } from './schema-drift.js';
 
-/** One place of a tool's answers. */
+/** One place of a tool's results. */
 export class OutputFieldDto {
   /**
    * JSONPath (RFC 9535). `[*]` stands for every element, `.*` for every member whose name is data.
@@ -9,13 +9,13 @@ export class OutputFieldDto {
    */
   path: string;
   /**
-   * In which share of the objects around it the member was. 1 for elements.
+   * Share of the enclosing objects that have the member. 1 for elements.
    * @example 0.75
    */
   @ApiProperty({ minimum: 0, maximum: 1 })
   presence: number;
   /**
-   * Types of JSON Schema; empty when nothing is known.
+   * Types of JSON Schema; empty when unknown.
    * @example ['string', 'null']
    */
   types: string[];
@@ -23,13 +23,13 @@ export class OutputFieldDto {
   format?: string;
 }
 
-/** Where answers depart from the output schema the tool declares. */
+/** One deviation of results from the declared output schema. */
 export class OutputDriftDto {
   /** @example '$.items[*].id' */
   path: string;
   /**
-   * `unstructured`: no `structuredContent`. `type`: a value of another type. `missing`: a required member is not always
-   * there. `forbidden`: a member that must not be there. `undeclared`: one that is not mentioned.
+   * `unstructured`: no `structuredContent`. `type`: a value of another type. `missing`: a required member was absent.
+   * `forbidden`: a member that the schema forbids. `undeclared`: a member that the schema does not mention.
    */
   @ApiProperty({ enum: driftKinds, example: 'type' })
   kind: DriftKind;
@@ -37,7 +37,7 @@ export class OutputDriftDto {
   message: string;
 }
 
-/** What recent successful answers of a tool looked like. Holds no values but words of closed lists. Spec 2.6. */
+/** The output schema inferred from recent successful results of a tool. Holds no values but those of enums. Spec 2.6. */
 export class ToolOutputSchemaDto {
   /** @example 'acme/weather' */
   qualifiedName: string;
@@ -54,14 +54,14 @@ export class ToolOutputSchemaDto {
   @ApiProperty({ type: 'object', additionalProperties: true })
   jsonSchema: Record<string, unknown>;
   fields: OutputFieldDto[];
-  /** Where they depart from the output schema the tool declares; empty when they do not. Absent without such a schema. */
+  /** Deviations from the declared output schema; empty without any. Absent when the tool declares none. */
   @ApiProperty({ type: [OutputDriftDto], required: false })
   drift?: OutputDriftDto[];
 }
 
 const zodExample = 'z.object({ "items": z.array(z.object({ "id": z.number().int().optional() })).optional() })';
 
-/** How an answer looks. */
+/** An example of the response. */
 export const toolOutputSchemaExample: ToolOutputSchemaDto = {
   qualifiedName: 'acme/weather',
   toolName: 'forecast',

@@ -3,7 +3,7 @@ import type { Drift } from './schema-drift.js';
 import { fieldsOf } from './shape-fields.js';
 import { toJsonSchema } from './shape-schema.js';
 import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
-import type { Observed } from './tool-shapes.js';
+import type { Observed } from './tool-shape.repository.js';
 import { toZodText } from './zod-text.js';
 
 /** @param drift null without a declared schema */

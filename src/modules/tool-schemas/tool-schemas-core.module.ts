@@ -3,12 +3,12 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { ToolOutputShape } from './tool-output-shape.entity.js';
 import { ToolOutputsService } from './tool-outputs.service.js';
 import { ToolSchemasMetrics } from './tool-schemas.metrics.js';
-import { ToolShapes } from './tool-shapes.js';
+import { ToolShapeRepository } from './tool-shape.repository.js';
 
-/** Where tool answers are shown to what learns from them. Serves nothing. */
+/** Sampling of tool results, without routes. */
 @Module({
   imports: [TypeOrmModule.forFeature([ToolOutputShape])],
-  providers: [ToolOutputsService, ToolShapes, ToolSchemasMetrics],
-  exports: [ToolOutputsService, ToolShapes],
+  providers: [ToolOutputsService, ToolShapeRepository, ToolSchemasMetrics],
+  exports: [ToolOutputsService, ToolShapeRepository],
 })
 export class ToolSchemasCoreModule {}

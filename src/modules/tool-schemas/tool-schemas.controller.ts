@@ -1,6 +1,6 @@
 import { Controller, Get, Param } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';
 import type { ServerRef } from '../servers/server.types.js';
@@ -14,13 +14,13 @@ export class ToolSchemasController {
   constructor(private readonly schemas: ToolSchemasService) {}
 
   /**
-   * Infer the output schema of a tool. Made from recent successful answers, which only the server's owner may know of. A
-   * sample is `structuredContent`, else the first text as JSON, else as text. Spec 4.8.
+   * Infer the output schema of a tool from recent successful results. For the server's owner only. A sample is
+   * `structuredContent`, else the first text as JSON, else the text. Spec 4.8.
    */
   @Get('*toolName/output-schema')
   @ApiParam({
     name: 'toolName',
-    description: "The tool's name, as the server gives it.",
+    description: "The tool's name in the server's list.",
     example: 'echo',
     type: String,
   })

@@ -1,6 +1,6 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
 
-/** Spec 4.8: the text for a tool of which no answer was seen. */
+/** Response of Spec 4.8 for a tool without samples. */
 export class NoSamplesError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';

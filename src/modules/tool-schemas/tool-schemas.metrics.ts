@@ -1,15 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 import { ToolOutputsService } from './tool-outputs.service.js';
-import { ToolShapes } from './tool-shapes.js';
+import { ToolShapeRepository } from './tool-shape.repository.js';
 
-/** What learning from tools' answers shows. */
+/** Metrics of the sampling of tool results. */
 @Injectable()
 export class ToolSchemasMetrics {
-  constructor(metrics: Metrics, outputs: ToolOutputsService, shapes: ToolShapes) {
+  constructor(metrics: Metrics, outputs: ToolOutputsService, shapes: ToolShapeRepository) {
     metrics.counter(
       'slipway_tool_samples_dropped_total',
-      'Answers of tools that were to be learned from and found no room.',
+      'Tool results that were selected as samples and dropped because a buffer was full.',
       () => outputs.dropped + shapes.dropped,
     );
   }

@@ -5,7 +5,7 @@ import { ToolSchemasController } from './tool-schemas.controller.js';
 import { ToolSchemasCoreModule } from './tool-schemas-core.module.js';
 import { ToolSchemasService } from './tool-schemas.service.js';
 
-/** What tools' answers look like, for servers' owners. */
+/** Inferred output schemas, for the owners of servers. */
 @Module({
   imports: [ToolSchemasCoreModule, ServersModule, AuthModule],
   controllers: [ToolSchemasController],

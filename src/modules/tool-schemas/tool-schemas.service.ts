@@ -6,17 +6,17 @@ import { driftOf } from './schema-drift.js';
 import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
 import { toToolOutputSchemaDto } from './tool-schema.mapper.js';
 import { NoSamplesError } from './tool-schemas.errors.js';
-import { ToolShapes } from './tool-shapes.js';
+import { ToolShapeRepository } from './tool-shape.repository.js';
 
-/** What the answers of a server's tools look like, as its owner reads it. */
+/** Inferred output schemas of a server's tools. */
 @Injectable()
 export class ToolSchemasService {
   constructor(
-    private readonly shapes: ToolShapes,
+    private readonly shapes: ToolShapeRepository,
     private readonly servers: ServerReleasesService,
   ) {}
 
-  /** The schema inferred from a tool's recent answers (Spec 4.8). @throws NoSamplesError */
+  /** The schema inferred from a tool's recent results (Spec 4.8). @throws NoSamplesError */
   async infer(server: ServerRef, toolName: string): Promise<ToolOutputSchemaDto> {
     const observed = await this.shapes.find(server.id, toStorableText(toolName));
     if (!observed) throw new NoSamplesError();
@@ -29,7 +29,7 @@ export class ToolSchemasService {
     );
   }
 
-  /** The output schema the current release's tool declares. */
+  /** The output schema that the tool declares in the current release. */
   private async declared(serverId: string, toolName: string): Promise<unknown> {
     const offers = await this.servers.offersOf(serverId);
     return offers?.tools?.find(({ name }) => name === toolName)?.outputSchema;

@@ -1,8 +1,8 @@
 import type { Shape, TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
-import { toldFormat, toldObject, toldWords } from './told-shape.js';
+import { inferFormat, inferObject, inferEnum } from './schema-inference.js';
 
-/** What both Zod 3 and Zod 4 call the formats. */
+/** Calls for the formats that Zod 3 and Zod 4 share. */
 const formatCalls: Record<TextFormat, string> = {
   'date-time': '.datetime({ offset: true })',
   date: '.date()',
@@ -13,8 +13,8 @@ const formatCalls: Record<TextFormat, string> = {
 
 /**
  * The shape as a Zod expression, with every field optional (Spec 2.6): `z.object({ "id": z.number().int().optional() })`.
- * It accepts every value the shape was made of. People paste it into programs, so names of fields stand in it as string
- * literals of plain characters, and nothing else of an answer does but words of closed lists.
+ * Accepts every sampled value. Developers paste it into programs, so it holds nothing of a result but member names and enum
+ * values, as string literals of plain ASCII.
  */
 export function toZodText(shape: Shape): string {
   const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
@@ -24,7 +24,7 @@ export function toZodText(shape: Shape): string {
     ...(decimals > 0 ? ['z.number()'] : integers > 0 ? ['z.number().int()'] : []),
     ...(booleans > 0 ? ['z.boolean()'] : []),
     ...(lists ? [`z.array(${toZodText(lists.items)})`] : []),
-    ...(objects ? [objectCall(toldObject(objects))] : []),
+    ...(objects ? [objectCall(inferObject(objects))] : []),
   ];
   const [first, second] = kinds;
   if (first === undefined) return nulls > 0 ? 'z.null()' : 'z.unknown()';
@@ -33,13 +33,13 @@ export function toZodText(shape: Shape): string {
 }
 
 function textCall(texts: TextShape): string {
-  const words = toldWords(texts);
+  const words = inferEnum(texts);
   if (words) return `z.enum([${words.map(literal).join(', ')}])`;
-  const format = toldFormat(texts);
+  const format = inferFormat(texts);
   return format ? `z.string()${formatCalls[format]}` : 'z.string()';
 }
 
-function objectCall({ fields, rest }: ReturnType<typeof toldObject>): string {
+function objectCall({ fields, rest }: ReturnType<typeof inferObject>): string {
   if (rest && fields.length === 0) return `z.record(z.string(), ${toZodText(rest)})`;
   const members = fields.map(([name, field]) => `${literal(name)}: ${toZodText(field)}.optional()`);
   const object = members.length === 0 ? 'z.object({})' : `z.object({ ${members.join(', ')} })`;
@@ -47,8 +47,8 @@ function objectCall({ fields, rest }: ReturnType<typeof toldObject>): string {
 }
 
 /**
- * Everything but plain ASCII is escaped, so that nothing changes how a program is shown; and what would end a script
- * element, a comment or a template around it.
+ * A string literal. Escapes everything but plain ASCII, which could change how the program is displayed, and characters that
+ * end an enclosing script element, comment or template.
  */
 function literal(text: string): string {
   return JSON.stringify(text).replace(/[^\x20-\x7e]|[<>/`$]/g, escaped);

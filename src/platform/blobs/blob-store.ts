@@ -26,7 +26,7 @@ export abstract class BlobStore {
   abstract put(content: Readable, bytesMax: number): Promise<Blob>;
   /** @returns null when there is none */
   abstract open(hash: string): Promise<OpenBlob | null>;
-  /** Whether there is one. */
+  /** True if the blob exists. */
   abstract has(hash: string): Promise<boolean>;
   /** Runs `read` with the path of a local file that holds the blob. @throws when there is none */
   abstract withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T>;

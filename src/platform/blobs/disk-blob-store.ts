@@ -4,11 +4,13 @@ import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { syncFile, syncFolder } from '../files/sync.js';
 import { BlobTooLargeError } from './blobs.errors.js';
 import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
 
 const HASH = /^[0-9a-f]{64}$/;
+
+/** How systems say that they sync no folders: Windows, and some network file systems. */
+const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
 
 /** Blobs as files of a folder, 256 folders wide. Unfinished ones lie in `incoming`. */
 export class DiskBlobStore extends BlobStore {
@@ -110,5 +112,20 @@ async function namesIn(folder: string): Promise<string[]> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return [];
     throw error;
+  }
+}
+
+/** Flushes the content of a file to the disk, so that it survives a power cut. Its name needs {@link syncFolder}. */
+async function syncFile(path: string): Promise<void> {
+  const file = await open(path);
+  await file.sync().finally(() => file.close());
+}
+
+/** The names a folder holds are on the disk then. Where folders cannot be synced that is left to the system. */
+async function syncFolder(path: string): Promise<void> {
+  try {
+    await syncFile(path);
+  } catch (error) {
+    if (!UNSUPPORTED.includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
 }

@@ -27,5 +27,7 @@ export function dataSourceOptions(databaseUrl: string, poolMax: number): DataSou
   };
 }
 
-/** Where TypeORM finds the tables, for processes that do not start Nest. */
-export const entityFiles = ['modules', 'mcp', 'hosting'].map((room) => here(`../../${room}/**/*.entity.js`));
+/** All entities, for processes that do not start Nest. */
+export const entityFiles = ['modules', 'mcp', 'hosting', 'platform'].map((folder) =>
+  here(`../../${folder}/**/*.entity.js`),
+);

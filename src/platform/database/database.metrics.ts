@@ -5,7 +5,7 @@ import { DataSource } from 'typeorm';
 import { Metrics } from '../telemetry/metrics.js';
 import { bufferStats, type BufferStats } from './write-behind.js';
 
-/** What the database connections and the buffers in front of them show. */
+/** Gauges of the database connections and of the write-behind buffers. */
 @Injectable()
 export class DatabaseMetrics {
   constructor(metrics: Metrics, @InjectDataSource() { driver, options }: DataSource) {

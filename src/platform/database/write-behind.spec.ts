@@ -3,7 +3,7 @@ import { Logger, type LoggerService } from '@nestjs/common';
 import { until } from '../../../test/support/until.js';
 import { bufferStats, WriteBehind, type BufferStats } from './write-behind.js';
 
-/** What a row of bookkeeping was written as, batch by batch. */
+/** The batches that were written, in order. */
 function recorder() {
   const batches: Record<string, number>[] = [];
   let failures = 0;

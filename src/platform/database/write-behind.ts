@@ -6,7 +6,7 @@ const FLUSH_INTERVAL_MS = 1_000;
 /** Rows waiting at most; one entry is some hundred bytes. Beyond it new rows are dropped and counted. */
 const WAITING_MAX = 50_000;
 
-/** What values may weigh together while they wait or are being written; beyond it new ones are dropped and counted. */
+/** Largest weight of all waiting values and those being written. Beyond it, new values are dropped and counted. */
 export interface WeightBound<Value> {
   of: (value: Value) => number;
   max: number;
@@ -15,7 +15,7 @@ export interface WeightBound<Value> {
 /** For values of a few hundred bytes their number is bound enough. */
 const WEIGHTLESS = { of: () => 0, max: Infinity };
 
-/** What waits in the buffers of one name, and what they dropped since the process started. */
+/** Waiting values of all buffers of one name, and dropped values since the process started. */
 export interface BufferStats {
   name: string;
   waiting: number;
@@ -45,7 +45,7 @@ export function bufferStats(): BufferStats[] {
  */
 export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private waiting = new Map<Key, Value>();
-  /** What is being written now. */
+  /** The batch being written. */
   private writing = new Map<Key, Value>();
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> = Promise.resolve();

@@ -1,8 +1,18 @@
-import { isIP } from 'node:net';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 
-/** What an address is, in words fit for a message. Only `public` may be dialled without a rule. */
+/** One host that may be asked for, or the names below one. */
+export interface HostPattern {
+  /** Its `name` is an address when one was given, IPv6 in brackets. */
+  host: HostRule;
+  /** Null: no port is named. */
+  port: number | null;
+}
+
+const PARTS = /^(\[[0-9a-f:.]+\]|[^:[\]/@?#\\\s]+)(?::([1-9]\d{0,4}))?$/i;
+
+/** Class of an address, as messages name it. Only `public` may be dialled without a rule. */
 export type AddressKind =
   | 'public'
   | 'loopback'
@@ -37,7 +47,7 @@ export interface HostRule {
 export type AllowRule = RangeRule | HostRule;
 
 /**
- * Where clouds hand out the machine's own credentials: AWS, Google, Azure and Oracle (169.254.169.254), AWS container
+ * Metadata services of clouds, which hand out the machine's own credentials: AWS, Google, Azure and Oracle (169.254.169.254), AWS container
  * and pod roles (169.254.170.2, .23), Azure's wire server (a public-looking address), Alibaba (inside 100.64/10), AWS
  * and Google over IPv6.
  */
@@ -64,7 +74,7 @@ const KIND_OF_RANGE = new Map<string, AddressKind>([
   ['teredo', 'Teredo'],
 ]);
 
-/** What a host rule opens. Loopback too, but only for a name spelled out: zones often hold a `localhost.<zone>` record. */
+/** Address classes that a host rule allows. Loopback only for an exact name: zones often hold a `localhost.<zone>` record. */
 export const HOST_RULE_KINDS: ReadonlySet<AddressKind> = new Set(['private', 'unique local', 'carrier-grade NAT']);
 
 /** The IPv6 space in use (2000::/3); what is unicast outside it belongs to nobody. */
@@ -87,7 +97,7 @@ export class AddressPolicy {
   constructor(private readonly allow: AllowRule[]) {}
 
   /**
-   * Whether a connection to `address` may be opened for a URL whose host is `hostname`. Anything but a plain IPv4 or
+   * True if a connection to `address` may be opened for a URL whose host is `hostname`. Anything but a plain IPv4 or
    * IPv6 address is false. `hostname` is compared without case and trailing dot.
    */
   allows(address: string, hostname: string): boolean {
@@ -113,7 +123,7 @@ export class AddressPolicy {
   }
 }
 
-/** What `address` is; an IPv4 address mapped into IPv6 counts as itself. Anything that is no address is `reserved`. */
+/** Class of `address`; an IPv4 address mapped into IPv6 counts as itself. Anything that is no address is `reserved`. */
 export function addressKind(address: string): AddressKind {
   const parsed = parseAddress(address);
   return parsed === undefined ? 'reserved' : kindOf(parsed);
@@ -194,7 +204,7 @@ function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
   return isMapped || isCompatible ? new ipaddr.IPv4(bytes.slice(12)) : address;
 }
 
-/** Where a translator or tunnel would deliver: RFC 6052 (last 32 bits), RFC 3056 (bits 16–48), RFC 4380 (inverted). */
+/** The IPv4 address that a translator or tunnel would deliver to: RFC 6052 (last 32 bits), RFC 3056 (bits 16–48), RFC 4380 (inverted). */
 function carriedAddress(address: ipaddr.IPv4 | ipaddr.IPv6, kind: AddressKind): ipaddr.IPv4 | undefined {
   const bytes = address.toByteArray();
   if (kind === 'NAT64') return new ipaddr.IPv4(bytes.slice(12));
@@ -207,7 +217,7 @@ function covers(rule: RangeRule, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
   return rule.network.kind() === address.kind() && address.match(rule.network, rule.prefixBits);
 }
 
-/** Whether the rule stands for `hostname`, compared without case and trailing dot. */
+/** True if the rule matches `hostname`, compared without case and trailing dot. */
 export function namesHost(rule: HostRule, hostname: string): boolean {
   const host = bareHost(hostname);
   return rule.isWildcard ? host.endsWith(`.${rule.name}`) : host === rule.name;
@@ -227,4 +237,36 @@ function hasBitsAfter(address: ipaddr.IPv4 | ipaddr.IPv6, prefixBits: number): b
 function bareHost(hostname: string): string {
   const lower = hostname.toLowerCase();
   return lower.endsWith('.') ? lower.slice(0, -1) : lower;
+}
+
+/**
+ * Reads `api.example.com`, `*.example.com` (the names below it, not itself), an IPv4 address or an IPv6 address in brackets,
+ * each with or without `:port`; null when the text is none of these.
+ */
+export function parseHostPattern(text: string): HostPattern | null {
+  const [, host, digits] = PARTS.exec(text) ?? [];
+  if (host === undefined) return null;
+  const port = digits === undefined ? null : Number(digits);
+  const rule = isAddress(host) ? addressRule(host) : readHostRule(host);
+  return rule === null || (port ?? 0) > 65_535 ? null : { host: rule, port };
+}
+
+/** The port a URL means, its scheme's own when it names none. */
+export function portOf(url: URL): number {
+  if (url.port !== '') return Number(url.port);
+  return url.protocol === 'https:' ? 443 : 80;
+}
+
+/** True if the pattern matches the host of the URL, on any port. The name is compared, not its addresses. */
+export function matchesHost(pattern: HostPattern, url: URL): boolean {
+  return namesHost(pattern.host, url.hostname);
+}
+
+function isAddress(host: string): boolean {
+  return isIPv4(host) || (host.startsWith('[') && isIPv6(host.slice(1, -1)));
+}
+
+/** Written as URLs write it. */
+function addressRule(host: string): HostRule {
+  return { kind: 'host', name: new URL(`http://${host}`).hostname, isWildcard: false };
 }

@@ -14,7 +14,7 @@ export type ResolveHost = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** What connections may be given besides the defaults. */
+/** Options of connections besides the defaults. */
 export interface EgressConnectOptions {
   /** PEM certificates trusted instead of the bundled ones. Verification itself cannot be switched off. */
   ca?: string | string[];
@@ -36,7 +36,7 @@ export interface EgressRequestOptions {
 
 /** A socket that was opened to be looked at. Both are null without TLS. */
 export interface DialledSocket {
-  /** Such as `TLSv1.3`. */
+  /** TLS version, such as `TLSv1.3`. */
   tlsVersion: string | null;
   /** The end of its certificate's life, as Node writes it. */
   certificateUntil: string | null;
@@ -166,7 +166,7 @@ export class Egress {
   }
 
   /**
-   * What stands in the way of dialling this URL, for those who explain it: how many addresses its host has, and why none of
+   * Explains why this URL cannot be dialled: how many addresses its host has, and why none of
    * them may be dialled, null when one may. Which addresses is not told, see {@link EgressRefusedError.ofName}.
    *
    * @throws what DNS says

@@ -13,7 +13,7 @@ export class RedirectRefusedError extends Error {
   }
 }
 
-/** What is asked for, and how far it is followed. */
+/** A request, and how many redirects are followed. */
 export interface FollowOptions extends Pick<EgressRequestOptions, 'headers' | 'body'> {
   /** Default `GET`. Give anything else `redirectsMax: 0`: a body goes nowhere but where it was sent. */
   method?: Dispatcher.HttpMethod;
@@ -31,7 +31,7 @@ export interface Followed {
 }
 
 /**
- * Asks, and follows redirects by hand: each address passes {@link Egress.check} anew, and none leaves TLS. A redirect to
+ * Sends a request and follows redirects: each address passes {@link Egress.check} anew, and none leaves TLS. A redirect to
  * nowhere is an answer like any other.
  *
  * @throws RedirectRefusedError, EgressRefusedError, and what {@link Egress.request} rejects with

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { matchesHost, parseHostPattern, portOf } from './host-patterns.js';
+import { matchesHost, parseHostPattern, portOf } from './address-policy.js';
 
 const matches = (pattern: string, url: string): boolean => {
   const parsed = parseHostPattern(pattern);

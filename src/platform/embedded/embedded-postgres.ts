@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { makeFolder } from '../files/make-folder.js';
+import { makeFolder } from '../files/files.js';
 import { databaseName, ensureCluster, locateDataDirectory, noteLocation, removeDataDirectory } from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.errors.js';
 import { findRunningServer, startServer, type OwnServer } from './postmaster.js';

@@ -36,7 +36,7 @@ export async function chooseAccount(dataDirectory: string): Promise<Account | un
   return { uid, gid };
 }
 
-/** Whether `account` (undefined: ourselves) may execute the file, or enter the folder, at `path`. */
+/** True if `account` (undefined: this process's) may execute the file, or enter the folder, at `path`. */
 export async function mayUse(account: Account | undefined, path: string): Promise<boolean> {
   if (account) return (await run('/bin/sh', ['-c', 'test -x "$0"', path], account)).code === 0;
   return access(path, constants.X_OK).then(

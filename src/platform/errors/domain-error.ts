@@ -37,7 +37,7 @@ export const statusOf: Record<ErrorKind, number> = {
 };
 
 /**
- * What went wrong, in words the caller may read. `detail` goes to the log only.
+ * An error with a message for the caller. `detail` goes to the log only.
  *
  * Domain code throws these and nothing else; the error filter turns them into a status and one of the bodies.
  */
@@ -46,7 +46,7 @@ export abstract class DomainError extends Error {
   abstract readonly kind: ErrorKind;
   /** The word clients match on (`not_found`, `validation_error`, …). */
   abstract readonly code: string;
-  /** What the one-field body says where the contract fixes its text; the message otherwise. */
+  /** Text of the one-field body where the contract fixes it; the message otherwise. */
   readonly registryText?: string;
   /** The whole body where the contract fixes another one for this failure alone; that of the route's family otherwise. */
   readonly ownBody?: object;

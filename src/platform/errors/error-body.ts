@@ -1,4 +1,4 @@
-import { DatabaseAwayError, isDatabaseAway } from '../database/database-away.js';
+import { DatabaseAwayError, isDatabaseAway } from '../database/database-outage.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**
@@ -50,7 +50,7 @@ export function domainErrorOf(error: unknown): DomainError | null {
 }
 
 /**
- * What a client is told about an error. Anything that is no domain error ({@link domainErrorOf}) becomes a 500 that says
+ * The response to an error. Anything that is no domain error ({@link domainErrorOf}) becomes a 500 that says
  * nothing internal.
  *
  * A 409, a 500 and everything an upstream caused carry `x-should-retry: false`: published clients repeat 409 and 5xx twice,

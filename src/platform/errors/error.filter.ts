@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import { types } from 'node:util';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { DatabaseAwayError } from '../database/database-away.js';
+import { DatabaseAwayError } from '../database/database-outage.js';
 import { DomainError, InvalidInputError, statusOf } from './domain-error.js';
 import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
 import { BodyTooLargeError, RouteNotFoundError } from './http-errors.js';
 
-/** What Express' parsers and Nest's router throw, in our words; everything else is returned as it came. */
+/** Errors of Express' parsers and Nest's router as domain errors. Other errors are returned unchanged. */
 function asDomainError(error: unknown, request: Request): unknown {
   if (error instanceof DomainError) return error;
   // Nest wraps what the parsers threw, which knows more.
@@ -35,7 +35,7 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
     logger.error({ msg: `${what} failed`, requestId, err: error });
     return;
   }
-  // What is wrong with an input may quote it, and an input may hold secrets; the caller has read the sentence.
+  // Not logged in full: a message about an input may quote a secret in it.
   const { detail } = known;
   const reason = known.kind === 'invalid' || known.kind === 'unprocessable' ? known.code : known.message;
   const level = known instanceof DatabaseAwayError ? 'error' : 'debug';

@@ -1,6 +1,6 @@
 import { DomainError } from './domain-error.js';
 
-/** Nothing is served at this path, or not with this method. */
+/** No route for this path and method. */
 export class RouteNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';

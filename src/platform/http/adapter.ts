@@ -19,7 +19,7 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 /** Longer than the 60 s of common proxies, so that the proxy closes first and never meets a closing socket. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** What runs when the process is told to stop may finish within this time: a call may take 54 s. */
+/** Time for running requests to finish at shutdown. A call may take 54 s. */
 const DRAIN_MS_MAX = 55_000;
 
 /** Node 20 does not close a kept-alive socket that was busy when the server was told to close, so it is looked for. */
@@ -69,7 +69,7 @@ export class SlipwayAdapter extends ExpressAdapter {
     };
   }
 
-  /** Tells `meter` of each request before anything routes it. Not called, requests cost nothing to measure. */
+  /** Measures every request with `meter`, before routing. Without it, measuring costs nothing. */
   useMeter(meter: (request: IncomingMessage, response: ServerResponse) => void): void {
     this.meter = meter;
   }

@@ -1,4 +1,4 @@
-import { isNamespaceName, SERVER_SUBRESOURCES } from './names.js';
+import { isNamespaceName, SERVER_SUBRESOURCES } from './resource-names.js';
 
 /** Decodes one path segment once; null when its percent-encoding is broken. */
 function decodeSegment(segment: string): string | null {
@@ -33,7 +33,7 @@ function canonicalServerPath(segments: string[]): string | null {
   return `/servers/${encodeURIComponent(cleanName(`${name}/${next}`))}${tail(rest)}`;
 }
 
-/** What Express reads in a request target: no fragment, and the absolute form of proxies without its origin. */
+/** The request target as Express reads it: without fragment, and without the origin that proxies send. */
 function originForm(url: string): string {
   const hash = url.indexOf('#');
   const target = hash < 0 ? url : url.slice(0, hash);

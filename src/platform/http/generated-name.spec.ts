@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { generateName } from './generated-name.js';
-import { isNamespaceName } from './names.js';
+import { isNamespaceName } from './resource-names.js';
 
 describe('generateName', () => {
   it('makes names of an animal and a tail without vowels, fit for a namespace', () => {

@@ -1,4 +1,4 @@
-/** They speak of one connection and end with it (RFC 9110 section 7.6.1), or speak to a proxy. */
+/** Hop-by-hop headers (RFC 9110 section 7.6.1) and headers for proxies: never forwarded. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -13,7 +13,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Tells which headers of a message, by lower-case name, end with the connection it came by.
+ * Returns a predicate for the headers of a message, by lower-case name, that must not be forwarded.
  *
  * @param connection the message's own `Connection` header, which may name more of them
  */

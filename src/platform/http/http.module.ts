@@ -1,8 +1,7 @@
 import { Global, Module } from '@nestjs/common';
-import { InternalSignatures } from './internal-signatures.js';
-import { SignedLinks } from './signed-links.js';
+import { SignedUrls } from './signed-urls.js';
 
-/** What routes of several modules need of HTTP. */
+/** Providers for routes of several modules. */
 @Global()
-@Module({ providers: [InternalSignatures, SignedLinks], exports: [InternalSignatures, SignedLinks] })
+@Module({ providers: [SignedUrls], exports: [SignedUrls] })
 export class HttpModule {}

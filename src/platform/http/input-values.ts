@@ -30,7 +30,7 @@ export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDec
   );
 }
 
-/** What Postgres can store: no NUL, no lone surrogates. */
+/** Text that Postgres can store: no NUL, no lone surrogates. */
 export const STORABLE = /^[^\0\p{Cs}]*$/u;
 
 /** A text that can be stored. */

@@ -1,6 +1,7 @@
-import { ValidationPipe, type ArgumentMetadata, type ValidationError } from '@nestjs/common';
+import { ValidationPipe, type ArgumentMetadata, type ValidationError, type PipeTransform } from '@nestjs/common';
 import type { NextFunction, Request, Response } from 'express';
-import { InvalidInputError } from '../errors/domain-error.js';
+import { InvalidInputError, type DomainError } from '../errors/domain-error.js';
+import { isUUID } from 'class-validator';
 
 const closedBodies = new WeakSet<object>();
 
@@ -17,7 +18,7 @@ const TYPE_CHECKS = ['isString', 'isObject', 'isArray', 'isInt', 'isNumber', 'is
 function sentences(errors: ValidationError[], path = ''): string[] {
   return errors.flatMap(({ property, value, constraints = {}, children }) => {
     const name = path ? `${path}.${property}` : property;
-    // What is not there at all breaks every rule of its field; one sentence says it.
+    // A missing field breaks every rule of it; one sentence is enough.
     if (value === undefined && TYPE_CHECKS.some((check) => check in constraints)) return [`${name} is required`];
     const texts = Object.values(constraints).map((text) => (path ? `${path}.${text}` : text));
     return [...texts, ...sentences(children ?? [], name)];
@@ -80,4 +81,14 @@ export class InputPipe extends ValidationPipe {
       throw error;
     }
   }
+}
+
+/** A parameter that holds a uuid: anything else cannot exist, so it answers as missing and never reaches Postgres. */
+export function UuidOr404(missing: new () => DomainError): PipeTransform<string, string> {
+  return {
+    transform(value) {
+      if (!isUUID(value)) throw new missing();
+      return value;
+    },
+  };
 }

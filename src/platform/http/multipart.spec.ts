@@ -63,7 +63,7 @@ function reset(): void {
 }
 beforeAll(reset);
 afterEach(async () => {
-  // Whatever happened to the form, no stream of it is left open.
+  // No stream of the form is left open, whatever happened to it.
   await until(() => streams.every((stream) => stream.destroyed), 'every file stream is closed');
   reset();
 });

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import busboy from 'busboy';
 import { DomainError, InvalidInputError } from '../errors/domain-error.js';
 
-/** What a multipart body may hold. */
+/** Fields, files and sizes that a multipart body may have. */
 export interface MultipartShape<T> {
   /** Names of text parts and the most bytes each may have; others are refused. */
   fields: Record<string, number>;
@@ -27,7 +27,7 @@ const DROPPED_BYTES_MAX = 64 * 1024 * 1024;
 /**
  * Reads a multipart form; files go through `take` as they arrive and are never held whole.
  *
- * What is left of a refused body is read and dropped, up to 64 MB, so that the answer reaches its client.
+ * The rest of a refused body is read and discarded, up to 64 MB, so that the client reads the response.
  *
  * @throws InvalidInputError for unknown, repeated or oversize parts and for a body that is no form; whatever `take` throws
  */
@@ -72,7 +72,7 @@ function collect<T>(
     return null;
   };
   form.on('field', (name, value, { valueTruncated }) => {
-    // What Swagger UI and other pages send for a file that was not chosen.
+    // Swagger UI and other pages send this for a file that was not chosen.
     if (value === '' && shape.files.includes(name)) return;
     const refused = refusalOf(name, Object.hasOwn(shape.fields, name));
     if (refused) return fail(refused);

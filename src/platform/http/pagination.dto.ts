@@ -1,7 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { IsWhole } from './input-values.js';
 
-/** Where a page-numbered list stands. */
+/** Position in a list with page numbers. */
 export class PaginationDto {
   /** @example 1 */
   @ApiProperty({ type: 'integer' })
@@ -29,7 +29,7 @@ export class PageQueryDto {
 }
 
 /**
- * Where to read a page, given how many rows match.
+ * Offset and limit of a page, given the number of matching rows.
  *
  * @returns `offset` null when the page lies past the end: it must not be asked of the database, since a page may be
  * 2^53-1 and Postgres refuses an offset beyond 2^63.

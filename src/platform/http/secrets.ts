@@ -11,7 +11,7 @@ export function isSecret(text: unknown): text is string {
   return typeof text === 'string' && /^[A-Za-z0-9_-]{43}$/.test(text);
 }
 
-/** What is stored of a secret. No salt: there is nothing to guess in 256 random bits. */
+/** The stored hash of a secret. It needs no salt: 256 random bits cannot be guessed. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
@@ -26,7 +26,7 @@ export function keysFor({ encryptionKeys }: Pick<Env, 'encryptionKeys'>, purpose
   return (encryptionKeys ?? []).map(({ secret }) => createHmac('sha256', secret).update(purpose).digest());
 }
 
-/** Whether two signatures are the same, in a time that says nothing of where they differ. */
+/** True if two signatures are equal, compared in constant time. */
 export function isSameSignature(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);

@@ -3,8 +3,7 @@ import type { Request, Response } from 'express';
 import { DomainError, statusOf } from '../errors/domain-error.js';
 import { domainErrorOf } from '../errors/error-body.js';
 import { logFailure } from '../errors/error.filter.js';
-import { PageError } from './page.errors.js';
-import { messagePage } from './page.js';
+import { messagePage, PageError } from './page.js';
 
 /** Errors of routes that people open in a browser: a page instead of JSON. */
 @Catch()

@@ -1,7 +1,20 @@
 import { createHash } from 'node:crypto';
 import type { Response } from 'express';
+import { DomainError } from '../errors/domain-error.js';
 
-/** A finished page with the headers it must be sent with. */
+/** An error that a person reads on a page. Its message is whole sentences: the event, and what to do. */
+export abstract class PageError extends DomainError {
+  constructor(
+    /** The heading of the page. */
+    readonly title: string,
+    message: string,
+    detail?: unknown,
+  ) {
+    super(message, detail);
+  }
+}
+
+/** A page and the headers that it is sent with. */
 export interface Page {
   html: string;
   headers: Record<string, string>;
@@ -40,8 +53,8 @@ button:focus-visible { outline: 3px solid var(--ring); outline-offset: 3px; }
 `;
 
 /**
- * No script, nothing from elsewhere, in no frame, and the link in no Referer. `form-action` is left out: Chromium applies it
- * to the redirect that follows the form too, and that may lead to an authorization server of the upstream's choice.
+ * No scripts, no external content, no frames, and no Referer with the link. `form-action` is left out: Chromium also applies
+ * it to the redirect after the form, which may lead to any authorization server.
  */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
@@ -59,12 +72,12 @@ export function sendPage(response: Response, { html, headers }: Page, status = 2
   response.status(status).set(headers).send(html);
 }
 
-/** A page that says what went wrong and what to do. */
+/** A page with one sentence or more, in the role of an alert. */
 export function messagePage(title: string, text: string): Page {
   return page(title, `<p role="alert">${escaped(text)}</p>`);
 }
 
-/** A page with this heading; `body` is HTML, so whatever came from elsewhere in it must be {@link escaped}. */
+/** A page with this heading. `body` is HTML, so text of others in it must be {@link escaped}. */
 export function page(title: string, body: string): Page {
   return {
     headers: HEADERS,
@@ -89,9 +102,20 @@ ${body}
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-/** Text that means itself in HTML. Marks that reorder what is read, and control characters, are dropped. */
+/** Escapes text for HTML. Bidirectional marks and control characters are replaced by blanks. */
 export function escaped(text: string): string {
   return text
     .replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ' ')
     .replace(/[&<>"']/g, (char) => ENTITIES[char]);
+}
+
+/**
+ * Refuses forms of other origins, also of a neighboring host, in addition to the SameSite cookie. Browsers that do not send
+ * the header pass.
+ *
+ * @param site the `Sec-Fetch-Site` header
+ * @throws the error that `refusal` makes
+ */
+export function requireOwnPage(site: string | undefined, refusal: () => Error): void {
+  if (site !== undefined && site !== 'same-origin') throw refusal();
 }

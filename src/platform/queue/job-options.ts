@@ -1,6 +1,6 @@
 import type { JobsOptions } from 'bullmq';
 
-/** What every job starts from. Kept jobs slow the queue's claims down on Postgres, so few are kept. */
+/** Options of every job. Finished jobs slow down claims on Postgres, so few are retained. */
 export const jobOptions = {
   attempts: 5,
   backoff: { type: 'exponential', delay: 1_000 },

@@ -6,7 +6,7 @@ import { SettingsError, type Env } from '../../config/env.js';
 /** Postgres connections one queue, worker or relay may hold: one listens, the others work. */
 const POSTGRES_CONNECTIONS_MAX = 4;
 
-/** What BullMQ connects to. Its types name Redis only; the Postgres backend reads the same option. */
+/** The connection option of BullMQ. Its types name Redis only; the Postgres backend reads the same option. */
 export function queueConnection(env: Env): ConnectionOptions {
   if (env.redisUrl) return { url: env.redisUrl, maxRetriesPerRequest: null };
   // Without these bounds a dead network leaves a worker waiting for ever, and its process cannot close.

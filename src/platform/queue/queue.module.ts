@@ -2,8 +2,8 @@ import { BullModule } from '@nestjs/bullmq';
 import { Global, Module } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { queueConnection } from './queue-backend.js';
-import { QueueFigures } from './queue-figures.js';
-import { RelayService } from './relay.service.js';
+import { QueueMetrics } from './queue-metrics.js';
+import { PubSub } from './pub-sub.js';
 
 /** Jobs and messages between processes, on Redis or Postgres; nobody else can tell which. */
 @Global()
@@ -14,7 +14,7 @@ import { RelayService } from './relay.service.js';
       useFactory: (env: Env) => ({ connection: queueConnection(env), prefix: env.queuePrefix }),
     }),
   ],
-  providers: [QueueFigures, RelayService],
-  exports: [QueueFigures, RelayService],
+  providers: [QueueMetrics, PubSub],
+  exports: [QueueMetrics, PubSub],
 })
 export class QueueModule {}

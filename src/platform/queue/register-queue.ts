@@ -1,13 +1,13 @@
 import { BullModule } from '@nestjs/bullmq';
 import { Logger, type DynamicModule } from '@nestjs/common';
 import { Queue, Worker, type Job } from 'bullmq';
-import { atMost } from '../limits/at-most.js';
+import { withTimeout } from '../limits/with-timeout.js';
 
 /** A job of ours takes milliseconds; one that is cut off is run again by another worker. */
 const CLOSE_MS_MAX = 5_000;
 
 /**
- * Says what its store's client says. BullMQ prints an error that nobody listens for on its own, past the log and its
+ * Logs the errors of the store's client. BullMQ prints an error that nobody listens for on its own, past the log and its
  * redaction, so these listen from the first moment on. Who adds a job is told of its failure anyway.
  */
 class LoggedQueue extends Queue {
@@ -18,7 +18,7 @@ class LoggedQueue extends Queue {
   }
 }
 
-/** Says why jobs fail, and that the queue is away. */
+/** Logs why jobs fail, and that the queue does not answer. */
 class LoggedWorker extends Worker {
   constructor(...given: ConstructorParameters<typeof Worker>) {
     super(...given);
@@ -35,7 +35,7 @@ class LoggedWorker extends Worker {
    * wait for that with the whole shutdown.
    */
   override close(force?: boolean): Promise<void> {
-    return atMost(CLOSE_MS_MAX, super.close(force), undefined);
+    return withTimeout(CLOSE_MS_MAX, super.close(force), undefined);
   }
 }
 

@@ -3,8 +3,8 @@ import { ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { DataSource } from 'typeorm';
 import { Public } from '../http/public.decorator.js';
-import { atMost } from '../limits/at-most.js';
-import { RelayService } from '../queue/relay.service.js';
+import { withTimeout } from '../limits/with-timeout.js';
+import { PubSub } from '../queue/pub-sub.js';
 import { HealthDto, ReadinessDto } from './health.dto.js';
 
 /** Longer than any healthy answer, shorter than a load balancer's patience. */
@@ -16,7 +16,7 @@ const CHECK_TIMEOUT_MS = 2_000;
 export class HealthController {
   constructor(
     private readonly database: DataSource,
-    private readonly relay: RelayService,
+    private readonly pubSub: PubSub,
   ) {}
 
   /** The process is alive. */
@@ -32,7 +32,7 @@ export class HealthController {
   async ready(@Res({ passthrough: true }) response: Response): Promise<ReadinessDto> {
     const [database, queue] = await Promise.all([
       answers(() => this.database.query('SELECT 1')),
-      answers(() => this.relay.ping()),
+      answers(() => this.pubSub.ping()),
     ]);
     const isReady = database && queue;
     response.status(isReady ? 200 : 503);
@@ -47,5 +47,5 @@ async function answers(ask: () => Promise<unknown>): Promise<boolean> {
     () => true,
     () => false,
   );
-  return atMost(CHECK_TIMEOUT_MS, asked, false);
+  return withTimeout(CHECK_TIMEOUT_MS, asked, false);
 }

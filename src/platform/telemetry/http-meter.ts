@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Counts, Durations } from './figures.js';
 import { Metrics } from './metrics.js';
 
-/** What a request was for. `registry`: servers, skills, namespaces, accounts. `other`: everything else, such as health. */
+/** Kind of a request. `registry`: servers, skills, namespaces, accounts. `other`: everything else, such as health. */
 const kinds = ['rest', 'mcp', 'run', 'registry', 'other'] as const;
 type Kind = (typeof kinds)[number];
 
@@ -14,7 +14,7 @@ type Status = (typeof statuses)[number];
 const registry = /^\/(?:servers|skills|namespaces|accounts)(?:[/?]|$)/;
 const mcp = /^\/connect\/[^/?]+\/(?:[^/?]+\/mcp|\.mcp)\/?(?:\?|$)/;
 
-/** What a request of this canonical URL is for, by fixed words: paths hold names that tenants choose. */
+/** Kind of the request at a canonical URL. A closed set, since paths hold names that tenants choose. */
 export function kindOf(url: string): Kind {
   if (url.startsWith('/connect/')) return mcp.test(url) ? 'mcp' : 'rest';
   if (url.startsWith('/run/')) return 'run';

@@ -3,10 +3,20 @@ import type { LoggerService } from '@nestjs/common';
 import { pino, type Logger as Pino } from 'pino';
 import pretty from 'pino-pretty';
 import type { Env } from '../../config/env.js';
-import { redact } from './redact.js';
+
+/** Secrets that must never reach a log: API keys, setup and signed links, bearer and basic credentials, passwords in URLs. */
+const patterns: readonly [RegExp, string][] = [
+  [/(\/setup\/)[A-Za-z0-9_-]{20,}/g, '$1[redacted]'],
+  [/(\bsignature=)[A-Za-z0-9_-]{16,}/g, '$1[redacted]'],
+  [/slipway_[A-Za-z0-9_-]{20,}/g, 'slipway_[redacted]'],
+  [/\b(Bearer|Basic|Token)\s+[A-Za-z0-9._~+/=-]{6,}/gi, '$1 [redacted]'],
+  // Bounded, and ended by the next beginning, or a text of many beginnings is searched far on from each of them.
+  [/(\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/:@"\\]{0,256}):(?:(?!:\/\/)[^\s@"\\]){0,1024}@/gi, '$1:[redacted]@'],
+  [/((?:authorization|cookie|x-api-key|api[-_]?key|password|secret|token)\\*"\s*:\s*\\*")[^"\\]*/gi, '$1[redacted]'],
+];
 
 /**
- * What a log may say about an error. Not its other fields: a failed query carries its values and rows, a failed request
+ * The fields of an error that are logged. Others may hold secrets: a failed query carries its values and rows, a failed request
  * what the other side sent.
  */
 function errorForLog(error: unknown): unknown {
@@ -42,7 +52,7 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat'>): Pino {
   );
 }
 
-/** What Nest itself tells at every start, of interest only to who changes modules. */
+/** Contexts of Nest's own start messages; only contributors need them. */
 const nestContexts = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication']);
 
 /** Lets Nest and every `new Logger('context')` of ours write through pino. A message may be text or fields with `msg`. */
@@ -76,4 +86,9 @@ export class PinoLoggerService implements LoggerService {
     const fields = typeof message === 'object' && message !== null ? message : { msg: String(message) };
     this.pino[level]({ context, ...(stack === undefined ? {} : { stack }), ...fields });
   }
+}
+
+/** Blanks credentials in a finished log line. The last wall, not the first: nothing should log a secret at all. */
+export function redact(line: string): string {
+  return patterns.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);
 }

@@ -1,8 +1,30 @@
-import { Controller, Get, Header, Headers } from '@nestjs/common';
+import { Controller, Get, Header, Headers, Injectable } from '@nestjs/common';
 import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../http/api-errors.decorator.js';
+import { ApiErrors } from '../http/api-docs.decorators.js';
 import { Public } from '../http/public.decorator.js';
-import { MetricsPage } from './metrics-page.js';
+import { timingSafeEqual } from 'node:crypto';
+import { Env } from '../../config/env.js';
+import { hashSecret } from '../http/secrets.js';
+import { MetricsOffError, MetricsTokenError } from './metrics.errors.js';
+import { Metrics } from './metrics.js';
+
+/** The metrics, for those who may read them. */
+@Injectable()
+export class MetricsPage {
+  constructor(
+    private readonly metrics: Metrics,
+    private readonly env: Env,
+  ) {}
+
+  /** @param authorization the header of that name @throws MetricsOffError, MetricsTokenError */
+  async read(authorization: string | undefined): Promise<string> {
+    const { metricsToken } = this.env;
+    if (metricsToken !== null && metricsToken !== 'open') requireToken(metricsToken, authorization);
+    const text = await this.metrics.text();
+    if (text === null) throw new MetricsOffError();
+    return text;
+  }
+}
 
 @ApiTags('Health')
 @Public()
@@ -11,7 +33,7 @@ export class MetricsController {
   constructor(private readonly page: MetricsPage) {}
 
   /**
-   * What this process shows of itself, for Prometheus. With the service's `METRICS_TOKEN` as bearer; API keys do not count
+   * Metrics of this process, for Prometheus. With the service's `METRICS_TOKEN` as bearer; API keys do not count
    * here. Every process shows its own figures. They name no namespace, server, tool or address.
    */
   @Get()
@@ -28,4 +50,10 @@ export class MetricsController {
   read(@Headers('authorization') authorization: string | undefined): Promise<string> {
     return this.page.read(authorization);
   }
+}
+
+/** Compares hashes, which are of one length, so that the time it takes tells nothing. */
+function requireToken(token: string, authorization = ''): void {
+  const given = /^Bearer +(\S+) *$/i.exec(authorization)?.[1] ?? '';
+  if (!timingSafeEqual(hashSecret(given), hashSecret(token))) throw new MetricsTokenError();
 }

@@ -1,6 +1,6 @@
 import { DomainError } from '../errors/domain-error.js';
 
-/** Nobody said who may read the metrics. */
+/** `METRICS_TOKEN` is not set, so nobody may read the metrics. */
 export class MetricsOffError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';

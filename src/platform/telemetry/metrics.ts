@@ -3,7 +3,7 @@ import { collectDefaultMetrics, Registry, type Metric } from 'prom-client';
 import { Env } from '../../config/env.js';
 import type { Durations, Labels, Sample } from './figures.js';
 
-/** What a metric shows now: one value, or one for each combination of its labels. */
+/** Reads a metric: one value, or one for each combination of its labels. */
 export type Reading = number | Sample[];
 
 type Type = 'counter' | 'gauge' | 'histogram';
@@ -25,12 +25,12 @@ export class Metrics {
     if (this.isOn) ofProcess();
   }
 
-  /** What only ever grows, since the process started. @param name `slipway_…_total` */
+  /** Registers a counter: a number that only grows while the process runs. @param name `slipway_…_total` */
   counter(name: string, help: string, read: () => Reading): void {
     this.add('counter', name, help, read);
   }
 
-  /** What is so at the moment. @param name `slipway_…`, with its unit at the end if it has one */
+  /** Registers a gauge: the value at this moment. @param name `slipway_…`, with its unit at the end if it has one */
   gauge(name: string, help: string, read: () => Reading | Promise<Reading>): void {
     this.add('gauge', name, help, read);
   }

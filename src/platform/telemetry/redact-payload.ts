@@ -1,7 +1,7 @@
-import { isObject } from '../text/json-object.js';
-import { redact } from './redact.js';
+import { isObject } from '../text/json.js';
+import { redact } from './logger.js';
 
-/** What stands for what was blanked. */
+/** Replacement of a redacted value. */
 const BLANK = '[redacted]';
 
 /** Deeper nesting than this is left out. */
@@ -10,7 +10,7 @@ const DEPTH_MAX = 32;
 /** A longer text is left out whole: to cut it first could cut a secret so that nobody knows it for one. */
 const TEXT_CHARS_MAX = 64 * 1024;
 
-/** What is looked at of one value in all; the rest is left out. */
+/** Characters of one value that are processed; the rest is cut. */
 const LOOKED_AT_MAX = 128 * 1024;
 
 /** Members with such a word in their name are blanked, whatever they hold: `apiKey` is the words "api" and "key". */

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { QueryFailedError } from 'typeorm';
 import { createPino } from './logger.js';
-import { redact } from './redact.js';
+import { redact } from './logger.js';
 
 const canary = 'cAnArY-0123456789';
 

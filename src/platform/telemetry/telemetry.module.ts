@@ -2,10 +2,10 @@ import { Global, Module } from '@nestjs/common';
 import { HealthController } from './health.controller.js';
 import { HttpMeter } from './http-meter.js';
 import { MetricsController } from './metrics.controller.js';
-import { MetricsPage } from './metrics-page.js';
+import { MetricsPage } from './metrics.controller.js';
 import { Metrics } from './metrics.js';
 
-/** What monitors look at, and where every room registers what it shows of itself. */
+/** Health checks, metrics, and the registry in which modules register their metrics. */
 @Global()
 @Module({
   controllers: [HealthController, MetricsController],

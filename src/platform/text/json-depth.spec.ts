@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isWithinDepth } from './json-depth.js';
+import { isWithinDepth } from './json.js';
 
 describe('the depth of a value', () => {
   it('counts the values around the innermost one', () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { makeFolder } from '../files/make-folder.js';
-import { createOnce, readIfThere } from '../files/once.js';
+import { makeFolder } from '../files/files.js';
+import { createOnce, readIfThere } from '../files/files.js';
 import { loadEnv, SettingsError, type EncryptionKey } from '../../config/env.js';
 
 /**

@@ -5,10 +5,11 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { patchedRecords, recordField, renamed, zipOf } from '../../../test/support/zips.js';
 import { InvalidArchiveError, openZip, type ZipArchive } from './zip-archive.js';
+import { randomRuns } from '../../../test/support/random-runs.js';
 
 const limits = { entriesMax: 1_000, totalBytesMax: 50 * 1024 * 1024 };
 
-/** What is wrong with an archive; fails when it is opened. */
+/** The error of an archive; fails if it opens. */
 async function problem(archive: Buffer, given = limits): Promise<string> {
   try {
     (await openZip(archive, given)).close();
@@ -210,7 +211,7 @@ describe('openZip of anything', () => {
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uint8Array({ minLength: 18, maxLength: 60 }), (a, b) =>
         readAll(Buffer.concat([a, end, b])),
       ),
-      { numRuns: 500 },
+      { numRuns: randomRuns(500) },
     );
   });
 
@@ -223,7 +224,7 @@ describe('openZip of anything', () => {
         for (const { at, value } of changes) copy[at] = value;
         return readAll(copy);
       }),
-      { numRuns: 1_500 },
+      { numRuns: randomRuns(1_500) },
     );
   });
 });

@@ -8,7 +8,7 @@ export class InvalidArchiveError extends DomainError {
   readonly code = 'validation_error';
 }
 
-/** What an archive may hold. */
+/** Limits of an archive. */
 export interface ZipLimits {
   /** Files and folders. */
   entriesMax: number;

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
 import * as z3 from 'zod/v3';
 import { readConfig } from './config.js';
-import type { Schema } from './json-schema.js';
+import type { Schema } from './config-json-schema.js';
 
 const read = (query: string, schema: Schema | null = null, parser?: unknown) =>
   readConfig(new URLSearchParams(query), schema, parser);
@@ -55,7 +55,7 @@ describe('the configuration of a caller', () => {
     expect(await read('db.host=h', schema)).toEqual({ config: { db: { port: 5432, host: 'h' } } });
   });
 
-  const faults: [Schema, string, string, string][] = [
+  const errors: [Schema, string, string, string][] = [
     [{ type: 'integer' }, '1.5', 'a', 'must be integer'],
     [{ type: 'integer', maximum: 3 }, '4', 'a', 'must be at most 3'],
     [{ type: 'number', exclusiveMinimum: 0 }, '0', 'a', 'must be more than 0'],
@@ -69,14 +69,19 @@ describe('the configuration of a caller', () => {
     [{ oneOf: [{ type: 'number' }, { type: 'boolean' }] }, 'x', 'a', 'matches none of the allowed forms'],
   ];
 
-  it.each(faults)('names the field that does not fit %j', async (property, value, path, message) => {
+  it.each(errors)('names the field that does not fit %j', async (property, value, path, message) => {
     const schema: Schema = { type: 'object', properties: { a: property } };
-    expect(await read(`a=${value}`, schema)).toEqual({ faults: [{ path, message }] });
+    expect(await read(`a=${value}`, schema)).toEqual({ errors: [{ path, message }] });
   });
 
   it('stops at references that go round, and forbids nothing by a pattern that is none', async () => {
     const round: Schema = { $defs: { a: { $ref: '#/$defs/a' } }, properties: { x: { $ref: '#/$defs/a' } } };
     expect(await read('x=1', round)).toEqual({ config: { x: 1 } });
+    const tree: Schema = { type: 'object', properties: { next: { $ref: '#' }, n: { type: 'integer', default: 1 } } };
+    expect(await read('next.n=2', tree)).toEqual({ config: { next: { n: 2 }, n: 1 } });
+    expect(
+      await read('x=1', { properties: { x: { $ref: '#/$defs/a' } }, $defs: { a: { anyOf: [{ $ref: '#/$defs/a' }] } } }),
+    ).toEqual({ config: { x: 1 } });
     expect(await read('x=y', { properties: { x: { type: 'string', pattern: '[' } } })).toEqual({ config: { x: 'y' } });
   });
 
@@ -85,6 +90,6 @@ describe('the configuration of a caller', () => {
     ['zod 3', z3.object({ key: z3.string(), n: z3.number().default(3) })],
   ])('asks the object of %s a module exports, which keeps text where it wants text', async (_name, parser) => {
     expect(await read('key=5000', null, parser)).toEqual({ config: { key: '5000', n: 3 } });
-    expect(await read('key=a&n=b', null, parser)).toMatchObject({ faults: [{ path: 'n' }] });
+    expect(await read('key=a&n=b', null, parser)).toMatchObject({ errors: [{ path: 'n' }] });
   });
 });

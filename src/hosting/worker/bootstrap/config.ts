@@ -1,4 +1,5 @@
-import { faultsOf, isObject, resolved, typesOf, withDefaults, type Fault, type Schema } from './json-schema.js';
+import { isObject } from '../../../platform/text/json.js';
+import { issuesOf, resolved, typesOf, withDefaults, type ConfigError, type Schema } from './config-json-schema.js';
 import type { ConfigParser, ParseResult } from './user-module.js';
 
 /** Names of one configuration; the rest is passed over. */
@@ -14,7 +15,7 @@ const UNSAFE = new Set(['__proto__', 'constructor', 'prototype']);
 type Raw = { values: string[] } | Map<string, Raw>;
 
 /** What came out: the configuration, or all that is wrong with it. */
-export type ConfigResult = { config: unknown } | { faults: Fault[] };
+export type ConfigResult = { config: unknown } | { errors: ConfigError[] };
 
 /**
  * Reads a caller's configuration from the query: `db.host=x` becomes `{db: {host: 'x'}}`. A value has the type the schema
@@ -29,8 +30,8 @@ export async function readConfig(
   const raw = rawOf(query);
   if (schema) {
     const config = withDefaults(schema, schema, typed(raw, schema, schema)) ?? {};
-    const faults = faultsOf(schema, schema, config);
-    if (faults.length > 0) return { faults };
+    const errors = issuesOf(schema, schema, config);
+    if (errors.length > 0) return { errors };
     return isParser(parser) ? parsed(await parser.safeParseAsync(config)) : { config };
   }
   const config = typed(raw, {}, {});
@@ -62,7 +63,7 @@ function restoreText(config: unknown, raw: Raw, path: string[]): boolean {
 
 function parsed(result: ParseResult): ConfigResult {
   if (result.success) return { config: result.data };
-  return { faults: result.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message })) };
+  return { errors: result.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message })) };
 }
 
 function rawOf(query: URLSearchParams): Raw {

@@ -1,5 +1,5 @@
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, SESSION_HEADER } from '../../hosting.types.js';
-import type { Bindings } from './runtime.js';
+import type { Bindings } from './worker-bindings.js';
 
 /** Marks what the wrapper itself asks of a session. Taken off everything that comes from outside. */
 export const SEND_HEADER = 'x-slipway-session-send';

@@ -1,9 +1,8 @@
-import { atMost } from '../../../platform/limits/at-most.js';
-import { rpcError, unknownSession } from './answers.js';
+import { withTimeout } from '../../../platform/limits/with-timeout.js';
+import { rpcError, unknownSession } from './rpc-errors.js';
 import { LiveSession } from './live-session.js';
 import { bearerOf, clean, CONFIG_HEADER, secretsIn, SEND_HEADER } from './requests.js';
-import type { Bindings, ObjectState } from './runtime.js';
-import { isSameOpening, messageOf, type Opening } from './session-opening.js';
+import type { Bindings, ObjectState } from './worker-bindings.js';
 import type { ServerFactory, Session } from './user-module.js';
 
 /** A session nobody used for so long is forgotten with all it stored: 7 days. */
@@ -26,6 +25,13 @@ const OPENING = 'opening';
 
 /** Before the names of what the code stores, so that they meet none of ours. */
 const VALUE = 'value:';
+
+/** What a session began with: enough to begin it again in a new process. */
+interface Opening {
+  /** The initialize request, as it came. */
+  body: string;
+  config: unknown;
+}
 
 /**
  * One session of a stateful server: its server lives here, in memory, and what it keeps lives on disk. After a restart
@@ -73,7 +79,7 @@ export class McpSessionObject {
   private async open(request: Request, config: unknown): Promise<Response> {
     const opening: Opening = { body: await request.text(), config };
     const before = this.turn.catch(() => undefined);
-    const turn = atMost(TURN_MS_MAX, before, undefined).then(
+    const turn = withTimeout(TURN_MS_MAX, before, undefined).then(
       async () => (await this.reenter(opening, bearerOf(request))) ?? this.enter(request, opening),
     );
     this.turn = turn;
@@ -214,4 +220,25 @@ function inTime(work: Promise<LiveSession>): Promise<LiveSession> {
 /** A program that keeps no sessions was asked for one: a mistake in how it was started. */
 export function noSessions(): Response {
   return rpcError(500, -32603, 'This server keeps sessions, but was not published as stateful. Publish it again.');
+}
+
+/** The opening's request; empty when it is none. */
+function messageOf({ body }: Opening): { id?: unknown; params?: { capabilities?: object } } {
+  try {
+    return (JSON.parse(body) ?? {}) as { id?: unknown; params?: { capabilities?: object } };
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * Whether a session that was opened in one way serves who opens it in another: with the same configuration, and the same
+ * client, or one that declares nothing and so expects nothing of the session that it would not get.
+ */
+function isSameOpening(stored: Opening, given: Opening): boolean {
+  if (JSON.stringify(stored.config) !== JSON.stringify(given.config)) return false;
+  const { id, params } = messageOf(given);
+  if (id === undefined || params === undefined) return false;
+  const declaresNothing = Object.keys(params.capabilities ?? {}).length === 0;
+  return declaresNothing || JSON.stringify(messageOf(stored).params) === JSON.stringify(params);
 }

@@ -1,5 +1,5 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { Bindings, ExecutionContext } from './runtime.js';
+import type { Bindings, ExecutionContext } from './worker-bindings.js';
 
 /** What a server of any SDK version has: the low-level `Server` as well as `McpServer`. */
 export interface SdkServer {

@@ -1,11 +1,11 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
-import { rpcError, unknownSession } from './answers.js';
+import { rpcError, unknownSession } from './rpc-errors.js';
 import { AUTH_ADAPTER_PATH, SESSION_HEADER } from '../../hosting.types.js';
 import { answerAuth } from './auth-adapter.js';
 import { readConfig } from './config.js';
-import type { Schema } from './json-schema.js';
+import type { Schema } from './config-json-schema.js';
 import { bearerOf, clean, CONFIG_HEADER, invocationOf, renewed, secretsIn, SEND_HEADER } from './requests.js';
-import type { Bindings, ExecutionContext, ObjectNamespace, ObjectState } from './runtime.js';
+import type { Bindings, ExecutionContext, ObjectNamespace, ObjectState } from './worker-bindings.js';
 import { McpSessionObject, noSessions } from './session-object.js';
 import { formOf, type ServerFactory, type UserModule } from './user-module.js';
 
@@ -138,8 +138,8 @@ class FactoryWorker {
   private async config(url: URL): Promise<{ value: unknown } | Response> {
     const read = await readConfig(url.searchParams, this.schema, this.module.configSchema);
     if ('config' in read) return { value: read.config };
-    const said = read.faults.map(({ path, message }) => `${path || 'configuration'}: ${message}`).join('; ');
-    return rpcError(400, -32602, `Invalid configuration: ${said}`, { data: { errors: read.faults } });
+    const said = read.errors.map(({ path, message }) => `${path || 'configuration'}: ${message}`).join('; ');
+    return rpcError(400, -32602, `Invalid configuration: ${said}`, { data: { errors: read.errors } });
   }
 
   /** The token its users were authorized with; only a server with an auth adapter has any. */

@@ -1,24 +1,24 @@
 import { visible } from '../../../platform/text/quoted.js';
-import type { ConnectionTarget } from '../connection.types.js';
+import type { ConnectionTarget } from '../core/connection.types.js';
 import type { DiagnosisStepDto, DiagnosisStepName } from './diagnosis.dto.js';
 
 const EVIDENCE_CHARS_MAX = 400;
 
-/** Shorter values would tear sentences apart, and keep nothing. */
+/** Shorter values are not redacted: they also occur in ordinary words. */
 const SECRET_CHARS_MIN = 4;
 
-/** A step that failed, and why: the steps behind it are skipped. */
-export class StepFailed extends Error {
+/** A failed step; the steps behind it are skipped. */
+export class StepFailedError extends Error {
   constructor(
     readonly step: DiagnosisStepName,
-    /** What the connection's status is to be judged by. */
+    /** The status of the connection follows from it. */
     readonly reason: Error,
   ) {
     super(step);
   }
 }
 
-/** Writes down what was seen, step by step, without the values that a connection sends. */
+/** The steps of a diagnosis with their evidence, without the secrets that the connection sends. */
 export class DiagnosisLog {
   readonly steps: DiagnosisStepDto[] = [];
   private readonly secrets: string[];
@@ -28,22 +28,22 @@ export class DiagnosisLog {
   }
 
   /**
-   * Looks at one thing.
+   * Runs one step.
    *
-   * @param look gives the evidence
-   * @param judge what a failure means, in words that may be shown
-   * @throws StepFailed
+   * @param probe returns the evidence
+   * @param toFailure makes an error whose message may be shown
+   * @throws StepFailedError
    */
-  async look(
+  async run(
     step: DiagnosisStepName,
-    look: () => string | Promise<string>,
-    judge: (error: unknown) => Error,
+    probe: () => string | Promise<string>,
+    toFailure: (error: unknown) => Error,
   ): Promise<void> {
     const startedAt = performance.now();
     try {
-      this.ok(step, await look(), performance.now() - startedAt);
+      this.ok(step, await probe(), performance.now() - startedAt);
     } catch (error) {
-      this.fail(step, judge(error), performance.now() - startedAt);
+      this.fail(step, toFailure(error), performance.now() - startedAt);
     }
   }
 
@@ -51,17 +51,17 @@ export class DiagnosisLog {
     this.add(step, 'ok', evidence, ms);
   }
 
-  /** @throws StepFailed */
+  /** @throws StepFailedError */
   fail(step: DiagnosisStepName, reason: Error, ms = 0): never {
     this.add(step, 'failed', reason.message, ms);
-    throw new StepFailed(step, reason);
+    throw new StepFailedError(step, reason);
   }
 
   skip(step: DiagnosisStepName, evidence: string): void {
     this.add(step, 'skipped', evidence, 0);
   }
 
-  /** Those that were not looked at. */
+  /** Adds the planned steps that were not run. */
   skipRest(planned: readonly DiagnosisStepName[]): void {
     for (const step of planned) {
       if (!this.steps.some((one) => one.step === step)) this.skip(step, 'Skipped, since an earlier step failed.');
@@ -69,12 +69,12 @@ export class DiagnosisLog {
   }
 
   private add(step: DiagnosisStepName, status: string, evidence: string, ms: number): void {
-    const told = this.secrets.reduce((text, secret) => text.replaceAll(secret, '…'), evidence);
-    this.steps.push({ step, status, evidence: visible(told, EVIDENCE_CHARS_MAX), ms: Math.round(ms) });
+    const redacted = this.secrets.reduce((text, secret) => text.replaceAll(secret, '…'), evidence);
+    this.steps.push({ step, status, evidence: visible(redacted, EVIDENCE_CHARS_MAX), ms: Math.round(ms) });
   }
 }
 
-/** The values a connection sends, which a server may repeat in what it answers. */
+/** The secrets that a connection sends, which a server may repeat in its answers. */
 function secretsOf(target: ConnectionTarget): string[] {
   const headers = 'headers' in target ? Object.values(target.headers) : [];
   const query = target.kind === 'server' ? target.query.map(([, value]) => value) : [];

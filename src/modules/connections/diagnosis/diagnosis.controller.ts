@@ -1,9 +1,9 @@
 import { Controller, Get, Param } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../connections.access.js';
+import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { DiagnosisDto, diagnosisExample } from './diagnosis.dto.js';
 import { DiagnosisService } from './diagnosis.service.js';
 
@@ -15,9 +15,8 @@ export class DiagnosisController {
   constructor(private readonly diagnoses: DiagnosisService) {}
 
   /**
-   * Find out why a connection does not work. Looks anew at everything between here and the MCP server, from DNS to the list
-   * of its tools, each with one line of evidence, and says what to do. Takes 20 seconds at most; the status is brought up to
-   * date.
+   * Find out why a connection does not work. Checks each step from DNS to the list of tools, with one line of evidence each,
+   * and says what to do. Takes 20 seconds at most, and updates the status.
    */
   @Get()
   @Access('connections:read', ownConnections)

@@ -1,6 +1,6 @@
-import { connectionExample, ConnectionStatusDto } from '../connection.dto.js';
+import { connectionExample, ConnectionStatusDto } from '../core/connection.dto.js';
 
-/** Everything that is looked at, in order; a connection has those steps that its target has. */
+/** All steps in order; each kind of target has some of them. */
 export const diagnosisSteps = [
   'target',
   'dns',
@@ -15,31 +15,31 @@ export const diagnosisSteps = [
 ] as const;
 export type DiagnosisStepName = (typeof diagnosisSteps)[number];
 
-/** One thing that was looked at. */
+/** One step of a diagnosis. */
 export class DiagnosisStepDto {
   /**
-   * `target` what the connection leads to; `dns` its host has addresses; `guard` one of them may be dialled; `connect` a
-   * socket opens; `tls` its certificate is good; `http` it answers requests; `tunnel` a local server is paired; `era` it
-   * speaks MCP; `authorization` it takes who we are; `list` it lists its tools.
+   * `target` the target of the connection exists; `dns` its host has addresses; `guard` egress rules allow one of them;
+   * `connect` a socket opens; `tls` its certificate is valid; `http` it answers requests; `tunnel` a local server is paired;
+   * `era` it speaks MCP; `authorization` it accepts the credentials; `list` it lists its tools.
    */
   step: string;
-  /** `ok`, `failed`, or `skipped`: nothing to look at, or an earlier step failed. */
+  /** `ok`, `failed`, or `skipped`: not applicable, or an earlier step failed. */
   status: string;
-  /** What was seen, in a sentence. */
+  /** The observation, in a sentence. */
   evidence: string;
-  /** How long it took. */
+  /** Duration in milliseconds. */
   ms: number;
 }
 
-/** What stands between the service and the MCP server of a connection, found out just now. */
+/** The result of a diagnosis. */
 export class DiagnosisDto {
   connectionId: string;
   /** `url`, `server`, `mock`, `source` or `uplink`. */
   target: string;
   steps: DiagnosisStepDto[];
-  /** What it comes to and what to do, in a sentence. */
+  /** The result and what to do, in a sentence. */
   verdict: string;
-  /** The connection's status, which this diagnosis has brought up to date. */
+  /** The connection's status, updated by this diagnosis. */
   status: ConnectionStatusDto;
 }
 

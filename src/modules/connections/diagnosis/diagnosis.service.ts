@@ -1,36 +1,35 @@
 import { Injectable } from '@nestjs/common';
-import { deadlineIn } from '../../../mcp/deadline.js';
-import type { Channel } from '../../../mcp/channel.js';
+import { deadlineIn } from '../../../mcp/protocol/deadline.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
 import { Egress } from '../../../platform/egress/egress.js';
-import { Slots } from '../../../platform/limits/slots.js';
+import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { ServerRunsService } from '../../releases/server-runs.service.js';
-import { ServerGoneError } from '../../releases/run.errors.js';
-import { ConnectionChannels } from '../connection-channels.js';
-import { ConnectionLinks } from '../connection-links.js';
-import { ConnectionReader } from '../connection-reader.js';
-import { statusAfter } from '../connection-status.js';
-import type { ConnectionTarget } from '../connection.types.js';
-import { StatusRecorder } from '../status-recorder.js';
-import { DiagnosisLog, StepFailed } from './diagnosis-log.js';
+import { ServerChannelsService } from '../../run/server-channels.service.js';
+import { ServerGoneError } from '../../run/run.errors.js';
+import { ConnectionTransports } from '../core/connection-transports.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import { ConnectionReader } from '../core/connection-reader.js';
+import { statusAfter, statusReasons } from '../core/connection-status.js';
+import type { ConnectionTarget } from '../core/connection.types.js';
+import { StatusRecorder } from '../core/status-recorder.js';
+import { DiagnosisLog, StepFailedError } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';
-import { lookAtMcp } from './mcp-look.js';
-import { NetworkLook, type NetworkPlace } from './network-look.js';
-import { verdictOf } from './verdict.js';
+import { probeMcp } from './mcp-probe.js';
+import { NetworkProbe, type NetworkPlace } from './network-probe.js';
 
-/** For everything a diagnosis looks at. */
+/** The time of all steps together. */
 const DIAGNOSIS_MS_MAX = 20_000;
 
-/** Diagnoses at once in this process, of which one account may have half, and how long one waits for its turn. */
+/** Concurrent diagnoses of this process, of which one account may have half, and the wait for a slot. */
 const AT_ONCE_MAX = 8;
 const TURN_MS_MAX = 5_000;
 
 const network = ['target', 'dns', 'guard', 'connect', 'tls', 'http', 'era', 'authorization', 'list'] as const;
 
-/** What lies between here and a server elsewhere. */
-const onTheWay = ['dns', 'guard', 'connect', 'tls'] as const;
+/** The steps in the network. */
+const networkSteps = ['dns', 'guard', 'connect', 'tls'] as const;
 
-/** What is looked at, by where a connection leads. */
+/** The steps for each kind of target. */
 const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = {
   url: network,
   server: network,
@@ -39,28 +38,28 @@ const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = 
   uplink: ['target', 'tunnel', 'era', 'list'],
 };
 
-/** Finds out what stands between the service and the MCP server of a connection, and writes it into its status. */
+/** Finds out why a connection does not work, and writes the result into its status. */
 @Injectable()
 export class DiagnosisService {
-  private readonly slots = new Slots(AT_ONCE_MAX, TURN_MS_MAX);
+  private readonly slots = new FairSemaphore(AT_ONCE_MAX, TURN_MS_MAX);
   private readonly running = new Map<string, Promise<DiagnosisDto>>();
 
   constructor(
-    private readonly links: ConnectionLinks,
-    private readonly channels: ConnectionChannels,
+    private readonly handles: ConnectionHandles,
+    private readonly transports: ConnectionTransports,
     private readonly statuses: StatusRecorder,
     private readonly reader: ConnectionReader,
-    private readonly runs: ServerRunsService,
+    private readonly runs: ServerChannelsService,
     private readonly egress: Egress,
   ) {}
 
   /**
-   * Looks at one thing after the other, in 20 s at most. Who asks while one runs is given the same.
+   * Runs the steps one after another, in 20 s at most. A request during a diagnosis gets the result of that one.
    *
    * @throws ResourceNotFoundError, NoSlotError
    */
   async diagnose(namespace: OwnedNamespace, connectionId: string, accountId: string): Promise<DiagnosisDto> {
-    const target = await this.links.target(namespace, connectionId);
+    const target = await this.handles.target(namespace, connectionId);
     const running = this.running.get(target.id);
     if (running) return running;
     const started = this.slots
@@ -73,12 +72,12 @@ export class DiagnosisService {
   private async run(namespace: OwnedNamespace, target: ConnectionTarget): Promise<DiagnosisDto> {
     const log = new DiagnosisLog(target);
     const observer = this.statuses.observer(target);
-    let failed: StepFailed | null = null;
+    let failed: StepFailedError | null = null;
     try {
-      await this.look(namespace, target, log);
+      await this.runSteps(namespace, target, log);
       observer.succeeded();
     } catch (error) {
-      if (!(error instanceof StepFailed)) throw error;
+      if (!(error instanceof StepFailedError)) throw error;
       failed = error;
       const status = statusAfter(error.reason);
       if (status) observer.failed(status);
@@ -89,29 +88,29 @@ export class DiagnosisService {
     return { connectionId, target: kind, steps: log.steps, verdict: verdictOf(target, failed, log), status };
   }
 
-  private async look(namespace: OwnedNamespace, target: ConnectionTarget, log: DiagnosisLog): Promise<void> {
+  private async runSteps(namespace: OwnedNamespace, target: ConnectionTarget, log: DiagnosisLog): Promise<void> {
     const left = deadlineIn(DIAGNOSIS_MS_MAX);
     switch (target.kind) {
       case 'url':
       case 'server': {
         const place = await this.placeOf(target, log);
-        if (place) await new NetworkLook(this.egress, place, log, left).run();
-        else for (const step of onTheWay) log.skip(step, 'It is hosted here: no network lies between.');
-        const channel = this.channels.to(target);
-        return lookAtMcp(channel, log, left, { overHttp: true }).finally(() => channel.close());
+        if (place) await new NetworkProbe(this.egress, place, log, left).run();
+        else for (const step of networkSteps) log.skip(step, 'It is hosted here: no network lies between.');
+        const channel = this.transports.channelTo(target);
+        return probeMcp(channel, log, left, { overHttp: true }).finally(() => channel.close());
       }
       case 'mock':
         log.ok('target', `It simulates ${target.serverName} here: no server is contacted.`);
-        return this.lookAtOurs(namespace, target, log, left);
+        return this.probeShared(namespace, target, log, left);
       case 'source':
         log.ok('target', 'It leads to a module that is stored here.');
-        return this.lookAtOurs(namespace, target, log, left);
+        return this.probeShared(namespace, target, log, left);
       case 'uplink':
-        return this.lookAtUplink(namespace, target, log, left);
+        return this.probeUplink(namespace, target, log, left);
     }
   }
 
-  /** Null for what runs here. */
+  /** Null for a hosted server. */
   private async placeOf(
     target: ConnectionTarget & { kind: 'url' | 'server' },
     log: DiagnosisLog,
@@ -129,14 +128,14 @@ export class DiagnosisService {
     return url && { url, alias: serverName };
   }
 
-  private async lookAtUplink(
+  private async probeUplink(
     namespace: OwnedNamespace,
     target: ConnectionTarget,
     log: DiagnosisLog,
     left: () => number,
   ): Promise<void> {
     log.ok('target', 'It leads to a local server over a tunnel that its command line tool opens.');
-    const channel = await this.links.find(namespace, target.connectionId);
+    const channel = await this.handles.find(namespace, target.connectionId);
     const isPaired = async () => {
       const { status } = await this.reader.get(namespace, target.connectionId);
       await channel.open(left()).catch((error: Error) => {
@@ -146,18 +145,55 @@ export class DiagnosisService {
         ? `A local server is paired; connected since ${status.since}.`
         : 'A local server is paired.';
     };
-    await log.look('tunnel', isPaired, (error) => error as Error);
-    await lookAtMcp(channel, log, left, { overHttp: false });
+    await log.run('tunnel', isPaired, (error) => error as Error);
+    await probeMcp(channel, log, left, { overHttp: false });
   }
 
-  /** What needs no network uses the channel that calls use: a second one might be a second server. */
-  private async lookAtOurs(
+  /** Uses the channel that calls use: for a hosted or simulated server a second channel could be a second server. */
+  private async probeShared(
     namespace: OwnedNamespace,
     target: ConnectionTarget,
     log: DiagnosisLog,
     left: () => number,
   ): Promise<void> {
-    const channel: Channel = await this.links.find(namespace, target.connectionId);
-    await lookAtMcp(channel, log, left, { overHttp: false });
+    const channel: Channel = await this.handles.find(namespace, target.connectionId);
+    await probeMcp(channel, log, left, { overHttp: false });
   }
+}
+
+/** The advice for a failed step, used where the status has no more precise one. */
+const advice: Partial<Record<DiagnosisStepName, string>> = {
+  dns: 'check the host name, and that DNS of the service knows it.',
+  guard: 'use a public address, or ask the operator to allow this one in EGRESS_ALLOW.',
+  connect: 'start the MCP server, and check host and port of mcpUrl.',
+  tls: 'give the server a certificate that is valid for its host name, or check whether its URL begins with http://.',
+  http: 'read the log of the MCP server, and check the path of mcpUrl.',
+  era: 'check that the address is that of an MCP server, and update the server.',
+  list: 'read the log of the MCP server: its list of tools does not come.',
+};
+
+/** The advice where the address belongs to a publisher. */
+const PUBLISHER = 'ask the publisher of the server, whose address it is.';
+const ofAddress: ReadonlySet<DiagnosisStepName> = new Set(['dns', 'guard', 'connect', 'tls', 'http', 'era']);
+
+/** The result of a diagnosis, in one sentence that says what to do. */
+function verdictOf(target: ConnectionTarget, failed: StepFailedError | null, { steps }: DiagnosisLog): string {
+  if (!failed) {
+    const evidence = steps.find(({ step }) => step === 'list')?.evidence ?? '';
+    return `Everything works: ${lowered(evidence)}`;
+  }
+  const { step, reason } = failed;
+  if (target.kind === 'server' && ofAddress.has(step)) return `It stops at ${step}: ${PUBLISHER}`;
+  const known = statusAfter(reason);
+  const next = known ? statusReasons[known.reason].nextStep : null;
+  const isKnownBetter = advice[step] === undefined || (known !== null && !vague.has(known.reason));
+  const act = isKnownBetter && next !== null ? lowered(next) : (advice[step] ?? 'read what it says.');
+  return `It stops at ${step}: ${act}`;
+}
+
+/** Reasons whose advice is less precise than that of the step. */
+const vague: ReadonlySet<string> = new Set(['unreachable', 'timeout']);
+
+function lowered(sentence: string): string {
+  return /^[A-Z]{2}/.test(sentence) ? sentence : sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }

@@ -1,95 +1,61 @@
-import type { CallTiming, McpReply } from '../../../mcp/channel.js';
-import type { FrontWatch } from '../../../mcp/front/asked.js';
-import { CallerLeftError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
-import { uuidV7 } from '../../../platform/database/uuid-v7.js';
-import { toStorableText } from '../../../platform/database/storable.js';
-import { DomainError, statusOf } from '../../../platform/errors/domain-error.js';
+import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
+import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { RequestRecord } from '../../../mcp/server/request-record.js';
+import { DomainError } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
-import type { InvocationOutcome } from '../../logs/invocation.types.js';
-import { originalOf } from '../connection-refusal.js';
-import { statusAfter } from '../connection-status.js';
-import { ResourceNotFoundError, ToolError } from '../connections.errors.js';
-import type { ConnectionInvocation } from './connection-invocation.entity.js';
+import type { ConnectionCall, InvocationOutcome } from '../../logs/invocation.types.js';
+import { originalOf } from '../core/connection-refusal.js';
+import { statusAfter } from '../core/connection-status.js';
+import { ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
 
-/** What is kept of texts that others wrote. */
-const NAME_CHARS_MAX = 200;
+/** Maximum length of the message of a failure. */
 const MESSAGE_CHARS_MAX = 1_000;
 
-/** One request as its row keeps it. */
-export type LoggedCall = Omit<ConnectionInvocation, 'connection'>;
-
 /**
- * Gathers what there is to say of one request to a connection. Nothing of what was asked or answered is looked at but the
- * method, the tool's name and the code of an error.
+ * Collects the connection's view of one request. Of its content only the method, the tool's name and the code of an error
+ * are read.
  */
-export class CallRecord implements FrontWatch {
-  /** The row of the connection that was called; null until it is known, and for good where there is none. */
+export class CallRecord extends RequestRecord {
+  /** The row id of the connection that was called; null while it is unknown, and if there is none. */
   connectionId: string | null = null;
   readonly timing: CallTiming = {};
-  /** The id of its row: what code that runs here prints during the call is found by it. */
-  readonly invocationId = uuidV7();
-  private readonly at = new Date();
-  private readonly startedAt = performance.now();
-  private rpcMethod: string | null = null;
-  private toolName: string | null = null;
-  /** It is a client's answer to a question of the server's. */
-  private isAnswer = false;
-  private failure: Error | null = null;
-  /** The code of a JSON-RPC error that the upstream answered. */
+  /** The code of a JSON-RPC error of the upstream. */
   private errorCode: number | null = null;
-  /** Set when the request is not answered by the front, but by whoever catches what it threw. */
-  private thrownStatus: number | null = null;
-
-  asked(method: string | null, params: unknown): void {
-    this.rpcMethod = method;
-    this.isAnswer = method === null;
-    const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
-    this.toolName = typeof name === 'string' ? name : null;
-  }
 
   answered({ error }: McpReply): void {
     this.errorCode = error?.code ?? null;
   }
 
-  failed(error: Error): void {
-    this.failure = error;
-  }
-
-  /** It failed before the front answered. */
-  threw(error: unknown): void {
-    this.failure = error as Error;
-    this.thrownStatus = statusOf[domainErrorOf(error)?.kind ?? 'internal'];
-  }
-
-  /** What there is to keep; null for what is no call of a connection. */
-  finish({ method, url, status }: { method: string; url: string; status: number }): LoggedCall | null {
+  /** The call to record; null for notifications, responses, and requests to a connection that does not exist. */
+  finish({ method, url, status }: { method: string; url: string; status: number }): ConnectionCall | null {
     const { connectionId } = this;
-    // Messages that want no answer are no calls.
-    if (connectionId === null || this.isAnswer || this.rpcMethod?.startsWith('notifications/')) return null;
+    if (connectionId === null || this.isResponse || this.rpcMethod?.startsWith('notifications/')) return null;
     const { guardMs, queueMs, connectMs, firstByteMs } = this.timing;
-    const failure = this.told();
+    const shown = this.shownFailure();
     return {
       id: this.invocationId,
       connectionId,
       at: this.at,
       method,
       url: withoutQuery(url),
-      rpcMethod: bounded(this.rpcMethod, NAME_CHARS_MAX),
-      toolName: bounded(this.toolName, NAME_CHARS_MAX),
+      rpcMethod: this.rpcMethod,
+      toolName: this.toolName,
       status: this.thrownStatus ?? status,
       outcome: this.outcome(),
-      failureName: failure && failure.name,
-      failureMessage: bounded(failure && failure.message, MESSAGE_CHARS_MAX),
-      guardMs: tenths(guardMs),
-      queueMs: tenths(queueMs),
-      connectMs: tenths(connectMs),
-      firstByteMs: tenths(firstByteMs),
-      totalMs: tenths(performance.now() - this.startedAt) ?? 0,
+      timing: {
+        guardMs: tenths(guardMs),
+        queueMs: tenths(queueMs),
+        connectMs: tenths(connectMs),
+        firstByteMs: tenths(firstByteMs),
+        totalMs: tenths(this.elapsedMs) ?? 0,
+      },
+      lines: [],
+      exceptions: shown ? [{ at: this.at, name: shown.name, message: shown.message.slice(0, MESSAGE_CHARS_MAX) }] : [],
     };
   }
 
-  /** What went wrong. An error of the upstream's by its code alone: its words may repeat what it was asked. */
-  private told(): { name: string; message: string } | null {
+  /** The failure as the log shows it. Of an upstream's error only the code: its message may repeat arguments. */
+  private shownFailure(): { name: string; message: string } | null {
     const { failure, errorCode } = this;
     if (failure instanceof ResourceNotFoundError) {
       return { name: failure.name, message: 'The MCP server has no such tool.' };
@@ -110,7 +76,7 @@ export class CallRecord implements FrontWatch {
   }
 }
 
-/** Whether somebody has to act before such a request can work at all: it was refused here, or wants what it lacks. */
+/** True if the request was refused here, or needs what its connection's status names. */
 function isDenial(failure: Error): boolean {
   const state = statusAfter(failure)?.state;
   if (state !== undefined && state !== 'error') return true;
@@ -120,10 +86,6 @@ function isDenial(failure: Error): boolean {
 function withoutQuery(url: string): string {
   const mark = url.indexOf('?');
   return mark < 0 ? url : url.slice(0, mark);
-}
-
-function bounded(text: string | null, charsMax: number): string | null {
-  return text === null ? null : toStorableText(text.slice(0, charsMax));
 }
 
 function tenths(ms: number | undefined): number | null {

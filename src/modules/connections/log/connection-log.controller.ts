@@ -1,9 +1,9 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../connections.access.js';
+import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { ConnectionLogDto, connectionLogExample, ConnectionLogQueryDto } from './connection-log.dto.js';
 import { ConnectionLogService } from './connection-log.service.js';
 
@@ -15,13 +15,14 @@ export class ConnectionLogController {
   constructor(private readonly logs: ConnectionLogService) {}
 
   /**
-   * List recent calls of a connection. Each with how it ended, where its time went and why it failed, also those that never
-   * reached the MCP server. Newest first; the newest 1,000 of the last 7 days are kept. No arguments, no results.
+   * List recent calls of a connection. Each with its outcome, its durations and the reason of a failure, also calls that did
+   * not reach the MCP server. Newest first, at most the newest 1,000, without arguments and results. Up to 1,000 calls a
+   * minute are recorded, and stored as long as runtime logs.
    */
   @Get()
   @Access('connections:read', ownConnections)
   @ApiOkResponse({ type: ConnectionLogDto, example: connectionLogExample })
-  @ApiErrors(400, 404)
+  @ApiErrors(400, 404, { status: 504, message: 'The search took longer than 10 s: give a shorter range' })
   list(
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') id: string,

@@ -4,26 +4,26 @@ import { IsTime } from '../../../platform/http/time-text.js';
 
 export const outcomes = ['ok', 'exception', 'canceled', 'denied'] as const;
 
-/** Which calls to show. Every filter given must match. */
+/** Which calls to list. All filters must match. */
 export class ConnectionLogQueryDto {
-  /** Calls shown at most. */
+  /** Maximum number of calls. */
   @IsWhole(1, 100)
   limit?: number = 20;
 
-  /** From this moment on: ISO 8601, UTC where no zone is given. */
+  /** From this time on: ISO 8601, UTC without a time zone. */
   @IsTime()
   from?: Date;
 
-  /** Before this moment. */
+  /** Before this time. */
   @IsTime()
   to?: Date;
 
-  /** Only calls in whose tool name, messages or exceptions this text occurs, in any case. */
+  /** Only calls with this text in the tool name, a message or an exception, in any case. */
   @IsOptional()
   @IsText(200)
   search?: string;
 
-  /** Only calls that ended so: `ok`, `exception`, `canceled` or `denied`. */
+  /** Only calls with this outcome: `ok`, `exception`, `canceled` or `denied`. */
   @IsOptional()
   @IsIn(outcomes)
   outcome?: (typeof outcomes)[number];
@@ -45,14 +45,14 @@ export class LoggedResponseDto {
   /** The HTTP status. */
   status: number;
   /**
-   * `ok`: the MCP server answered, be it with an error of its own. `exception`: it failed. `denied`: it was not asked, or
-   * lacks what the connection's status names. `canceled`: the caller left.
+   * `ok`: the MCP server answered, with a result or an error. `exception`: it failed. `denied`: refused before the MCP
+   * server was called, or for a reason the connection's status names. `canceled`: the caller closed the request.
    */
   outcome: string;
 }
 
 export class LoggedDurationDto {
-  /** Always 0: the server computes elsewhere. */
+  /** Always 0: the CPU time of the MCP server is not measured here. */
   cpuMs: number;
   wallMs: number;
 }
@@ -69,20 +69,20 @@ export class LoggedExceptionDto {
   message: string;
 }
 
-/** Where the time went, in milliseconds. Null where it is not known. */
+/** Durations in milliseconds; null if unknown. */
 export class LoggedTimingDto {
-  /** Finding and judging the address. */
+  /** Resolving and checking the address. */
   guardMs: number | null;
-  /** Waiting for a free socket, or for the session. */
+  /** Waiting for a socket or for the session. */
   queueMs: number | null;
-  /** Opening a socket; 0 when one was open. */
+  /** Opening a socket; 0 if one was open. */
   connectMs: number | null;
-  /** From sending the request to the first byte of the answer. */
+  /** From sending the request to the first byte of the response. */
   firstByteMs: number | null;
   totalMs: number;
 }
 
-/** One call of a connection. Arguments and results are not kept. */
+/** One call of a connection, without arguments and result. */
 export class ConnectionInvocationDto {
   id: string;
   /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
@@ -92,9 +92,9 @@ export class ConnectionInvocationDto {
   duration: LoggedDurationDto;
   logs: LoggedLineDto[];
   exceptions: LoggedExceptionDto[];
-  /** The MCP method; null when the message could not be read. */
+  /** The MCP method; null if the message could not be parsed. */
   rpcMethod: string | null;
-  /** The tool that was called; null for other methods. */
+  /** The called tool; null for other methods. */
   tool: string | null;
   timing: LoggedTimingDto;
 }
@@ -102,11 +102,11 @@ export class ConnectionInvocationDto {
 /** Newest first. */
 export class ConnectionLogDto {
   invocations: ConnectionInvocationDto[];
-  /** How many match, of the newest 1,000 of the last 7 days. */
+  /** Number of matching calls among the newest 1,000. */
   total: number;
 }
 
-/** A call that did not work, and says why. */
+/** A call that failed. */
 export const connectionLogExample = {
   invocations: [
     {

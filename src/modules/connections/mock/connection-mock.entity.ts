@@ -1,9 +1,9 @@
 import { Column, Entity, JoinColumn, OneToOne, PrimaryColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
-import type { FrozenServer } from '../../../mcp/simulated/simulator.js';
-import { Connection } from '../connection.entity.js';
+import { Connection } from '../core/connection.entity.js';
+import type { FrozenServer, UseCounts } from './simulator/simulator.js';
 
-/** What a simulated connection answers from: the server as it was when the connection was made, and where its calls led. */
+/** The mock of a simulated connection: its server at the moment of creation, and the state of its fixture or recording. */
 @Entity('connection_mocks')
 export class ConnectionMock {
   @PrimaryColumn('uuid', { name: 'connection_id' })
@@ -14,22 +14,18 @@ export class ConnectionMock {
   @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'connection_mocks_connection_fk' })
   connection: Relation<Connection>;
 
-  /** With the scenario it decides every answer. */
+  /** The connection id. With the scenario it seeds every value. */
   @Column('text')
   seed: string;
 
   @Column('jsonb')
   server: FrozenServer;
 
-  /** The number of the last call. Its row is locked while a call is put behind it. */
+  /** Number of the last call. The row is locked while a call is appended. */
   @Column('integer', { default: 0 })
   calls: number;
 
-  /** The things of the world after that call, as JSON text, which may hold what jsonb cannot. Null before the first. */
-  @Column('text', { nullable: true })
-  things: string | null;
-
-  /** The counters of the world after that call, likewise; they change with every call and things do not. */
-  @Column('text', { nullable: true })
-  counters: string | null;
+  /** Calls that each fixture rule and each recorded call has answered, by key. */
+  @Column('jsonb', { default: {} })
+  uses: UseCounts;
 }

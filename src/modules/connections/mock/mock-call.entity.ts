@@ -2,7 +2,7 @@ import { Column, Entity, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
 import { ConnectionMock } from './connection-mock.entity.js';
 
-/** A call that a simulated connection answered, in the one order of all of them. The newest 1,000 are kept. */
+/** A call that a simulated connection answered. The newest 1,000 of each are kept. */
 @Entity('mock_calls')
 export class MockCall {
   @PrimaryColumn('uuid', { name: 'connection_id' })

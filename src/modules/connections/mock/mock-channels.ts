@@ -1,74 +1,119 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
-import type { Channel } from '../../../mcp/channel.js';
-import { ReplaySimulator } from '../../../mcp/simulated/replay-simulator.js';
-import { SchemaSimulator } from '../../../mcp/simulated/schema-simulator.js';
-import { SimulatedChannel, type SimulatedServer } from '../../../mcp/simulated/simulated-channel.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import { Vault } from '../../../platform/vault/vault.js';
+import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionMock } from './connection-mock.entity.js';
-import { MockReplies, replayedIn } from './mock-replies.js';
 import { MockModel } from './mock-model.js';
-import { MockLog } from './mock-log.js';
+import { MockReply } from './mock-reply.entity.js';
+import { MockRepository } from './mock.repository.js';
+import { readScenario } from './scenario.js';
+import { FixtureSimulator } from './simulator/fixture-simulator.js';
+import { ReplaySimulator, type RecordedCall } from './simulator/replay-simulator.js';
+import { SchemaSimulator } from './simulator/schema-simulator.js';
+import { SimulatedChannel, type CallHistory, type SimulatedServer } from './simulator/simulated-channel.js';
+import type { Answer, Answerer, Simulator, ToolCall } from './simulator/simulator.js';
 
-/** Frozen servers held in memory by one process: so many, and so many characters of JSON. */
-const HELD_MAX = 1_000;
-const HELD_CHARS_MAX = 64 * 1024 * 1024;
+/** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
+const CACHED_MAX = 1_000;
+const CACHED_CHARS_MAX = 64 * 1024 * 1024;
 
-/** Which mock, and what seeds it. */
+/** A simulated connection. */
 export interface MockTarget {
   id: string;
   namespaceId: string;
   scenario: string | null;
 }
 
-/** The channels of simulated connections. None of them knows an address to call. */
+/** Creates the channels of simulated connections. A mock never changes, so it is cached without expiry. */
 @Injectable()
-export class MockChannels {
-  private readonly held = new LRUCache<string, { server: Promise<SimulatedServer>; chars: number }>({
-    max: HELD_MAX,
-    maxSize: HELD_CHARS_MAX,
+export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
+  private readonly cache = new LRUCache<string, { server: Promise<SimulatedServer>; chars: number }>({
+    max: CACHED_MAX,
+    maxSize: CACHED_CHARS_MAX,
     sizeCalculation: ({ chars }) => chars,
   });
 
   constructor(
     @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
+    @InjectRepository(MockReply) private readonly replies: Repository<MockReply>,
+    private readonly repository: MockRepository,
     private readonly model: MockModel,
-    private readonly replies: MockReplies,
+    private readonly transports: ConnectionTransports,
+    private readonly vault: Vault,
   ) {}
+
+  onModuleInit(): void {
+    this.transports.register('mock', this);
+  }
 
   channelTo(target: MockTarget): Channel {
     return new SimulatedChannel(() => this.find(target));
   }
 
   private find(target: MockTarget): Promise<SimulatedServer> {
-    const held = this.held.get(target.id);
-    if (held) return held.server;
+    const cached = this.cache.get(target.id);
+    if (cached) return cached.server;
     const server = this.load(target).catch((error: unknown) => {
-      this.held.delete(target.id);
+      this.cache.delete(target.id);
       throw error;
     });
-    this.held.set(target.id, { server, chars: 1 });
+    this.cache.set(target.id, { server, chars: 1 });
     return server;
   }
 
   /** @throws ResourceNotFoundError */
-  private async load({ id, namespaceId, scenario }: MockTarget): Promise<SimulatedServer> {
+  private async load(target: MockTarget): Promise<SimulatedServer> {
+    const { id, scenario } = target;
     const row = await this.mocks.findOneBy({ connectionId: id });
     if (!row) throw new ResourceNotFoundError();
     const { seed, server } = row;
     const schema = new SchemaSimulator(server, { seed, scenario });
-    const recorded = replayedIn(scenario) === null ? null : await this.replies.of(id);
-    const simulator = recorded
-      ? new ReplaySimulator(schema, recorded.calls)
-      : this.model.before(schema, { namespaceId, scenario });
-    const history = new MockLog(this.mocks.manager.connection, id, schema.firstWorld);
-    const simulated: SimulatedServer = { server, simulator, history };
-    this.held.set(id, {
-      server: Promise.resolve(simulated),
-      chars: JSON.stringify(server).length + (recorded?.chars ?? 0),
-    });
+    const { simulator, chars } = await this.simulatorFor(target, schema);
+    const simulated: SimulatedServer = { server, simulator, history: new QueuedHistory(this.repository, id) };
+    this.cache.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length + chars });
     return simulated;
+  }
+
+  private async simulatorFor(
+    { id, namespaceId, scenario }: MockTarget,
+    schema: SchemaSimulator,
+  ): Promise<{ simulator: Simulator; chars: number }> {
+    const read = readScenario(scenario);
+    if (read.kind === 'fixture') return { simulator: new FixtureSimulator(schema, read.fixture), chars: 0 };
+    if (read.kind !== 'replay') {
+      const text = read.kind === 'prose' ? scenario : null;
+      return { simulator: this.model.simulator(schema, { namespaceId, scenario: text }), chars: 0 };
+    }
+    const rows = await this.replies.find({ where: { connectionId: id }, order: { place: 'ASC' } });
+    const texts = rows.map(({ sealed }) => this.vault.open(sealed, id));
+    const calls = texts.map((text) => JSON.parse(text) as RecordedCall);
+    return {
+      simulator: new ReplaySimulator(schema, calls),
+      chars: texts.reduce((sum, { length }) => sum + length, 0),
+    };
+  }
+}
+
+/** The calls of one mock. Calls of this process queue here, so that a mock holds one database connection at most. */
+class QueuedHistory implements CallHistory {
+  private tail: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly repository: MockRepository,
+    private readonly id: string,
+  ) {}
+
+  recent(limit: number): ReturnType<CallHistory['recent']> {
+    return this.repository.recentCalls(this.id, limit);
+  }
+
+  append(call: ToolCall, answerer: Answerer): Promise<Answer> {
+    const answer = this.tail.then(() => this.repository.appendCall(this.id, call, answerer));
+    this.tail = answer.catch(() => undefined);
+    return answer;
   }
 }

@@ -1,41 +1,50 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { FrozenServer } from '../../../mcp/simulated/simulator.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
-import { isObject } from '../../../platform/text/json-object.js';
-import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
-import type { ServerOffers } from '../../servers/server.types.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
+import { Vault } from '../../../platform/vault/vault.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
-import type { NewTarget } from '../connection-target.js';
-import { MockReplies, replayedIn } from './mock-replies.js';
-import type { MockDto } from '../connection.dto.js';
+import type { ServerOffers } from '../../servers/server.types.js';
+import { ToolOutputsService } from '../../tool-schemas/tool-outputs.service.js';
+import type { MockDto } from '../core/connection.dto.js';
+import type { NewTarget } from '../core/connection-target.js';
+import { CallRecorder } from './call-recorder.js';
+import { MockRepository } from './mock.repository.js';
+import { RecordingsRepository } from './recordings.repository.js';
+import { readScenario } from './scenario.js';
+import { requireTools } from './simulator/fixture.js';
+import type { FrozenServer } from './simulator/simulator.js';
 
-/** What is frozen of a server, as JSON. */
+/** Largest frozen server, as JSON. */
 const SERVER_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Tools of one server that are looked up so: each costs a query. */
+/** Tools of one server whose inferred schemas are read: each costs a query. */
 const INFERRED_MAX = 200;
 
-/** A mock that waits for its connection's row. */
+/** A mock before its connection's row exists. */
 export interface NewMock {
   server: ServerOffers & Pick<FrozenServer, 'inferred'>;
   /** Recorded calls to replay, as JSON texts. */
   replies: string[];
 }
 
-/** Makes mocks: freezes what a server offers at this moment. */
+/** Creates mocks: freezes what a server offers now. */
 @Injectable()
 export class MockCreation {
   constructor(
     private readonly servers: ServerReleasesService,
-    private readonly replies: MockReplies,
     private readonly outputs: ToolOutputsService,
+    private readonly recorder: CallRecorder,
+    private readonly recordings: RecordingsRepository,
+    private readonly mocks: MockRepository,
+    private readonly vault: Vault,
   ) {}
 
   /**
-   * The mock a new connection asks for; null when it asks for none.
+   * The mock of a new connection; null for a real connection.
    *
-   * @throws InvalidInputError when nothing is known of its server, or too much, or there is no recording to replay
+   * @throws InvalidInputError for a server without a successful release or larger than 4 MB, a broken fixture, and a
+   *   replay of a connection without recorded calls
    */
   async prepare(
     namespaceId: string,
@@ -43,6 +52,7 @@ export class MockCreation {
     mock: MockDto | undefined,
   ): Promise<NewMock | null> {
     if (!mock?.enabled || serverId === null) return null;
+    const scenario = readScenario(mock.scenario);
     const offers = await this.servers.offersOf(serverId);
     if (!offers) {
       throw new InvalidInputError(
@@ -50,22 +60,26 @@ export class MockCreation {
           'Publish one first.',
       );
     }
+    if (scenario.kind === 'fixture') requireTools(scenario.fixture, offers.tools ?? []);
     const inferred = await this.inferredOf(serverId, offers);
     const server = Object.keys(inferred).length === 0 ? offers : { ...offers, inferred };
     if (Buffer.byteLength(JSON.stringify(server)) > SERVER_BYTES_MAX) {
       throw new InvalidInputError(`"${serverName}" cannot be simulated: what it offers is larger than 4 MB.`);
     }
-    const replayed = replayedIn(mock.scenario);
-    return { server, replies: replayed === null ? [] : await this.replies.recorded(namespaceId, replayed) };
+    const replies = scenario.kind === 'replay' ? await this.recorded(namespaceId, scenario.connectionId) : [];
+    return { server, replies };
   }
 
-  /** What the answers of tools without an output schema looked like so far. */
-  private async inferredOf(
-    serverId: string,
-    { tools }: ServerOffers,
-  ): Promise<Record<string, Record<string, unknown>>> {
+  /** Part of the transaction that creates the connection. @param id of its row @param connectionId seeds the mock */
+  async insert(id: string, connectionId: string, { server, replies }: NewMock, tx: EntityManager): Promise<void> {
+    const sealed = replies.map((text) => this.vault.seal(text, id));
+    await this.mocks.insert({ id, seed: connectionId, server, replies: sealed }, tx);
+  }
+
+  /** Inferred schemas of the results of tools without an output schema, by tool. */
+  private async inferredOf(serverId: string, { tools }: ServerOffers): Promise<Record<string, JsonObject>> {
     const names = (tools ?? []).flatMap(({ name, outputSchema }) => (isObject(outputSchema) ? [] : [String(name)]));
-    const found: [string, Record<string, unknown>][] = [];
+    const found: [string, JsonObject][] = [];
     for (const name of names.slice(0, INFERRED_MAX)) {
       const schema = await this.outputs.inferred(serverId, name);
       if (schema) found.push([name, schema]);
@@ -73,13 +87,14 @@ export class MockCreation {
     return Object.fromEntries(found);
   }
 
-  /** Part of the transaction that creates the connection. @param id of its row @param connectionId which seeds the mock */
-  async insert(id: string, connectionId: string, { server, replies }: NewMock, tx: EntityManager): Promise<void> {
-    await tx.query('INSERT INTO connection_mocks (connection_id, seed, server) VALUES ($1, $2, $3::jsonb)', [
-      id,
-      connectionId,
-      JSON.stringify(server),
-    ]);
-    await this.replies.insert(id, replies, tx);
+  /** The recorded calls of a connection of this namespace, as JSON texts in their order. */
+  private async recorded(namespaceId: string, connectionId: string): Promise<string[]> {
+    await this.recorder.settle();
+    const rows = await this.recordings.recorded(namespaceId, connectionId);
+    if (rows.length > 0) return rows.map(({ id, sealed }) => this.vault.open(sealed, id));
+    throw new InvalidInputError(
+      `Nothing is recorded of "${connectionId.slice(0, 255)}" in this namespace: ` +
+        `PUT {"enabled": true} to its /recording, call its tools, then create the mock.`,
+    );
   }
 }

@@ -1,37 +1,38 @@
 import { isIP } from 'node:net';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { ModelClient, ModelFailure } from '../../../mcp/simulated/model-client.js';
-import { ModelSimulator } from '../../../mcp/simulated/model-simulator.js';
-import type { SchemaSimulator } from '../../../mcp/simulated/schema-simulator.js';
-import type { Simulator } from '../../../mcp/simulated/simulator.js';
 import { AddressPolicy, parseEgressAllow } from '../../../platform/egress/address-policy.js';
 import { Egress } from '../../../platform/egress/egress.js';
-import { NoSlotError, Slots } from '../../../platform/limits/slots.js';
-import { SimulatorDay } from './simulator-day.entity.js';
+import { FairSemaphore, NoSlotError } from '../../../platform/limits/fair-semaphore.js';
+import { MockRepository } from './mock.repository.js';
+import { ModelClient, ModelFailure } from './simulator/model-client.js';
+import { ModelSimulator } from './simulator/model-simulator.js';
+import type { SchemaSimulator } from './simulator/schema-simulator.js';
+import { fallback, type Simulator } from './simulator/simulator.js';
 
-/** Questions at once from one process, and how long one waits for its turn. */
+/** Concurrent questions of one process, and how long one waits for a slot. */
 const PARALLEL_MAX = 8;
-const TURN_WAIT_MS = 2_000;
+const SLOT_WAIT_MS = 2_000;
 
-/** No namespace may use up more than this part of a day's questions. */
+/** A namespace may use one of so many parts of a day's questions. */
 const NAMESPACE_PART = 4;
 
-/** The operator's language model, if there is one. */
+const NOT_INTERPRETED =
+  'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
+
+/** The operator's language model, if one is configured. */
 @Injectable()
 export class MockModel implements OnApplicationShutdown {
-  private readonly slots = new Slots(PARALLEL_MAX, TURN_WAIT_MS);
+  private readonly slots = new FairSemaphore(PARALLEL_MAX, SLOT_WAIT_MS);
   private readonly egress: Egress | null;
   private readonly client: ModelClient | null;
 
   constructor(
-    @InjectRepository(SimulatorDay) private readonly days: Repository<SimulatorDay>,
+    private readonly mocks: MockRepository,
     private readonly env: Env,
   ) {
     const { simulatorUrl: url, simulatorModel: model, simulatorApiKey: apiKey } = env;
-    // The operator names this address, so it may be an internal one; nothing else may be reached through this door.
+    // The operator configures this host, so it may be internal. This egress can reach no other one.
     this.egress = url === null ? null : new Egress(new AddressPolicy(parseEgressAllow(hostOf(url))));
     this.client =
       this.egress && url !== null && model !== null ? new ModelClient(this.egress, { url, model, apiKey }) : null;
@@ -41,51 +42,38 @@ export class MockModel implements OnApplicationShutdown {
     await this.egress?.close();
   }
 
-  /** Who answers for a mock of this namespace: the model with `schema` behind it, or `schema` alone. */
-  before(
+  /** The simulator of a mock with a prose scenario, or without any: the model, else the schemas alone. */
+  simulator(
     schema: SchemaSimulator,
     { namespaceId, scenario }: { namespaceId: string; scenario: string | null },
   ): Simulator {
     const { client } = this;
-    if (!client) return schema;
-    return new ModelSimulator(schema, {
-      client,
-      scenario,
-      timeoutMs: this.env.simulatorTimeoutMs,
-      spend: (ask) => this.spend(namespaceId, ask),
-    });
+    if (client) {
+      const spend = <T>(question: () => Promise<T>) => this.spend(namespaceId, question);
+      return new ModelSimulator(schema, { client, scenario, timeoutMs: this.env.simulatorTimeoutMs, spend });
+    }
+    if (scenario === null) return schema;
+    return { prepare: (call) => Promise.resolve(fallback(schema.answerer(call), NOT_INTERPRETED)) };
   }
 
-  private async spend<T>(namespaceId: string, ask: () => Promise<T>): Promise<T> {
+  private async spend<T>(namespaceId: string, question: () => Promise<T>): Promise<T> {
+    const total = this.env.simulatorDailyCallsMax;
+    const quota = { total, namespace: Math.max(1, Math.floor(total / NAMESPACE_PART)) };
     try {
       return await this.slots.run(namespaceId, async () => {
-        if (!(await this.count(namespaceId))) throw new ModelFailure('No more questions to the language model today.');
-        return ask();
+        if (!(await this.mocks.countQuestion(namespaceId, quota))) {
+          throw new ModelFailure('No more questions to the language model today.');
+        }
+        return question();
       });
     } catch (error) {
       if (error instanceof NoSlotError) throw new ModelFailure('Too many others ask the language model right now.');
       throw error;
     }
   }
-
-  /** Counts a question; false when the day's are used up. */
-  private async count(namespaceId: string): Promise<boolean> {
-    const max = this.env.simulatorDailyCallsMax;
-    const own = Math.max(1, Math.floor(max / NAMESPACE_PART));
-    const rows = await this.days.query<{ calls: number }[]>(
-      `INSERT INTO simulator_days AS d (day, namespace_id, calls)
-       SELECT current_date, $1, 1
-        WHERE (SELECT coalesce(sum(calls), 0) FROM simulator_days WHERE day = current_date) < $2
-       ON CONFLICT (day, namespace_id) DO UPDATE SET calls = d.calls + 1 WHERE d.calls < $3
-       RETURNING calls`,
-      [namespaceId, max, own],
-    );
-    if (rows[0]?.calls === 1) await this.days.query('DELETE FROM simulator_days WHERE day < current_date');
-    return rows.length > 0;
-  }
 }
 
-/** The host of an address, as the list of what may be dialled names it. */
+/** The host of a URL in the form of EGRESS_ALLOW. */
 function hostOf(url: string): string {
   const { hostname } = new URL(url);
   const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;

@@ -1,6 +1,6 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
 import type { Relation } from 'typeorm';
-import { Connection } from '../connection.entity.js';
+import { Connection } from '../core/connection.entity.js';
 
 /** A real tool call of a connection that is being recorded. Kept for 7 days; at most 1,000 calls and 16 MB a connection. */
 @Entity('recorded_calls')
@@ -25,7 +25,7 @@ export class RecordedCallRow {
   @Column('text')
   sealed: string;
 
-  /** Of what is sealed, before it was. */
+  /** Size before sealing. */
   @Column('integer')
   bytes: number;
 

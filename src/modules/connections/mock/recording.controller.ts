@@ -1,10 +1,10 @@
 import { Body, Controller, Delete, Get, Param, Put } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../connections.access.js';
+import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { RecordingDto, SetRecordingDto } from './recording.dto.js';
 import { RecordingsService } from './recordings.service.js';
 
@@ -16,8 +16,8 @@ export class RecordingController {
   constructor(private readonly recordings: RecordingsService) {}
 
   /**
-   * Record the connection's tool calls, or stop. A mock created with the scenario `replay:{connectionId}` in the same
-   * namespace answers as they were answered.
+   * Start or stop recording the connection's tool calls. A mock with the scenario `replay:{connectionId}` in the same
+   * namespace answers with the recorded results.
    */
   @Put()
   @Access('connections:write', ownConnections)
@@ -31,7 +31,7 @@ export class RecordingController {
     return this.recordings.set(namespace, id, enabled);
   }
 
-  /** What is recorded, without its contents. Calls show within a second. */
+  /** Get the state and size of a recording, without its contents. Calls show within a second. */
   @Get()
   @Access('connections:read', ownConnections)
   @ApiOkResponse({ type: RecordingDto })
@@ -40,7 +40,7 @@ export class RecordingController {
     return this.recordings.get(namespace, id);
   }
 
-  /** Stop recording and delete what was recorded. Mocks made from it stay. */
+  /** Stop recording and delete the recorded calls. Mocks made from them stay. */
   @Delete()
   @Access('connections:write', ownConnections)
   @ApiErrors(404)

@@ -3,7 +3,7 @@ import { ClosedBody } from '../../../platform/http/input.pipe.js';
 
 @ClosedBody()
 export class SetRecordingDto {
-  /** `true` starts recording, for 7 days from now; `false` stops it and keeps what there is. */
+  /** `true` starts recording for 7 days; `false` stops it and keeps the recorded calls. */
   @IsBoolean()
   enabled: boolean;
 }
@@ -11,21 +11,21 @@ export class SetRecordingDto {
 export class RecordedToolDto {
   /** @example 'create_issue' */
   name: string;
-  /** How many calls of it were recorded. */
+  /** Recorded calls of the tool. */
   calls: number;
 }
 
-/** What is recorded of a connection. Arguments and results are never shown: a mock replays them. */
+/** A recording of a connection. Arguments and results are never shown: a mock replays them. */
 export class RecordingDto {
   enabled: boolean;
   /**
-   * When recording ends by itself. Absent while nothing is recorded.
+   * End of recording. Absent while recording is off.
    * @example '2026-11-27T10:15:00.000Z'
    */
   until?: string;
-  /** Calls kept: at most 1,000, each for 7 days. */
+  /** Recorded calls: at most 1,000, each for 7 days. */
   calls: number;
-  /** What they hold: at most 16 MB together. */
+  /** Their size: at most 16 MB together. */
   bytes: number;
   /** By name. */
   tools: RecordedToolDto[];

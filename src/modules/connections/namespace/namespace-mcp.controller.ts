@@ -1,17 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
-import { ApiMcp, pageRefused } from '../../../mcp/front/api-mcp.decorator.js';
-import { HttpFront } from '../../../mcp/front/http-front.js';
-import { separators } from '../../../mcp/union/member-names.js';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiMcp, pageRefused } from '../../../mcp/server/api-mcp.decorator.js';
+import { McpHttpServer } from '../../../mcp/server/mcp-http-server.js';
+import type { AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js';
+import { separators } from '../../../mcp/aggregate/member-names.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { Direct } from '../../auth/direct.decorator.js';
-import type { DirectRequest } from '../../auth/direct.decorator.js';
-import { namespaceParam, ownConnections } from '../connections.access.js';
-import { NamespaceUnions } from './namespace-unions.js';
-import { formOf } from './union-form.js';
+import { FastPath } from '../../auth/fast-path.decorator.js';
+import type { FastPathRequest } from '../../auth/fast-path.decorator.js';
+import { namespaceParam, ownConnections } from '../core/connections.access.js';
+import { NamespaceServers } from './namespace-servers.js';
 
 const listed = {
   tools: [
@@ -37,26 +38,26 @@ const listed = {
 @ApiParam(namespaceParam)
 export class NamespaceMcpController {
   constructor(
-    private readonly unions: NamespaceUnions,
-    private readonly front: HttpFront,
+    private readonly servers: NamespaceServers,
+    private readonly server: McpHttpServer,
   ) {}
 
   /**
-   * Use all connections of a namespace as one MCP server. Tools and prompts are named `connectionId.name`; resources have
-   * `connection://connectionId/` in front of their URI. A name that can be read in two ways means the connection with the
-   * longer id; what is shadowed by that is left out of lists, which say so in `_meta["slipway/shadowed"]`. The newest 1,000
-   * connections take part, up to 100 on each page of a list. One that fails or waits for its user fails nothing: it stands
-   * in `_meta["slipway/failed"]`.
+   * Use all connections of a namespace as one MCP server. Tools and prompts are named `connectionId.name`; URIs of
+   * resources begin with `connection://connectionId/`. An ambiguous name belongs to the connection with the longer id; lists
+   * leave out the other one and name it in `_meta["slipway/shadowed"]`. The newest 1,000 connections take part, up to 100 on
+   * each page of a list. A connection that fails or waits for its user does not fail the list, which names it in
+   * `_meta["slipway/failed"]`.
    */
   @Post()
-  @Direct()
+  @FastPath()
   @Access('connections:execute', ownConnections)
   @ApiQuery({
     name: 'separator',
     required: false,
     schema: { type: 'string', enum: [...separators], default: '.' },
     description:
-      'What stands between connection and name. `__` is for model APIs that refuse dots, and replaces them all.',
+      'The separator of connection and name. `__` is for model APIs that refuse dots, and replaces all of them.',
   })
   @ApiQuery({
     name: 'mode',
@@ -69,33 +70,45 @@ export class NamespaceMcpController {
   @HttpCode(200)
   @ApiMcp(listed)
   @ApiErrors(400, 404, pageRefused)
-  async serve(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  async serve(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     const { grant, url } = request;
     const namespace = grant.namespace as OwnedNamespace;
     const form = formOf(url ?? '');
-    await this.front.serve(request, response, async () => ({
-      channel: this.unions.find(namespace, form),
+    await this.server.serve(request, response, async () => ({
+      channel: this.servers.find(namespace, form),
       account: grant.caller.accountId,
       principal: grant.caller.keyId,
       target: `${namespace.id} ${form.separator} ${form.isSearched}`,
     }));
   }
 
-  /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
+  /** The SSE stream of a client's session, with changes of lists and resources. */
   @Get()
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  stream(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
-  /** Ends a client's session. Without one there is nothing to end. */
+  /** Ends a client's session. */
   @Delete()
-  @Direct()
+  @FastPath()
   @ApiExcludeEndpoint()
   @Access('connections:execute', ownConnections)
-  end(@Req() request: DirectRequest, @Res() response: ServerResponse): Promise<void> {
+  end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
+}
+
+/** The form of the endpoint that the query of a URL chooses. @throws InvalidInputError */
+function formOf(url: string): AggregateForm {
+  const mark = url.indexOf('?');
+  const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+  const wanted = query.get('separator') ?? '.';
+  const separator = separators.find((one) => one === wanted);
+  if (separator === undefined) throw new InvalidInputError(`separator must be one of: ${separators.join(' ')}`);
+  const mode = query.get('mode') ?? 'all';
+  if (mode !== 'all' && mode !== 'search') throw new InvalidInputError('mode must be all or search');
+  return { separator, isSearched: mode === 'search' };
 }

@@ -1,44 +1,42 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import type { UnionMembers } from '../../../mcp/union/union-source.js';
+import type { AggregateMembers } from '../../../mcp/aggregate/member-requests.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
-import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';
-import { CHANGED_TOPIC, type ConnectionChange } from '../connection-links.js';
-import { Connection } from '../connection.entity.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { ConnectionEvents } from '../core/connection.events.js';
+import { Connection } from '../core/connection.entity.js';
 
-/** Connections that take part, newest first; a namespace may have a million. */
+/** The newest connections of a namespace take part; it may have a million. */
 const MEMBERS_MAX = 1_000;
 
-/** Believed this long; what comes and goes also arrives over the relay, at once. An entry is some hundred KB at most. */
+/** Cache lifetime. A change of a connection is also announced at once. An entry has some hundred KB at most. */
 const CACHED_MS = 5_000;
 const CACHED_MAX = 200;
 
-/** The connections of namespaces, as their common address knows them. */
+/** The connections of namespaces, as members of the aggregate MCP endpoint. */
 @Injectable()
 export class NamespaceMembers implements OnModuleInit {
-  private readonly known = new RowCache<UnionMembers>((id) => this.load(id), { max: CACHED_MAX, ttlMs: CACHED_MS });
+  private readonly known = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX, ttlMs: CACHED_MS });
   private readonly listeners = new Map<string, Set<() => void>>();
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly relay: RelayService,
+    private readonly events: ConnectionEvents,
+    private readonly pubSub: PubSub,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<ConnectionChange>(CHANGED_TOPIC, ({ key }) =>
-      this.changed(key.slice(0, key.indexOf('/'))),
-    );
-    await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => this.changed(id));
+    this.events.on('changed', ({ key }) => this.changed(key.slice(0, key.indexOf('/'))));
+    await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.changed(id));
   }
 
   /** No query while they were read in the last 5 s. */
-  async of(namespaceId: string): Promise<UnionMembers> {
+  async of(namespaceId: string): Promise<AggregateMembers> {
     return (await this.known.get(namespaceId)) ?? { members: [], isCut: false };
   }
 
-  /** Calls `listener` when a connection of the namespace comes, changes or goes. @returns to be called to stop */
+  /** Calls `listener` when a connection of the namespace is created, changed or deleted. @returns stops it */
   whenChanged(namespaceId: string, listener: () => void): () => void {
     const listeners = this.listeners.get(namespaceId) ?? new Set();
     this.listeners.set(namespaceId, listeners.add(listener));
@@ -53,7 +51,7 @@ export class NamespaceMembers implements OnModuleInit {
     for (const listener of this.listeners.get(namespaceId) ?? []) listener();
   }
 
-  private async load(namespaceId: string): Promise<UnionMembers> {
+  private async load(namespaceId: string): Promise<AggregateMembers> {
     const rows = await this.connections.find({
       where: { namespaceId },
       select: { connectionId: true, seq: true, statusState: true, statusMessage: true },

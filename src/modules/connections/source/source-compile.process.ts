@@ -3,18 +3,18 @@ import { isBuiltin } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { build as esbuild, type BuildFailure, type Message, type OnResolveResult, type Plugin } from 'esbuild';
 import { checkModule, InvalidModuleError } from '../../../hosting/hosted-module.js';
-import type { SourceDiagnostic } from '../connections.errors.js';
+import type { SourceDiagnostic } from '../core/connections.errors.js';
 
-/** What the process answers: it compiles the file named first into the one named second; the third is what it is called. */
+/** The answer of the process, which compiles the file of its first argument into that of the second; the third is the name. */
 export type SourceCompileAnswer = { isStateful: boolean } | { diagnostics: SourceDiagnostic[] };
 
-/** Packages that are there for every module; what they use themselves comes with them. */
+/** Packages that every module may import; their own dependencies are bundled with them. */
 const PACKAGE = /^(?:zod|@modelcontextprotocol\/sdk)(?:\/|$)/;
 
-/** As many faults as a person reads. */
+/** Faults of one answer. */
 const DIAGNOSTICS_MAX = 20;
 
-// Who started it ends it. A stop of the service reaches both, and would look like a fault of the module.
+// The parent ends this process. A signal to the whole service would look like a fault of the module.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 async function compile(contents: string): Promise<SourceCompileAnswer> {
@@ -28,7 +28,7 @@ async function compile(contents: string): Promise<SourceCompileAnswer> {
       target: 'esnext',
       conditions: ['workerd', 'worker', 'browser'],
       define: { 'process.env.NODE_ENV': '"production"' },
-      // No file of this machine has a say: neither its settings nor what lies beside the module.
+      // No file of this machine may change the result.
       tsconfigRaw: {},
       absWorkingDir: '/',
       logLevel: 'silent',
@@ -46,7 +46,7 @@ async function compile(contents: string): Promise<SourceCompileAnswer> {
   }
 }
 
-/** Lets the module import what is there when it runs, and nothing else of this machine. */
+/** Allows imports that exist when the module runs, and no other file of this machine. */
 const onlyGiven: Plugin = {
   name: 'only-given',
   setup(build) {

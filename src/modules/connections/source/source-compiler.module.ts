@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { SourceCompiler } from './source-compiler.js';
 
-/** One compiler for a whole process, whatever roles it has. */
+/** One compiler for a process, for the roles `api` and `host`. */
 @Module({ providers: [SourceCompiler], exports: [SourceCompiler] })
 export class SourceCompilerModule {}

@@ -3,30 +3,30 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile } from 'no
 import { join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { Slots } from '../../../platform/limits/slots.js';
-import { EndedApartError, runApart } from '../../../platform/processes/run-apart.js';
-import type { StoredSource } from '../connection.types.js';
-import { InvalidSourceError } from '../connections.errors.js';
+import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
+import type { StoredSource } from '../core/connection.types.js';
+import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer } from './source-compile.process.js';
 
 /** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of anything else takes less. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 20_000 };
 
-/** Compilations at once in this process, of which one namespace may have half, and how long one waits for its turn. */
+/** Concurrent compilations of this process, of which one namespace may have half, and the wait for a slot. */
 const AT_ONCE_MAX = 2;
 const TURN_MS_MAX = 15_000;
 
-/** Compiled modules kept on disk, about 1.4 MB each; the ones used least recently go. */
-const KEPT_MAX = 200;
+/** Compiled modules on disk, about 1.4 MB each; those used least recently are removed. */
+const CACHED_MAX = 200;
 
-/** Part of every key: what is compiled otherwise from now on is compiled anew. */
+/** Part of every cache key; a change of the compilation counts it up. */
 const VERSION = '1';
 
-/** Turns the modules of connections into what can be run. */
+/** Compiles the modules of connections, in child processes, and caches the result on disk. */
 @Injectable()
 export class SourceCompiler {
   private readonly logger = new Logger('connections');
-  private readonly slots = new Slots(AT_ONCE_MAX, TURN_MS_MAX);
+  private readonly slots = new FairSemaphore(AT_ONCE_MAX, TURN_MS_MAX);
   private readonly folder: string;
 
   constructor(env: Env) {
@@ -34,30 +34,30 @@ export class SourceCompiler {
   }
 
   /**
-   * Compiles a module, whether it was compiled before or not.
+   * Compiles a module, also if a compiled one is cached.
    *
-   * @param whose who waits: one of them has half of the places at most
-   * @returns whether it keeps sessions
+   * @param namespaceId one namespace has half of the slots at most
+   * @returns `isStateful` is true for a module that keeps sessions
    * @throws InvalidSourceError, NoSlotError
    */
-  async check(source: StoredSource, whose: string): Promise<{ isStateful: boolean }> {
-    return this.slots.run(whose, () => this.compile(source));
+  async check(source: StoredSource, namespaceId: string): Promise<{ isStateful: boolean }> {
+    return this.slots.run(namespaceId, () => this.compile(source));
   }
 
   /**
-   * Runs `use` with the compiled module in a file, which is compiled first where that is not kept.
+   * Runs `use` with the file of the compiled module, and compiles it first if it is not cached.
    *
    * @throws InvalidSourceError, NoSlotError
    */
-  async withCompiled<T>(source: StoredSource, whose: string, use: (file: string) => Promise<T>): Promise<T> {
+  async withCompiled<T>(source: StoredSource, namespaceId: string, use: (file: string) => Promise<T>): Promise<T> {
     const file = this.fileOf(source);
     const now = new Date();
-    // Also says that it is used, which is what keeps it.
-    const isKept = await utimes(file, now, now).then(
+    // The time of use decides which files are removed.
+    const isCached = await utimes(file, now, now).then(
       () => true,
       () => false,
     );
-    if (!isKept) await this.check(source, whose);
+    if (!isCached) await this.check(source, namespaceId);
     return use(file);
   }
 
@@ -91,16 +91,16 @@ export class SourceCompiler {
     }
   }
 
-  /** By content, so that the same module is compiled once for all connections that have it. */
+  /** Named by content, so that equal modules of several connections are compiled once. */
   private fileOf({ entrypoint, sourceFiles }: StoredSource): string {
     const key = createHash('sha256').update(JSON.stringify([VERSION, entrypoint, sourceFiles[0].contents]));
     return join(this.folder, `${key.digest('hex')}.mjs`);
   }
 
-  /** Removes what is more than is kept. */
+  /** Removes the surplus of compiled modules. */
   private async sweep(): Promise<void> {
     const names = (await readdir(this.folder)).filter((name) => name.endsWith('.mjs'));
-    if (names.length <= KEPT_MAX) return;
+    if (names.length <= CACHED_MAX) return;
     const files = await Promise.all(
       names.map(async (name) => {
         const file = join(this.folder, name);
@@ -113,13 +113,13 @@ export class SourceCompiler {
         };
       }),
     );
-    const surplus = files.toSorted((a, b) => b.at - a.at).slice(KEPT_MAX);
+    const surplus = files.toSorted((a, b) => b.at - a.at).slice(CACHED_MAX);
     await Promise.all(surplus.map(({ file }) => rm(file, { force: true })));
     this.logger.debug(`${surplus.length} compiled modules were removed`);
   }
 }
 
-/** @returns what published clients print as a list */
+/** The error whose diagnostics published clients print as a list. */
 function invalid(
   { entrypoint }: StoredSource,
   diagnostics: Extract<SourceCompileAnswer, { diagnostics: unknown }>['diagnostics'],

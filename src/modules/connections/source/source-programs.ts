@@ -5,30 +5,28 @@ import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
 import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
-import { Connection } from '../connection.entity.js';
-import { InvalidSourceError } from '../connections.errors.js';
-import type { LoggedCall } from '../log/call-record.js';
-import { LineRecorder } from '../log/line-recorder.js';
-import { LogRecorder } from '../log/log-recorder.js';
+import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
+import type { ConnectionCall } from '../../logs/invocation.types.js';
+import { Connection } from '../core/connection.entity.js';
+import { InvalidSourceError } from '../core/connections.errors.js';
 import { SourceCompiler } from './source-compiler.js';
 
 const UNRECORDED_MAX = 2_000;
 
-/** What every module of a connection is given. */
-const NOTHING: ProgramValues = { secrets: {}, egressAllow: null };
+/** Modules of connections have no secrets and no egress rules of their own. */
+const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 
-/** The modules of connections, for those who run them. They have no secrets, and no configuration. */
+/** The modules of connections as programs, in processes with the role `host`. */
 @Injectable()
 export class SourcePrograms implements ProgramOwner, OnModuleInit {
-  /** Requests whose lines, or whose end, may still come; without lines they are forgotten. */
+  /** Requests whose lines or whose end may still arrive. */
   private readonly unrecorded = new LRUCache<string, { end: Trace | null; hasLines: boolean }>({ max: UNRECORDED_MAX });
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
     private readonly compiler: SourceCompiler,
     private readonly programs: Programs,
-    private readonly lines: LineRecorder,
-    private readonly calls: LogRecorder,
+    private readonly calls: ConnectionCallsService,
   ) {}
 
   onModuleInit(): void {
@@ -40,33 +38,31 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
       where: { id: ref.id },
       select: { id: true, namespaceId: true, source: true },
     });
-    if (!row?.source) throw new ProgramStartError('The connection is gone: it was deleted.');
+    if (!row?.source) throw new ProgramStartError('The connection was deleted.');
     try {
       return await this.compiler.withCompiled(row.source, row.namespaceId, (file) =>
-        use({ ref, file, configSchema: null, ...NOTHING }),
+        use({ ref, file, configSchema: null, ...NO_VALUES }),
       );
     } catch (error) {
-      // What compiled once does so again, unless what is compiled into it is another by now.
+      // A module that was compiled before can fail now if a package that is compiled into it has changed.
       if (error instanceof InvalidSourceError) throw new ProgramStartError(error.message, error);
       throw error;
     }
   }
 
   valuesOf(): Promise<ProgramValues> {
-    return Promise.resolve(NOTHING);
+    return Promise.resolve(NO_VALUES);
   }
 
   traced(trace: Trace): void {
-    const { ref, invocationId, lines, exceptions } = trace;
-    const place = { connectionId: ref.id, invocationId };
-    for (const { at, level, message } of lines) this.lines.record({ ...place, at, level, name: null, message });
-    for (const { at, name, message } of exceptions) this.lines.record({ ...place, at, level: null, name, message });
+    const { ref, invocationId: id, lines, exceptions } = trace;
+    if (lines.length + exceptions.length > 0) this.calls.record({ id, connectionId: ref.id, lines, exceptions });
     this.note(trace);
   }
 
   /**
-   * Requests that nobody else records, such as the opening of a session, are kept only if the module said something during
-   * them. Their end and their lines come in any order.
+   * Requests that no call record covers, such as the opening of a session, are recorded only if the module logged lines
+   * during them. Their end and their lines arrive in any order.
    */
   private note(trace: Trace): void {
     const { invocationId, lines, exceptions } = trace;
@@ -78,7 +74,10 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
   }
 }
 
-function toCall({ ref, invocationId, outcome, wallMs = 0 }: Trace, request: NonNullable<Trace['request']>): LoggedCall {
+function toCall(
+  { ref, invocationId, outcome, wallMs = 0 }: Trace,
+  request: NonNullable<Trace['request']>,
+): ConnectionCall {
   return {
     id: invocationId,
     connectionId: ref.id,
@@ -86,15 +85,10 @@ function toCall({ ref, invocationId, outcome, wallMs = 0 }: Trace, request: NonN
     method: request.method,
     url: request.path.split('?')[0] ?? '',
     rpcMethod: request.rpcMethod,
-    toolName: null,
     status: request.status,
     outcome: outcome === undefined || outcome === 'ok' ? 'ok' : outcome === 'canceled' ? 'canceled' : 'exception',
-    failureName: null,
-    failureMessage: null,
-    guardMs: null,
-    queueMs: null,
-    connectMs: null,
-    firstByteMs: null,
-    totalMs: wallMs,
+    timing: { guardMs: null, queueMs: null, connectMs: null, firstByteMs: null, totalMs: wallMs },
+    lines: [],
+    exceptions: [],
   };
 }

@@ -2,18 +2,17 @@ import { Controller, Delete, Get, Param, Post } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { ConnectionLinks } from '../connection-links.js';
-import { ownConnections } from '../connections.access.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import { ownConnections } from '../core/connections.access.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 
 /**
- * Subscriptions as older command line tools know them, whose events the service sent itself: there are none, and none are
- * made. Triggers took their place.
+ * The subscriptions of older command line tools, whose events the service sent itself: always none. Triggers replaced them.
  */
 @ApiExcludeController()
 @Controller('connect/:namespace')
 export class OlderSubscriptionsController {
-  constructor(private readonly links: ConnectionLinks) {}
+  constructor(private readonly handles: ConnectionHandles) {}
 
   @Get('.subscriptions')
   @Access('connections:read', ownConnections)
@@ -27,7 +26,7 @@ export class OlderSubscriptionsController {
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') id: string,
   ): Promise<[]> {
-    await this.links.target(namespace, id);
+    await this.handles.target(namespace, id);
     return [];
   }
 

@@ -1,19 +1,19 @@
 import { Type } from 'class-transformer';
 import { IsObject, IsString, Matches, MaxLength, ValidateNested } from 'class-validator';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
-import { ObjectSchemaDto } from '../connection-tools.dto.js';
-import { AsGiven, Omittable } from '../connection.validators.js';
+import { ObjectSchemaDto } from '../core/connection.dto.js';
+import { AsGiven, Omittable } from '../core/connection.validators.js';
 
-/** Something a server tells of when it happens. */
+/** A kind of event that a server sends. */
 export class TriggerDto {
   /** @example 'page.updated' */
   name: string;
-  /** How it can be told: `webhook`. */
+  /** The ways of delivery: `webhook`. */
   delivery: string[];
   description?: string;
-  /** What a subscription may be narrowed by. */
+  /** The schema of the params that narrow a subscription. */
   inputSchema?: ObjectSchemaDto;
-  /** What is told. */
+  /** The schema of the events. */
   payloadSchema?: ObjectSchemaDto;
 }
 
@@ -24,7 +24,7 @@ export const triggerExample = {
   inputSchema: { type: 'object', properties: { pageId: { type: 'string' } } },
 };
 
-/** Where events are sent to. */
+/** The receiver of events. */
 export class DeliveryPlaceDto {
   /**
    * Receives the events: https.
@@ -36,10 +36,10 @@ export class DeliveryPlaceDto {
   url: string;
 }
 
-/** Where events are sent to, and what they are signed with. */
+/** The receiver of events, and the secret that signs them. */
 export class DeliveryDto extends DeliveryPlaceDto {
   /**
-   * Signs the events (Standard Webhooks): `whsec_` and the base64 of 24 to 64 bytes. Goes to the MCP server and is not kept.
+   * Signs the events (Standard Webhooks): `whsec_` and the base64 of 24 to 64 bytes. Passed to the MCP server and not stored.
    * @example 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
    */
   @IsString()
@@ -50,7 +50,7 @@ export class DeliveryDto extends DeliveryPlaceDto {
 
 @ClosedBody()
 export class UnsubscribeTriggerDto {
-  /** What the subscription is narrowed by: at most 16 KB of JSON. Default: nothing. */
+  /** The params that narrow the subscription: at most 16 KB of JSON. Default: none. */
   @Omittable()
   @AsGiven()
   @IsObject()
@@ -64,7 +64,7 @@ export class UnsubscribeTriggerDto {
 
 @ClosedBody()
 export class SubscribeTriggerDto {
-  /** What the subscription is narrowed by: at most 16 KB of JSON. Default: nothing. */
+  /** The params that narrow the subscription: at most 16 KB of JSON. Default: none. */
   @Omittable()
   @AsGiven()
   @IsObject()
@@ -78,12 +78,12 @@ export class SubscribeTriggerDto {
 
 export class TriggerSubscriptionDto {
   /**
-   * The same for the same trigger, params and URL; stands in the `X-MCP-Subscription-Id` header of events.
+   * The same for the same trigger, params and URL; sent in the `X-MCP-Subscription-Id` header of events.
    * @example 'trg_5f2c9a0d4b7e1c3f8a6d2e4b9c1f7a30'
    */
   id: string;
   /**
-   * Subscribe again before this time, or events end.
+   * Subscribe again before this time, or the subscription ends.
    * @example '2026-11-20T11:15:00.000Z'
    */
   refreshBefore: string;

@@ -1,10 +1,10 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../connections.access.js';
+import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import {
   SubscribeTriggerDto,
   TriggerDto,
@@ -20,7 +20,7 @@ const failures = [
   404,
   {
     status: 502,
-    text: 'The MCP server is down, or refused it.',
+    text: 'The MCP server is down, or refused the request.',
     message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
   },
 ];
@@ -32,7 +32,7 @@ const failures = [
 export class TriggersController {
   constructor(private readonly triggers: TriggersService) {}
 
-  /** List the triggers of a connection. Preview. Empty for a server that has none. */
+  /** List the triggers of a connection. Preview. Empty for a server without triggers. */
   @Get()
   @Access('connections:read', ownConnections)
   @ApiOkResponse({ type: [TriggerDto], example: [triggerExample] })
@@ -57,7 +57,7 @@ export class TriggersController {
 
   /**
    * Subscribe to a trigger, or extend the subscription with the same params and URL. Preview. The MCP server sends the
-   * events itself, straight to the URL, signed with the secret (Standard Webhooks).
+   * events itself to the URL, signed with the secret (Standard Webhooks).
    */
   @Post(':triggerName')
   @HttpCode(200)
@@ -74,7 +74,7 @@ export class TriggersController {
     return this.triggers.subscribe(namespace, id, name, body);
   }
 
-  /** End a subscription, named by its params and URL. Preview. One that is not extended ends by itself. */
+  /** End the subscription with these params and this URL. Preview. One that is not extended ends by itself. */
   @Delete(':triggerName')
   @ApiParam(triggerParam)
   @Access('connections:execute', ownConnections)

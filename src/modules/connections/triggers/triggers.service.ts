@@ -1,56 +1,61 @@
+import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import type { McpReply } from '../../../mcp/channel.js';
-import { deadlineIn, withinDeadline } from '../../../mcp/deadline.js';
-import { listPages } from '../../../mcp/list-pages.js';
-import { UpstreamError } from '../../../mcp/mcp-errors.js';
-import { resultOf } from '../../../mcp/messages.js';
-import { rpcCode } from '../../../mcp/protocol.js';
+import type { McpReply } from '../../../mcp/protocol/channel.js';
+import { deadlineIn, withinDeadline } from '../../../mcp/protocol/deadline.js';
+import { listPages } from '../../../mcp/protocol/list-pages.js';
+import { UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
+import { resultOf } from '../../../mcp/protocol/messages.js';
+import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { SuccessDto } from '../../../platform/http/success.dto.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { DEPTH_MAX } from '../../../platform/database/storable.js';
+import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { visible } from '../../../platform/text/quoted.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionLink } from '../connection-link.js';
-import { ConnectionLinks } from '../connection-links.js';
-import type { ObjectSchemaDto } from '../connection-tools.dto.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
-import { requireParams, requireSecret, subscriptionId } from './subscription-key.js';
+import type { ConnectionHandle } from '../core/connection-handle.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import type { ObjectSchemaDto } from '../core/connection.dto.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
 import type { SubscribeTriggerDto, TriggerDto, TriggerSubscriptionDto, UnsubscribeTriggerDto } from './trigger.dto.js';
 
 const EVENTS = 'ai.smithery/events';
 const triggerList = { method: `${EVENTS}/list`, member: 'events', noun: 'triggers' };
 
-/** What is read of an endless list. */
+const PARAMS_BYTES_MAX = 16 * 1024;
+const SECRET_BYTES_MIN = 24;
+const SECRET_BYTES_MAX = 64;
+
+/** Limits of a list that does not end. */
 const PAGES_MAX = 16;
 const TRIGGERS_MAX = 1_000;
 
-/** How long a subscription holds whose server does not say. */
+/** The lifetime of a subscription whose server does not name one. */
 const SUBSCRIBED_MS = 60 * 60_000;
 
-/** DNS may take this long to say where events would go. */
+/** The timeout of DNS for the URL of a subscription. */
 const LOCATE_MS = 5_000;
 
-/** How servers say that they have no such method; some take it for a request with bad params. */
+/** The error codes for an unknown method; some servers answer with invalid params. */
 const unknownMethod: ReadonlySet<number> = new Set([rpcCode.methodNotFound, rpcCode.invalidParams]);
 
 /**
- * The triggers of connections. All of it is the upstream's: it keeps the subscriptions and sends the events to whoever
- * subscribed, signed with their secret. We only pass on.
+ * The triggers of connections. The upstream stores the subscriptions and sends the events to their URLs, signed with their
+ * secrets. Slipway only forwards the requests.
  */
 @Injectable()
 export class TriggersService {
   constructor(
-    private readonly links: ConnectionLinks,
+    private readonly handles: ConnectionHandles,
     private readonly egress: Egress,
     private readonly env: Env,
   ) {}
 
-  /** None for a server that has no triggers. @throws ResourceNotFoundError, UpstreamFailure */
+  /** Empty for a server without triggers. @throws ResourceNotFoundError, UpstreamFailure */
   async list(namespace: OwnedNamespace, connectionId: string): Promise<TriggerDto[]> {
-    const link = await this.links.find(namespace, connectionId);
-    return (await triggersOf(link, this.env.upstreamCallTimeoutMs)) ?? [];
+    const handle = await this.handles.find(namespace, connectionId);
+    return (await triggersOf(handle, this.env.upstreamCallTimeoutMs)) ?? [];
   }
 
   /** @throws ResourceNotFoundError, UpstreamFailure */
@@ -61,7 +66,7 @@ export class TriggersService {
   }
 
   /**
-   * Subscribes, or extends what is subscribed.
+   * Subscribes, or extends the subscription with the same params and URL.
    *
    * @throws InvalidInputError, EgressRefusedError, ResourceNotFoundError, UpstreamFailure
    */
@@ -74,13 +79,13 @@ export class TriggersService {
     requireParams(params);
     requireSecret(secret);
     await this.requireReachable(url);
-    const link = await this.links.find(namespace, connectionId);
+    const handle = await this.handles.find(namespace, connectionId);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
-    if (!(await triggersOf(link, left()))?.some((one) => one.name === name))
+    if (!(await triggersOf(handle, left()))?.some((one) => one.name === name))
       throw new ResourceNotFoundError({ trigger: name });
     const id = subscriptionId({ namespace: namespace.name, connectionId, trigger: name, params, url });
-    const given = { id, name, params, delivery: { mode: 'webhook', url, secret } };
-    const reply = await ask(link, 'subscribe', given, left());
+    const request = { id, name, params, delivery: { mode: 'webhook', url, secret } };
+    const reply = await ask(handle, 'subscribe', request, left());
     requireAccepted(reply, secret);
     const result = resultOf(reply);
     return { id, refreshBefore: refreshTime(isObject(result) ? result.refreshBefore : undefined) };
@@ -94,32 +99,32 @@ export class TriggersService {
     { params = {}, delivery: { url } }: UnsubscribeTriggerDto,
   ): Promise<SuccessDto> {
     requireParams(params);
-    const link = await this.links.find(namespace, connectionId);
+    const handle = await this.handles.find(namespace, connectionId);
     const id = subscriptionId({ namespace: namespace.name, connectionId, trigger: name, params, url });
-    const given = { id, name, params, delivery: { mode: 'webhook', url } };
-    requireAccepted(await ask(link, 'unsubscribe', given, this.env.upstreamCallTimeoutMs));
+    const request = { id, name, params, delivery: { mode: 'webhook', url } };
+    requireAccepted(await ask(handle, 'unsubscribe', request, this.env.upstreamCallTimeoutMs));
     return { success: true };
   }
 
   /**
-   * Events are sent by the upstream, not from here; still nobody is to aim it at what this service would not dial. A name
-   * that DNS does not know here may be known there.
+   * The upstream sends the events, but not to addresses that egress rules refuse to this service. A name that is unknown
+   * to DNS here is allowed: the upstream may know it.
    */
   private async requireReachable(address: string): Promise<void> {
     const url = this.egress.check(address);
-    const nowhere = { addresses: 0, refusal: null };
-    const located = this.egress.locate(url).catch(() => nowhere);
-    const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => nowhere);
+    const unknown = { addresses: 0, refusal: null };
+    const located = this.egress.locate(url).catch(() => unknown);
+    const { refusal } = await withinDeadline(located, LOCATE_MS, 'DNS did not answer in time.').catch(() => unknown);
     if (refusal) throw refusal;
   }
 }
 
-/** Null when the server has no triggers at all. @throws UpstreamFailure */
-async function triggersOf(link: ConnectionLink, timeoutMs: number): Promise<TriggerDto[] | null> {
+/** Null for a server without triggers. @throws UpstreamFailure */
+async function triggersOf(handle: ConnectionHandle, timeoutMs: number): Promise<TriggerDto[] | null> {
   const triggers: TriggerDto[] = [];
   let pages = 0;
   try {
-    for await (const { items, isUnknown } of listPages(link, triggerList, timeoutMs)) {
+    for await (const { items, isUnknown } of listPages(handle, triggerList, timeoutMs)) {
       if (isUnknown) return null;
       triggers.push(...items.flatMap(toTrigger));
       pages += 1;
@@ -133,7 +138,7 @@ async function triggersOf(link: ConnectionLink, timeoutMs: number): Promise<Trig
   return triggers.slice(0, TRIGGERS_MAX);
 }
 
-/** What has no name is passed over. */
+/** Leaves out a trigger without a name. */
 function toTrigger(text: string): TriggerDto[] {
   const value: unknown = JSON.parse(text);
   if (!isObject(value) || typeof value.name !== 'string') return [];
@@ -151,15 +156,15 @@ function toTrigger(text: string): TriggerDto[] {
 }
 
 function ask(
-  link: ConnectionLink,
+  handle: ConnectionHandle,
   what: 'subscribe' | 'unsubscribe',
   params: object,
   timeoutMs: number,
 ): Promise<McpReply> {
-  return link.request({ method: `${EVENTS}/${what}`, params: JSON.stringify(params), timeoutMs });
+  return handle.request({ method: `${EVENTS}/${what}`, params: JSON.stringify(params), timeoutMs });
 }
 
-/** @throws ResourceNotFoundError when there is no such method, InvalidInputError, UpstreamError */
+/** @throws ResourceNotFoundError for an unknown method, InvalidInputError, UpstreamError */
 function requireAccepted({ error }: McpReply, secret = ''): void {
   if (!error) return;
   if (error.code === rpcCode.methodNotFound) throw new ResourceNotFoundError();
@@ -168,8 +173,52 @@ function requireAccepted({ error }: McpReply, secret = ''): void {
   throw new UpstreamError(`The MCP server refused it: ${words}`, { code: error.code });
 }
 
-/** The server's word, where it is a time. */
+/** The time that the server names, else that of the default lifetime. */
 function refreshTime(given: unknown): string {
   const time = typeof given === 'string' ? Date.parse(given) : NaN;
   return new Date(Number.isNaN(time) ? Date.now() + SUBSCRIBED_MS : time).toISOString();
+}
+
+/** The identity of a subscription: subscribing again with the same key extends it. */
+interface SubscriptionKey {
+  namespace: string;
+  connectionId: string;
+  trigger: string;
+  params: Record<string, unknown>;
+  url: string;
+}
+
+/** The id of a subscription: the same for the same key, however its params are ordered. */
+function subscriptionId({ namespace, connectionId, trigger, params, url }: SubscriptionKey): string {
+  const key = JSON.stringify([namespace, connectionId, trigger, ordered(params), url]);
+  return `trg_${createHash('sha256').update(key).digest('hex').slice(0, 32)}`;
+}
+
+/** @throws InvalidInputError unless it is `whsec_` and the base64 of 24 to 64 bytes */
+function requireSecret(secret: string): void {
+  const encoded = secret.replace(/^whsec_/, '');
+  const bytes = Buffer.from(encoded, 'base64');
+  const isBase64 = bytes.toString('base64').replace(/=+$/, '') === encoded.replace(/=+$/, '');
+  if (isBase64 && bytes.length >= SECRET_BYTES_MIN && bytes.length <= SECRET_BYTES_MAX) return;
+  throw new InvalidInputError(
+    `delivery.secret must be whsec_ and the base64 of ${SECRET_BYTES_MIN} to ${SECRET_BYTES_MAX} bytes`,
+  );
+}
+
+/** @throws InvalidInputError if they are larger than 16 KB, or nested beyond 100 levels */
+function requireParams(params: Record<string, unknown>): void {
+  if (!isWithinDepth(params, DEPTH_MAX))
+    throw new InvalidInputError(`params must not be nested beyond ${DEPTH_MAX} levels`);
+  if (Buffer.byteLength(JSON.stringify(params)) > PARAMS_BYTES_MAX) {
+    throw new InvalidInputError(`params must be at most ${PARAMS_BYTES_MAX / 1024} KB of JSON`);
+  }
+}
+
+/** The value with the members of its objects sorted by name. */
+function ordered(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(ordered);
+  if (!isObject(value)) return value;
+  return Object.keys(value)
+    .sort()
+    .map((name) => [name, ordered(value[name])]);
 }

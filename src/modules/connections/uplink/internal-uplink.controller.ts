@@ -1,35 +1,32 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Controller, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import type { Channel, ClientAnswer, McpCall } from '../../../mcp/channel.js';
-import { Cancellation } from '../../../mcp/cancellation.js';
-import { whileConnected } from '../../../mcp/front/client-gone.js';
-import { RouteNotFoundError } from '../../../platform/errors/http-errors.js';
-import { readInternal } from '../../../platform/http/internal-request.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
-import { beginLines } from '../../../platform/http/line-answer.js';
+import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
+import type { Channel, ClientAnswer, ListenFilter, McpCall } from '../../../mcp/protocol/channel.js';
+import { rpcCode } from '../../../mcp/protocol/protocol.js';
+import { whileConnected } from '../../../mcp/server/client-gone.js';
+import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
 import { Public } from '../../../platform/http/public.decorator.js';
-import { toWire } from '../../../mcp/wired-failure.js';
-import type { InternalAsk, InternalLine } from './internal-frames.js';
-import { InternalQuestions } from './internal-questions.js';
+import type { UplinkMessage, UplinkRequest } from './uplink-messages.types.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
+import { TunnelMovedError } from './uplink.errors.js';
 
-/** Calls from other processes through tunnels that this one holds. Whoever does not hold the secret finds nothing here. */
+type Send = (message: UplinkMessage) => void;
+
+/** Requests of other processes through tunnels of this one. */
 @Controller('internal/uplink/:connection/:tunnel')
 @ApiExcludeController()
 export class InternalUplinkController {
-  private readonly questions = new InternalQuestions();
+  /** Requests of local servers to clients of other processes, by id; each is answered by an internal request of its own. */
+  private readonly clientRequests = new Map<string, (answer: ClientAnswer) => void>();
 
   constructor(
     private readonly tunnels: UplinkTunnels,
-    private readonly signatures: InternalSignatures,
+    private readonly internal: InternalServer,
   ) {}
 
-  /**
-   * One request, listening, or the answer to a question that was asked during a request.
-   *
-   * @throws RouteNotFoundError for anybody else, and when the tunnel or the question is not here
-   */
+  /** Serves one request. @throws RouteNotFoundError for a request that no process of this service signed */
   @Post()
   @HttpCode(200)
   @Public()
@@ -39,79 +36,88 @@ export class InternalUplinkController {
     @Req() request: IncomingMessage,
     @Res() response: ServerResponse,
   ): Promise<void> {
-    const { head: ask, rest } = await readInternal<InternalAsk>(request, this.signatures);
+    const accepted = await this.internal.accept<UplinkRequest>(request);
+    const body = await accepted.text();
+    const answer = new InternalAnswer(response);
     const channel = this.tunnels.channelNamed(connection, tunnel);
-    if (!channel) throw new RouteNotFoundError('POST', request.url ?? '');
-    if (ask.ask === 'answer') {
-      const isAwaited = this.questions.answer(ask.question, JSON.parse(rest) as ClientAnswer);
-      if (!isAwaited) throw new RouteNotFoundError('POST', request.url ?? '');
-      response.writeHead(200).end();
-      return;
-    }
-    const tell = beginLines<InternalLine>(response);
-    try {
-      await whileConnected(response, (gone) =>
-        serve({ channel, questions: this.questions, cancellation: gone, tell }, ask, rest),
-      );
-    } catch (error) {
-      tell({ line: 'failure', failure: toWire(error) });
-    }
-    response.end();
+    if (!channel) return answer.fail(new TunnelMovedError());
+    const send: Send = (message) => answer.message(message);
+    await answer.endAfter(whileConnected(response, (left) => this.run(channel, accepted.head, body, left, send)));
   }
-}
 
-interface Served {
-  channel: Channel;
-  questions: InternalQuestions;
-  cancellation: Cancellation;
-  tell: (line: InternalLine) => void;
-}
+  private async run(
+    channel: Channel,
+    head: UplinkRequest,
+    body: string,
+    left: Cancellation,
+    send: Send,
+  ): Promise<void> {
+    switch (head.kind) {
+      case 'open':
+        return send({ type: 'identity', identity: await channel.open(head.timeoutMs) });
+      case 'request':
+        return this.request(channel, head, body, left, send);
+      case 'listen':
+        return listen(channel, JSON.parse(body) as ListenFilter, head.timeoutMs, left, send);
+      case 'client-answer':
+        this.clientRequests.get(head.id)?.(JSON.parse(body) as ClientAnswer);
+    }
+  }
 
-type Lasting = Exclude<InternalAsk, { ask: 'answer' }>;
-
-async function serve(served: Served, ask: Lasting, params: string): Promise<void> {
-  const { channel, cancellation, tell } = served;
-  switch (ask.ask) {
-    case 'open':
-      return tell({ line: 'hello', hello: await channel.open(ask.timeoutMs) });
-    case 'request':
-      return serveRequest(served, ask, params);
-    case 'listen': {
-      await new Promise<void>((resolve, reject) => {
-        const listener = { onNotification: notifying(tell), onEnd: () => resolve() };
-        channel.listen(ask.filter, listener, ask.timeoutMs).then((listening) => {
-          tell({ line: 'listening', honoured: listening.honoured });
-          cancellation.notify(() => void listening.close().then(resolve));
-        }, reject);
+  private async request(
+    channel: Channel,
+    { method, timeoutMs, hasParams, wantsNotifications, profileKey }: Extract<UplinkRequest, { kind: 'request' }>,
+    params: string,
+    cancellation: Cancellation,
+    send: Send,
+  ): Promise<void> {
+    const open = new Set<string>();
+    const onRequest: McpCall['onRequest'] = (asked, askedParams) => {
+      const id = randomUUID();
+      open.add(id);
+      return new Promise((resolve) => {
+        this.clientRequests.set(id, (answer) => {
+          this.clientRequests.delete(id);
+          open.delete(id);
+          resolve(answer);
+        });
+        send({ type: 'client-request', id, method: asked, params: askedParams });
       });
-      return tell({ line: 'end' });
+    };
+    try {
+      const { text } = await channel.request({
+        method,
+        ...(hasParams ? { params } : {}),
+        timeoutMs,
+        cancellation,
+        ...(wantsNotifications ? { onNotification: notifying(send) } : {}),
+        ...(profileKey === null ? {} : { profile: { key: profileKey, capabilities: {} }, onRequest }),
+      });
+      send({ type: 'reply', text });
+    } finally {
+      const error = { code: rpcCode.internalError, message: 'The client is gone' };
+      for (const id of [...open]) this.clientRequests.get(id)?.({ error });
     }
   }
 }
 
-async function serveRequest(
-  { channel, questions, cancellation, tell }: Served,
-  { method, timeoutMs, hasParams, wantsNotifications, profileKey }: Extract<InternalAsk, { ask: 'request' }>,
-  params: string,
+/** Resolves when the upstream ends the subscription, or the other process leaves. */
+function listen(
+  channel: Channel,
+  filter: ListenFilter,
+  timeoutMs: number,
+  left: Cancellation,
+  send: Send,
 ): Promise<void> {
-  const own = questions.ofCall();
-  const onRequest: McpCall['onRequest'] = (asked, given) =>
-    own.ask((question) => tell({ line: 'question', question, method: asked, params: given }));
-  try {
-    const { text } = await channel.request({
-      method,
-      ...(hasParams ? { params } : {}),
-      timeoutMs,
-      cancellation,
-      ...(wantsNotifications ? { onNotification: notifying(tell) } : {}),
-      ...(profileKey === null ? {} : { profile: { key: profileKey, capabilities: {} }, onRequest }),
-    });
-    tell({ line: 'reply', text });
-  } finally {
-    own.close();
-  }
+  return new Promise<void>((resolve, reject) => {
+    const listener = { onNotification: notifying(send), onEnd: () => resolve() };
+    channel.listen(filter, listener, timeoutMs).then((listening) => {
+      send({ type: 'listening', honoured: listening.honoured });
+      left.notify(() => void listening.close().then(resolve));
+    }, reject);
+  });
 }
 
-function notifying(tell: (line: InternalLine) => void): (text: string, method: string) => void {
-  return (text, method) => tell({ line: 'notification', method, text });
+function notifying(send: Send): (text: string, method: string) => void {
+  return (text, method) => send({ type: 'notification', method, text });
 }

@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { beforeAll, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { UpstreamTimeoutError } from '../../../mcp/mcp-errors.js';
-import { InternalCalls } from '../../../platform/http/internal-calls.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
+import { UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
+import { textFrame } from '../../../platform/internal-http/frames.js';
+import { InternalClient } from '../../../platform/internal-http/internal-client.js';
+import { InternalSignatures } from '../../../platform/internal-http/internal-signatures.js';
 import { until } from '../../../../test/support/until.js';
 import { RemoteUplinkChannel } from './remote-uplink-channel.js';
 
@@ -19,15 +20,15 @@ it('a process that asks and then freezes does not hold the call, nor the answer 
     asked += 1;
     request.socket.once('close', () => (left += 1));
     if (asked > 1) return;
-    const line = { line: 'question', question: 'q', method: 'roots/list' };
-    response.writeHead(200).write(`${JSON.stringify(line)}\n`);
+    const message = { type: 'client-request', id: 'q', method: 'roots/list' };
+    response.writeHead(200).write(textFrame('message', JSON.stringify(message)));
   }).listen(0, '127.0.0.1');
   await once(frozen, 'listening');
   const url = `http://127.0.0.1:${(frozen.address() as AddressInfo).port}`;
   const signatures = new InternalSignatures(
     Object.assign(new Env(), { encryptionKeys: [{ id: 'a', secret: Buffer.alloc(32) }] }),
   );
-  const channel = new RemoteUplinkChannel(new InternalCalls(signatures), url, { connectionId: 'c', tunnel: '1' });
+  const channel = new RemoteUplinkChannel(new InternalClient(signatures), url, { connectionId: 'c', tunnel: '1' });
   const call = channel.request({
     method: 'tools/call',
     timeoutMs: 100,

@@ -7,57 +7,63 @@ import type {
   McpCall,
   McpReply,
   UpstreamListener,
-} from '../../../mcp/channel.js';
+} from '../../../mcp/protocol/channel.js';
 import {
   CallerLeftError,
   UplinkDisconnectedError,
   UpstreamError,
   UpstreamTimeoutError,
-} from '../../../mcp/mcp-errors.js';
-import { STREAM_MS_MAX } from '../../../mcp/channels/http-exchange.js';
-import { parseMessage, replyTo } from '../../../mcp/messages.js';
-import { rpcCode, type ServerHello } from '../../../mcp/protocol.js';
-import { wasSent, type InternalAnswer, type InternalCalls } from '../../../platform/http/internal-calls.js';
-import { fromWire } from '../../../mcp/wired-failure.js';
-import type { InternalAsk, InternalLine } from './internal-frames.js';
-import type { TunnelName } from './uplink-leases.js';
+} from '../../../mcp/protocol/mcp-errors.js';
+import { STREAM_MS_MAX } from '../../../mcp/client/http/http-exchange.js';
+import { parseMessage, replyTo } from '../../../mcp/protocol/messages.js';
+import { rpcCode, type UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
+import { OutcomeUnknownError } from '../../../platform/internal-http/error-codec.js';
+import {
+  ProcessUnreachedError,
+  RequestRefusedError,
+  type InternalClient,
+  type MessageStream,
+} from '../../../platform/internal-http/internal-client.js';
+import type { TunnelName } from './uplink-tunnels.repository.js';
+import type { UplinkMessage, UplinkRequest } from './uplink-messages.types.js';
+import { TunnelMovedError } from './uplink.errors.js';
 
-/** The process that was asked does not hold the tunnel any more; nothing was sent to the local server. */
-export class TunnelMovedError extends Error {}
-
-/** The process that holds the tunnel keeps the time; one that is frozen does not. */
+/** Time beyond the request's own. The process that holds the tunnel enforces the timeout, unless it is frozen. */
 const GRACE_MS = 2_000;
 
-/** Looks at one line: what it came to, or undefined while more is to come. */
-type Reader<T> = (line: InternalLine) => T | undefined;
+/** Requests with a timeout and a result. */
+type TimedRequest = Exclude<UplinkRequest, { kind: 'client-answer' }>;
+
+/** Takes one message. @returns the result of the request, or undefined while it is not complete */
+type Reader<T> = (message: UplinkMessage) => T | undefined;
 
 /**
- * A tunnel in another process. What the local server asks in the middle of a call comes as a line of its answer, and what
- * its caller says to that goes back in a request of its own.
+ * A tunnel of another process. Requests of the local server to the client arrive as messages of the answer; each of the
+ * client's answers goes back in a request of its own.
  */
 export class RemoteUplinkChannel implements Channel {
   private readonly logger = new Logger('uplink');
   private readonly path: string;
 
   constructor(
-    private readonly calls: InternalCalls,
+    private readonly client: InternalClient,
     private readonly url: string,
     { connectionId, tunnel }: TunnelName,
   ) {
     this.path = `/internal/uplink/${connectionId}/${tunnel}`;
   }
 
-  async open(timeoutMs: number): Promise<ServerHello> {
-    const read: Reader<ServerHello> = (line) => (line.line === 'hello' ? line.hello : undefined);
-    return this.ask({ ask: 'open', timeoutMs }, '', read).value;
+  async open(timeoutMs: number): Promise<UpstreamIdentity> {
+    const read: Reader<UpstreamIdentity> = (message) => (message.type === 'identity' ? message.identity : undefined);
+    return this.send({ kind: 'open', timeoutMs }, '', read).value;
   }
 
   async request(call: McpCall): Promise<McpReply> {
     const { method, params, timeoutMs, cancellation, onNotification, profile, onRequest } = call;
     if (cancellation?.isCancelled) throw new CallerLeftError();
-    const answer = this.ask<McpReply>(
+    const answer = this.send<McpReply>(
       {
-        ask: 'request',
+        kind: 'request',
         method,
         timeoutMs,
         hasParams: params !== undefined,
@@ -65,136 +71,132 @@ export class RemoteUplinkChannel implements Channel {
         profileKey: profile && onRequest ? profile.key : null,
       },
       params ?? '',
-      (line) => {
-        if (line.line === 'notification') onNotification?.(line.text, line.method);
-        if (line.line === 'question') void this.answered(line, onRequest, answer);
-        return line.line === 'reply' ? toReply(line.text) : undefined;
+      (message) => {
+        if (message.type === 'notification') onNotification?.(message.text, message.method);
+        if (message.type === 'client-request') void this.answerClientRequest(message, onRequest, answer);
+        return message.type === 'reply' ? toReply(message.text) : undefined;
       },
     );
-    const onLeft = () => answer.leave(new CallerLeftError());
+    const onLeft = () => answer.abort(new CallerLeftError());
     cancellation?.notify(onLeft);
     return answer.value.finally(() => cancellation?.forget(onLeft));
   }
 
   async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
-    let isOver = false;
-    const answer = this.ask<ListenFilter>({ ask: 'listen', filter, timeoutMs }, '', (line) => {
-      if (line.line === 'notification' && !isOver) listener.onNotification(line.text, line.method);
-      return line.line === 'listening' ? line.honoured : undefined;
+    let isClosed = false;
+    const answer = this.send<ListenFilter>({ kind: 'listen', timeoutMs }, JSON.stringify(filter), (message) => {
+      if (message.type === 'notification' && !isClosed) listener.onNotification(message.text, message.method);
+      return message.type === 'listening' ? message.honoured : undefined;
     });
     const honoured = await answer.value;
     void answer.ended.then(() => {
-      if (!isOver) listener.onEnd(new UplinkDisconnectedError());
+      if (!isClosed) listener.onEnd(new UplinkDisconnectedError());
     });
     return {
       honoured,
       close: async () => {
-        isOver = true;
-        answer.leave(new CallerLeftError());
+        isClosed = true;
+        answer.abort(new CallerLeftError());
       },
     };
   }
 
-  /** All callers share the one session of the local server. */
+  /** No-op: all callers share the one session of the local server. */
   async release(): Promise<void> {}
 
-  /** The tunnel belongs to the process that holds it. */
+  /** No-op: the tunnel belongs to the process that holds it. */
   async close(): Promise<void> {}
 
-  /** Has a question answered. Never rejects: a caller that is gone has broken off its call. */
-  private async answered(
-    { question, method, params }: Extract<InternalLine, { line: 'question' }>,
+  /** Answers one request of the local server. Never rejects: a caller that left has aborted its call. */
+  private async answerClientRequest(
+    { id, method, params }: Extract<UplinkMessage, { type: 'client-request' }>,
     onRequest: McpCall['onRequest'],
     call: RemoteAnswer<McpReply>,
   ): Promise<void> {
-    let breakOff: () => void = () => undefined;
-    try {
-      const asking = onRequest?.(method, params).catch(() => undefined);
-      const answer: ClientAnswer = (await call.hold(asking)) ?? unasked;
-      const ask: InternalAsk = { ask: 'answer', question };
-      const posted = this.calls.post(this.url, this.path, ask, JSON.stringify(answer), (leave) => (breakOff = leave));
-      // With its call it is of no use any more.
-      void call.ended.then(() => breakOff());
-      const taken = await posted;
-      await taken.lines(() => undefined);
-    } catch (error) {
+    const answering = onRequest?.(method, params).catch(() => undefined);
+    const answer: ClientAnswer = (await call.suspendTimeout(answering)) ?? unanswered;
+    const head: UplinkRequest = { kind: 'client-answer', id };
+    const body = JSON.stringify(answer);
+    const sending = this.client.follow({ url: this.url, path: this.path, head, body }, () => undefined);
+    void call.ended.then(() => sending.abort(new Error('the call has ended')));
+    await sending.ended.catch((error: unknown) => {
       this.logger.debug({ msg: 'an answer did not reach the process that holds the tunnel', err: error });
-    }
+    });
   }
 
-  private ask<T>(what: InternalAsk & { timeoutMs: number }, params: string, read: Reader<T>): RemoteAnswer<T> {
-    return new RemoteAnswer(what, read, (whenLeft) => this.calls.post(this.url, this.path, what, params, whenLeft));
+  private send<T>(head: TimedRequest, body: string, read: Reader<T>): RemoteAnswer<T> {
+    const { url, path } = this;
+    return new RemoteAnswer(head, read, (onMessage) => this.client.follow({ url, path, head, body }, onMessage));
   }
 }
 
-const unasked: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client could not be asked' } };
+const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client could not be asked' } };
 
-/** What another process answers, line by line. */
+/** The answer to one request. */
 class RemoteAnswer<T> {
   /** Rejects with a TunnelMovedError or an UpstreamFailure. */
   readonly value: Promise<T>;
-  /** Settles when nothing more will come. Never rejects. */
+  /** Settles with the end of the answer. Never rejects. */
   readonly ended: Promise<void>;
-  private readonly logger = new Logger('uplink');
   private readonly startedAt = Date.now();
+  private readonly stream: MessageStream;
   private timer: NodeJS.Timeout;
   private isSettled = false;
-  private held = 0;
+  /** Requests of the local server that the client has not answered. */
+  private suspensions = 0;
   private resolve: (value: T) => void = () => undefined;
   private reject: (error: Error) => void = () => undefined;
-  private breakOff: () => void = () => undefined;
 
   constructor(
-    private readonly what: InternalAsk & { timeoutMs: number },
+    private readonly head: TimedRequest,
     private readonly read: Reader<T>,
-    post: (whenLeft: (leave: () => void) => void) => Promise<InternalAnswer>,
+    follow: (onMessage: (message: UplinkMessage) => void) => MessageStream,
   ) {
     this.value = new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
     });
-    this.timer = setTimeout(() => this.expire(), what.timeoutMs + GRACE_MS);
-    this.ended = this.follow(post((leave) => (this.breakOff = leave)));
+    this.timer = setTimeout(() => this.expire(), head.timeoutMs + GRACE_MS);
+    this.stream = follow((message) => this.onMessage(message));
+    this.ended = this.stream.ended.then(
+      () => this.fail(lost(head, true)),
+      (error: Error) => this.fail(upstreamFailure(head, error)),
+    );
   }
 
-  /** Breaks the request off. A value that is not there yet is this error. */
-  leave(reason: Error): void {
-    this.settle(() => this.reject(reason));
-    this.breakOff();
+  /** Aborts the request. Without a result so far, {@link value} rejects with the reason. */
+  abort(reason: Error): void {
+    this.fail(reason);
+    this.stream.abort(reason);
   }
 
-  /** While `work` goes on it is not the other process that is waited for, and then it has its time anew. Must not reject. */
-  async hold<W>(work: W): Promise<Awaited<W>> {
-    this.held += 1;
+  /** Suspends the timeout while `work` goes on; it starts anew afterwards. `work` must not reject. */
+  async suspendTimeout<W>(work: W): Promise<Awaited<W>> {
+    this.suspensions += 1;
     const done = await work;
-    this.held -= 1;
+    this.suspensions -= 1;
     if (!this.isSettled) this.timer.refresh();
     return done;
   }
 
   private expire(): void {
-    const isHeld = this.held > 0 && Date.now() - this.startedAt < STREAM_MS_MAX + GRACE_MS;
-    if (isHeld) this.timer = setTimeout(() => this.expire(), this.what.timeoutMs + GRACE_MS);
-    else this.leave(new UpstreamTimeoutError('The process that holds the tunnel did not answer in time.', true));
+    const isSuspended = this.suspensions > 0 && Date.now() - this.startedAt < STREAM_MS_MAX + GRACE_MS;
+    if (isSuspended) this.timer = setTimeout(() => this.expire(), this.head.timeoutMs + GRACE_MS);
+    else this.abort(new UpstreamTimeoutError('The process that holds the tunnel did not answer in time.', true));
   }
 
-  private async follow(asked: Promise<InternalAnswer>): Promise<void> {
-    try {
-      const answer = await asked;
-      if (answer.status === 404) this.settle(() => this.reject(new TunnelMovedError()));
-      await answer.lines((text) => this.onLine(JSON.parse(text) as InternalLine));
-    } catch (error) {
-      this.logger.debug({ msg: 'a call to another process broke off', err: error });
-      this.settle(() => this.reject(lost(this.what, wasSent(error))));
-    }
-    this.settle(() => this.reject(lost(this.what, true)));
-  }
-
-  private onLine(line: InternalLine): void {
+  private onMessage(message: UplinkMessage): void {
     if (!this.isSettled) this.timer.refresh();
-    if (line.line === 'failure') return this.settle(() => this.reject(fromWire(line.failure)));
-    const found = this.read(line);
-    if (found !== undefined) this.settle(() => this.resolve(found));
+    try {
+      const found = this.read(message);
+      if (found !== undefined) this.settle(() => this.resolve(found));
+    } catch (error) {
+      this.abort(error as Error);
+    }
+  }
+
+  private fail(error: Error): void {
+    this.settle(() => this.reject(error));
   }
 
   private settle(outcome: () => void): void {
@@ -205,13 +207,19 @@ class RemoteAnswer<T> {
   }
 }
 
-/** A process that nobody reaches is dead or about to be: its lease tells, a little later. */
-function lost(what: InternalAsk, isSent: boolean): UplinkDisconnectedError {
-  const error = new UplinkDisconnectedError(isSent);
-  return what.ask === 'request' && what.method === 'tools/call' ? error.ofCall() : error;
+function upstreamFailure(head: TimedRequest, error: Error): Error {
+  if (error instanceof RequestRefusedError) return new TunnelMovedError();
+  if (error instanceof ProcessUnreachedError) return lost(head, false);
+  return error instanceof OutcomeUnknownError ? lost(head, true) : error;
 }
 
-/** The spans are found anew here: they are not worth sending. @throws UpstreamError */
+/** A process that is not reached is dead; its tunnels count as closed when its lease ends. */
+function lost(head: TimedRequest, isSent: boolean): UplinkDisconnectedError {
+  const error = new UplinkDisconnectedError(isSent);
+  return head.kind === 'request' && head.method === 'tools/call' ? error.ofCall() : error;
+}
+
+/** Parses the reply anew: its spans are not sent. @throws UpstreamError */
 function toReply(text: string): McpReply {
   const head = parseMessage(text);
   const reply = head && replyTo(head.id as number, text, head, 'legacy');

@@ -1,31 +1,31 @@
 import { isUtf8 } from 'node:buffer';
 import { Logger } from '@nestjs/common';
 import type { WebSocket } from 'ws';
-import { UplinkChannel } from '../../../mcp/channels/uplink-channel.js';
-import type { FramePort } from '../../../mcp/channels/frame-port.js';
-import { UNREAD_BYTES_MAX } from '../../../mcp/channels/uplink-calls.js';
+import { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
+import type { FramePort } from '../../../mcp/client/uplink/uplink-calls.js';
+import { UNREAD_BYTES_MAX } from '../../../mcp/client/uplink/uplink-calls.js';
 
-/** Close codes of RFC 6455 section 7.4.1 that we send. */
+/** Close codes of RFC 6455 section 7.4.1 that this service sends. */
 export type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;
 
-/** A peer that was told the end has this long to agree. */
+/** Time for the peer to answer a close frame; then the socket is terminated. */
 const CLOSE_MS = 2_000;
 
-/** A peer that answers no ping is believed to read after this long. */
+/** A peer that does not answer the first ping is taken for ready after this time. */
 const READY_MS_MAX = 1_000;
 
-/** A WebSocket to one local server, with the channel that speaks over it. */
+/** A WebSocket to one local server, with the channel that uses it. */
 export class TunnelSocket implements FramePort {
   readonly channel: UplinkChannel;
   readonly ready: Promise<void>;
-  /** What the peer did wrong, in a sentence; null while it did nothing. */
+  /** The peer's first violation of the protocol, as a sentence; null while there is none. */
   fault: string | null = null;
   private readonly logger = new Logger('uplink');
-  private unanswered = 0;
+  private unansweredPings = 0;
   private onReady: () => void = () => undefined;
   private isEnded = false;
 
-  /** @param onEnd called once, when nothing more will be sent or heard */
+  /** @param onEnd called once, when nothing more will be sent or received */
   constructor(
     private readonly socket: WebSocket,
     connectTimeoutMs: number,
@@ -34,9 +34,9 @@ export class TunnelSocket implements FramePort {
     this.channel = new UplinkChannel(this, connectTimeoutMs);
     socket.on('message', (data, isBinary) => this.onFrame(data as Buffer, isBinary));
     socket.on('ping', (data: Buffer) => this.onPing(data));
-    socket.on('pong', () => this.lives());
-    // What is wrong with a frame (RFC 6455): ws closes the socket itself, with the right code.
-    socket.on('error', ({ message }) => this.blame(message));
+    socket.on('pong', () => this.seen());
+    // For an invalid frame (RFC 6455) ws closes the socket itself, with the right code.
+    socket.on('error', ({ message }) => this.recordFault(message));
     socket.once('close', () => this.end());
     this.ready = this.whenReady();
   }
@@ -50,7 +50,7 @@ export class TunnelSocket implements FramePort {
   }
 
   refuse(code: 1007 | 1008, reason: string): void {
-    this.blame(reason);
+    this.recordFault(reason);
     this.shut(code, reason);
   }
 
@@ -58,7 +58,7 @@ export class TunnelSocket implements FramePort {
     this.shut(1001, 'closing');
   }
 
-  /** Ends the tunnel: calls under way fail now, whatever the peer does with the news. */
+  /** Ends the tunnel. Calls under way fail now, without waiting for the peer to close. */
   shut(code: CloseCode, reason: string): void {
     this.end();
     if (this.socket.readyState !== this.socket.OPEN) return;
@@ -67,39 +67,39 @@ export class TunnelSocket implements FramePort {
     this.socket.once('close', () => clearTimeout(timer));
   }
 
-  /** Asks for a sign of life. A peer that gave none to the last two requests is dropped. */
+  /** Sends a ping. A peer that did not answer the last two is disconnected. */
   ping(): void {
     if (this.socket.readyState !== this.socket.OPEN) return;
-    if (this.unanswered >= 2) {
+    if (this.unansweredPings >= 2) {
       this.socket.terminate();
       return;
     }
-    this.unanswered += 1;
+    this.unansweredPings += 1;
     this.socket.ping();
   }
 
   private onFrame(data: Buffer, isBinary: boolean): void {
-    this.lives();
+    this.seen();
     if (isBinary && !isUtf8(data)) return this.refuse(1007, 'a frame must be UTF-8');
     try {
       this.channel.receive(data.toString('utf8'));
     } catch (error) {
-      // Thrown on, it would end the process with everybody's tunnels.
+      // An uncaught error would end the process with all tunnels.
       this.logger.error({ msg: 'a frame of a tunnel could not be read', err: error });
       this.shut(1011, 'a frame could not be read');
     }
   }
 
-  /** Answered here, not by ws: a peer that pings and does not read would fill our memory. */
+  /** Answers a ping instead of ws: the pongs for a peer that does not read would fill the memory. */
   private onPing(data: Buffer): void {
-    this.lives();
+    this.seen();
     if (this.bufferedBytes > UNREAD_BYTES_MAX) this.refuse(1008, 'answers are not read');
     else this.socket.pong(data);
   }
 
   /**
-   * The published client listens for messages a moment after its socket is open, and loses those that came with the answer
-   * to its handshake. Its first sign of life comes after that moment.
+   * Resolves when the peer reads messages. The published client adds its listener a moment after its socket is open, and
+   * loses messages that came before; its first pong or message comes after that moment.
    */
   private whenReady(): Promise<void> {
     this.ping();
@@ -112,12 +112,12 @@ export class TunnelSocket implements FramePort {
     });
   }
 
-  private lives(): void {
-    this.unanswered = 0;
+  private seen(): void {
+    this.unansweredPings = 0;
     this.onReady();
   }
 
-  private blame(reason: string): void {
+  private recordFault(reason: string): void {
     this.fault ??= `The tunnel was closed because of what came through it: ${reason}.`;
   }
 

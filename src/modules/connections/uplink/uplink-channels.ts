@@ -1,43 +1,56 @@
-import { Injectable } from '@nestjs/common';
-import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../../mcp/channel.js';
-import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/mcp-errors.js';
-import type { ServerHello } from '../../../mcp/protocol.js';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import type {
+  Channel,
+  Listening,
+  ListenFilter,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../../../mcp/protocol/channel.js';
+import { UplinkDisconnectedError, UpstreamError } from '../../../mcp/protocol/mcp-errors.js';
+import type { UpstreamIdentity } from '../../../mcp/protocol/protocol.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
-import { InternalSignatures } from '../../../platform/http/internal-signatures.js';
-import { InternalCalls } from '../../../platform/http/internal-calls.js';
-import { RemoteUplinkChannel, TunnelMovedError } from './remote-uplink-channel.js';
-import { UplinkLeases, type TunnelOwner } from './uplink-leases.js';
+import { InternalClient } from '../../../platform/internal-http/internal-client.js';
+import { ProcessRegistry } from '../../../platform/processes/process-registry.js';
+import { RemoteUplinkChannel } from './remote-uplink-channel.js';
+import { UplinkTunnelsRepository, type TunnelOwner } from './uplink-tunnels.repository.js';
+import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
+import { TunnelMovedError } from './uplink.errors.js';
 
-/** Where a tunnel is, is believed this long; a new pairing also arrives over the relay, and a wrong guess corrects itself. */
+/** Lifetime of a cached owner. A new pairing is also published, and a process that has not got the tunnel says so. */
 const OWNER_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 50_000;
 
-/** Leads calls of uplink connections to their tunnels: in this process, or by internal HTTP in the one that holds it. */
+/** Routes calls of uplink connections to their tunnels: in this process, or by internal HTTP in another one. */
 @Injectable()
-export class UplinkChannels {
-  private readonly owners = new RowCache<TunnelOwner>((id) => this.leases.owner(id), {
+export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
+  private readonly owners = new RowCache<TunnelOwner>((id) => this.repository.owner(id), {
     max: OWNERS_CACHED_MAX,
     ttlMs: OWNER_CACHED_MS,
   });
-  private readonly calls: InternalCalls;
 
   constructor(
     private readonly tunnels: UplinkTunnels,
-    private readonly leases: UplinkLeases,
-    signatures: InternalSignatures,
+    private readonly transports: ConnectionTransports,
+    private readonly repository: UplinkTunnelsRepository,
+    private readonly registry: ProcessRegistry,
+    private readonly client: InternalClient,
   ) {
-    this.calls = new InternalCalls(signatures);
     tunnels.whenPaired((id) => this.owners.drop(id));
   }
 
-  /** A channel that lasts as long as the connection, through however many tunnels. */
+  onModuleInit(): void {
+    this.transports.register('uplink', this);
+  }
+
+  /** A channel of the connection, which survives its single tunnels. */
   channelTo({ id }: { id: string }): Channel {
     return new RoutedUplinkChannel((work) => this.through(id, work));
   }
 
   /**
-   * Does `work` with the channel of the tunnel there is now.
+   * Does `work` with the channel of the current tunnel.
    *
    * @throws UplinkDisconnectedError when there is none, and what the work throws
    */
@@ -49,7 +62,7 @@ export class UplinkChannels {
     } catch (error) {
       if (!(error instanceof TunnelMovedError)) throw error;
     }
-    // Nothing was sent to a local server: the process we asked does not hold its tunnel any more.
+    // Nothing was sent to a local server, so the work may be repeated.
     this.owners.drop(id);
     const channel = this.tunnels.channelOf(id) ?? this.remote(id, await this.owners.get(id));
     try {
@@ -60,13 +73,13 @@ export class UplinkChannels {
   }
 
   private remote(id: string, owner: TunnelOwner | null): Channel {
-    if (!owner || owner.processId === this.leases.processId) throw new UplinkDisconnectedError();
+    if (!owner || owner.processId === this.registry.id) throw new UplinkDisconnectedError();
     if (owner.url === null) {
       throw new UpstreamError(
         'Another process of this service holds the tunnel and does not say where it is reached: set ADVERTISE_URL for it.',
       );
     }
-    return new RemoteUplinkChannel(this.calls, owner.url, { connectionId: id, tunnel: owner.tunnel });
+    return new RemoteUplinkChannel(this.client, owner.url, { connectionId: id, tunnel: owner.tunnel });
   }
 }
 
@@ -74,7 +87,7 @@ export class UplinkChannels {
 class RoutedUplinkChannel implements Channel {
   constructor(private readonly through: <T>(work: (channel: Channel) => Promise<T>) => Promise<T>) {}
 
-  open(timeoutMs: number): Promise<ServerHello> {
+  open(timeoutMs: number): Promise<UpstreamIdentity> {
     return this.through((channel) => channel.open(timeoutMs));
   }
 
@@ -86,9 +99,9 @@ class RoutedUplinkChannel implements Channel {
     return this.through((channel) => channel.listen(filter, listener, timeoutMs));
   }
 
-  /** All callers share the one session of the local server. */
+  /** No-op: all callers share the one session of the local server. */
   async release(): Promise<void> {}
 
-  /** The tunnel belongs to whoever opened it, not to those who call through it. */
+  /** No-op: the tunnel belongs to the local server that opened it. */
   async close(): Promise<void> {}
 }

@@ -8,68 +8,77 @@ import {
 import type { WebSocket } from 'ws';
 import { Env } from '../../../config/env.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
-import { UpstreamFailure } from '../../../mcp/mcp-errors.js';
-import type { UplinkChannel } from '../../../mcp/channels/uplink-channel.js';
-import { RelayService } from '../../../platform/queue/relay.service.js';
+import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import type { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
+import { ProcessRegistry, type LeaseHolder } from '../../../platform/processes/process-registry.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { Schedule } from '../../../platform/schedule/schedule.js';
 import { AccessService } from '../../auth/access.service.js';
-import { NAMESPACE_DELETED_TOPIC } from '../../namespaces/namespaces.service.js';
-import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../connection-status.js';
-import { toStoredServerInfo } from '../server-info.js';
+import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../core/connection-status.js';
+import { ConnectionEvents } from '../core/connection.events.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket, type CloseCode } from './tunnel-socket.js';
-import { UplinkLeases, type ChangedConnection, type TunnelName } from './uplink-leases.js';
-import { TunnelPlaces } from './tunnel-places.js';
+import { UplinkTunnelsRepository, type ChangedConnection, type TunnelName } from './uplink-tunnels.repository.js';
+import { TunnelLimits } from './tunnel-limits.js';
 import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
 
-/** Pings go out in so many portions, so that thousands of tunnels are not all asked at the same instant. */
+declare module '../../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'uplinks.paired': { id: string; tunnel: string };
+  }
+}
+
+/** Each ping interval is divided into portions, so that thousands of tunnels are not pinged at the same instant. */
 const PING_PORTIONS = 25;
 
-const PAIRED_TOPIC = 'uplinks.paired';
-
-/** What is paired: a connection, and on whose behalf. */
+/** A request to pair a local server with a connection. */
 export interface Pairing {
   /** `connections.id` */
   connectionId: string;
   namespaceId: string;
-  /** Whose it is: places are counted for it. */
+  /** Account whose share of tunnels is counted. */
   accountId: string;
-  /** The Authorization header it was paired with: a key that is revoked ends its tunnels. */
+  /** Authorization header of the handshake: a revoked key ends its tunnels. */
   authorization: string | undefined;
   /** Replace a tunnel that is open. */
   force: boolean;
 }
 
-interface Placed extends Pairing {
-  /** Gives its place back. */
+/** A pairing that counts against {@link TunnelLimits}. */
+interface LimitedPairing extends Pairing {
+  /** Returns its share of {@link TunnelLimits}. */
   leave: () => void;
 }
 
-interface HeldTunnel extends Placed {
+interface HeldTunnel extends LimitedPairing {
   tunnel: string;
   socket: TunnelSocket;
-  /** Which of the {@link PING_PORTIONS} it belongs to. */
+  /** One of the {@link PING_PORTIONS}. */
   portion: number;
 }
 
-/** The tunnels of this process, one for each connection at most. What becomes of them is written to the connection. */
+/** The tunnels of this process, at most one for each connection. Their state is written to the connection's status. */
 @Injectable()
 export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('uplink');
   private readonly held = new Map<string, HeldTunnel>();
-  /** Tunnels that ended while the database was away. */
+  /** Tunnels that ended and could not be released yet, with the status of their connections. */
   private readonly owed = new Map<TunnelName, ConnectionStatus>();
-  private readonly timers: NodeJS.Timeout[] = [];
   private portion = 0;
   private lastPortion = 0;
   private isStopping = false;
-  private keeping: Promise<void> | null = null;
-  private onChanged: (connection: ChangedConnection) => void = () => undefined;
   private onPaired: (connectionId: string) => void = () => undefined;
 
   constructor(
-    private readonly leases: UplinkLeases,
-    private readonly places: TunnelPlaces,
+    private readonly tunnels: UplinkTunnelsRepository,
+    private readonly registry: ProcessRegistry,
+    private readonly limits: TunnelLimits,
     private readonly access: AccessService,
-    private readonly relay: RelayService,
+    private readonly connections: ConnectionHandles,
+    private readonly events: ConnectionEvents,
+    private readonly pubSub: PubSub,
+    private readonly schedule: Schedule,
     private readonly env: Env,
   ) {}
 
@@ -79,47 +88,41 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   async onModuleInit(): Promise<void> {
-    await this.relay.subscribe<{ id: string; tunnel: string }>(PAIRED_TOPIC, ({ id, tunnel }) => {
+    this.events.on('changed', ({ id, revision }) => {
+      const tunnel = revision === null ? this.held.get(id) : undefined;
+      if (tunnel) this.drop(tunnel, 1001, 'deleted');
+    });
+    await this.pubSub.subscribe('uplinks.paired', ({ id, tunnel }) => {
       const old = this.held.get(id);
       if (old && BigInt(old.tunnel) < BigInt(tunnel)) this.drop(old, 1001, 'replaced');
       this.onPaired(id);
     });
-    await this.relay.subscribe<{ id: string }>(NAMESPACE_DELETED_TOPIC, ({ id }) => {
+    await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       for (const tunnel of this.held.values()) if (tunnel.namespaceId === id) this.drop(tunnel, 1001, 'deleted');
     });
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    await this.leases.renew();
-    this.timers.push(
-      setInterval(() => void (this.keeping ??= this.keep()), this.env.uplinkLeaseMs / 3).unref(),
-      setInterval(() => this.pingPortion(), this.env.uplinkPingMs / PING_PORTIONS).unref(),
-    );
+    await this.registry.join(this.holder);
+    this.schedule.every('maintenance of tunnels', this.registry.leaseMs / 3, () => this.maintain());
+    this.schedule.every('pings of tunnels', this.env.uplinkPingMs / PING_PORTIONS, async () => this.pingPortion());
   }
 
-  /** Local servers are told to come back; they find another process, or this one after its restart. */
+  /** Releases all tunnels, then closes them with a reason that makes local servers reconnect, to any process. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
-    for (const timer of this.timers) clearInterval(timer);
-    // It would bring the lease back.
-    await this.keeping;
     const all = [...this.held.values()];
     this.held.clear();
     try {
-      await this.announced(this.leases.release(all, uplinkWaiting));
-      await this.leases.forgetProcesses(true);
+      await this.announced(this.tunnels.release(all, uplinkWaiting));
     } catch (error) {
-      this.logger.warn({ msg: 'the tunnels were not given back; their lease will end', err: error });
+      this.logger.warn({ msg: 'the tunnels were not released; the lease of this process will end', err: error });
     }
+    await this.registry.leave(this.holder);
     for (const { socket } of all) socket.shut(1001, 'restarting');
   }
 
-  /** Calls `listener` with every connection that a tunnel of this process changed. */
-  whenChanged(listener: (connection: ChangedConnection) => void): void {
-    this.onChanged = listener;
-  }
-
-  /** Calls `listener` with the id of every connection that was paired anew, in any process. */
+  /** Calls `listener` with the id of every connection that was paired, in any process. */
   whenPaired(listener: (connectionId: string) => void): void {
     this.onPaired = listener;
   }
@@ -129,7 +132,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     return this.held.get(connectionId)?.socket.channel ?? null;
   }
 
-  /** The channel of this very tunnel; null when this process does not hold it. */
+  /** The channel of this tunnel, of no earlier or later one; null when this process does not hold it. */
   channelNamed(connectionId: string, tunnel: string): UplinkChannel | null {
     const held = this.held.get(connectionId);
     return held?.tunnel === tunnel ? held.socket.channel : null;
@@ -138,12 +141,12 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   /**
    * Pairs a local server: takes the connection's tunnel for this process, then opens the socket.
    *
-   * @param accept opens the socket; null when its other end is gone
+   * @param accept opens the socket; null when the peer has closed it
    * @throws UplinkTakenError, TooManyTunnelsError, NoTunnelError, ResourceNotFoundError
    */
   async pair(pairing: Pairing, accept: () => WebSocket | null): Promise<void> {
     if (this.isStopping) throw stopping();
-    const leave = this.places.enter(pairing.accountId);
+    const leave = this.limits.enter(pairing.accountId);
     try {
       await this.take({ ...pairing, leave }, accept);
     } catch (error) {
@@ -152,30 +155,37 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     }
   }
 
-  /** Closes the tunnel of a connection that is gone. */
-  deleted(connectionId: string): void {
-    const tunnel = this.held.get(connectionId);
-    if (tunnel) this.drop(tunnel, 1001, 'deleted');
-  }
-
-  private async take(pairing: Placed, accept: () => WebSocket | null): Promise<void> {
-    const tunnel = await this.leases.claim(pairing.connectionId, pairing.force);
-    if (tunnel === null) throw new UplinkTakenError();
+  private async take(pairing: LimitedPairing, accept: () => WebSocket | null): Promise<void> {
+    const tunnel = await this.claim(pairing);
     const name = { connectionId: pairing.connectionId, tunnel };
     const old = this.held.get(pairing.connectionId);
-    // Of two that replace each other at once the later one stays, whichever of them hears first that it may.
-    const isLate = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
-    if (old && !isLate) this.drop(old, 1001, 'replaced');
-    this.relay.publish(PAIRED_TOPIC, { id: pairing.connectionId, tunnel });
-    if (isLate) throw new UplinkTakenError();
+    // Of two concurrent pairings the one with the greater number stays, whichever is answered first.
+    const isSuperseded = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
+    if (old && !isSuperseded) this.drop(old, 1001, 'replaced');
+    this.pubSub.publish('uplinks.paired', { id: pairing.connectionId, tunnel });
+    if (isSuperseded) throw new UplinkTakenError();
     const opened = this.isStopping ? null : accept();
     if (opened) return this.hold({ ...pairing, tunnel }, opened);
     pairing.leave();
-    await this.giveBack(name, uplinkWaiting);
+    await this.release(name, uplinkWaiting);
     if (this.isStopping) throw stopping();
   }
 
-  private hold(pairing: Placed & { tunnel: string }, socket: WebSocket): void {
+  /** @returns the number of the new tunnel @throws UplinkTakenError, NoTunnelError, ResourceNotFoundError */
+  private async claim({ connectionId, force }: Pairing): Promise<string> {
+    const { id } = this.registry;
+    for (const isRetry of [false, true]) {
+      if (isRetry) await this.registry.beatNow();
+      const { epoch } = this.registry;
+      if (epoch === null) continue;
+      const { isCurrent, tunnel } = await this.tunnels.claim(connectionId, { id, epoch }, force);
+      if (tunnel !== null) return tunnel;
+      if (isCurrent) throw new UplinkTakenError();
+    }
+    throw new NoTunnelError('The database did not answer this process in time: try again in a few seconds');
+  }
+
+  private hold(pairing: LimitedPairing & { tunnel: string }, socket: WebSocket): void {
     this.lastPortion = (this.lastPortion + 1) % PING_PORTIONS;
     const held: HeldTunnel = {
       ...pairing,
@@ -186,12 +196,12 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     void this.greet(held);
   }
 
-  /** Asks the local server who it is; with its answer the connection is connected. */
+  /** Opens the MCP session; with the identity of the local server the connection is connected. */
   private async greet(held: HeldTunnel): Promise<void> {
     try {
       const { serverInfo } = await held.socket.channel.open(this.env.upstreamConnectTimeoutMs);
-      const changed = await this.leases.opened(held, toStoredServerInfo(serverInfo));
-      if (changed) this.onChanged(changed);
+      const changed = await this.tunnels.opened(held, toStoredServerInfo(serverInfo));
+      if (changed) this.connections.announce(changed, changed.revision);
     } catch (error) {
       if (error instanceof UpstreamFailure) held.socket.fault ??= error.message;
       else this.logger.error({ msg: 'a tunnel could not be opened', err: error });
@@ -199,22 +209,22 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     }
   }
 
-  /** The socket is closed, by whomever. */
+  /** Called when the socket is closed, from either side. */
   private ended(held: HeldTunnel): void {
     held.leave();
     if (this.held.get(held.connectionId) !== held) return;
     this.held.delete(held.connectionId);
     const { fault } = held.socket;
     const status: ConnectionStatus = fault === null ? uplinkWaiting : uplinkFailed(fault);
-    this.giveBack(held, status).catch((error: unknown) => {
-      // Its lease is that of this process, which lives: nobody else would ever take it for closed.
+    this.release(held, status).catch((error: unknown) => {
+      // This process and its lease live on, so no other process would release the tunnel.
       this.owed.set(held, status);
-      this.logger.warn({ msg: 'the end of a tunnel was not written; it is tried again', err: error });
+      this.logger.warn({ msg: 'a tunnel that ended was not released; the next maintenance tries again', err: error });
     });
   }
 
-  private async giveBack(held: TunnelName, status: ConnectionStatus): Promise<void> {
-    await this.announced(this.leases.release([held], status));
+  private async release(held: TunnelName, status: ConnectionStatus): Promise<void> {
+    await this.announced(this.tunnels.release([held], status));
   }
 
   private drop(held: HeldTunnel, code: CloseCode, reason: string): void {
@@ -222,30 +232,35 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   private async announced(changes: Promise<ChangedConnection[]>): Promise<void> {
-    for (const connection of await changes) this.onChanged(connection);
+    for (const changed of await changes) this.connections.announce(changed, changed.revision);
   }
 
-  /** Renews the lease, drops what is not ours any more, and clears up after processes that died. */
-  private async keep(): Promise<void> {
-    const before = new Set(this.held.values());
-    try {
-      const own = await this.leases.renew();
-      for (const held of this.held.values()) {
-        if (!before.has(held) || own.has(held.tunnel)) continue;
-        const owner = await this.leases.owner(held.connectionId);
-        // "replaced" ends the published client for good; without a new owner it is to come back.
-        this.drop(held, 1001, owner && owner.tunnel !== held.tunnel ? 'replaced' : 'lease lost');
-      }
-      for (const [gone, status] of this.owed) {
-        await this.giveBack(gone, status);
-        this.owed.delete(gone);
-      }
-      await this.announced(this.leases.release(await this.leases.abandoned(), uplinkWaiting));
-      await this.leases.forgetProcesses();
-    } catch (error) {
-      this.logger.warn({ msg: 'the lease of the tunnels was not renewed', err: error });
+  /** Takes the tunnels along to a new epoch of this process, unless another process replaced them or found it dead. */
+  private readonly holder: LeaseHolder = {
+    role: 'api',
+    adopt: (epoch, tx) => this.tunnels.adopt(this.registry.id, epoch, tx),
+  };
+
+  /** Closes tunnels that this process lost, releases those that ended, and those of dead processes. */
+  private async maintain(): Promise<void> {
+    for (const [ended, status] of this.owed) {
+      await this.release(ended, status);
+      this.owed.delete(ended);
     }
-    this.keeping = null;
+    if (this.registry.epoch === null) return;
+    await this.closeLost();
+    await this.announced(this.tunnels.release(await this.tunnels.abandoned(), uplinkWaiting));
+  }
+
+  private async closeLost(): Promise<void> {
+    const before = [...this.held.values()];
+    const own = await this.tunnels.heldBy(this.registry.id);
+    for (const held of before) {
+      if (own.has(held.tunnel)) continue;
+      const owner = await this.tunnels.owner(held.connectionId);
+      // The published client ends for good after "replaced"; without a new owner it is to reconnect.
+      this.drop(held, 1001, owner && owner.tunnel !== held.tunnel ? 'replaced' : 'lease lost');
+    }
   }
 
   private pingPortion(): void {
@@ -253,7 +268,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     for (const held of this.held.values()) if (held.portion === this.portion) void this.ping(held);
   }
 
-  /** Asks for a sign of life, and whether the key still opens the tunnel. */
+  /** Pings the local server, and closes the tunnel if its key was revoked. */
   private async ping(held: HeldTunnel): Promise<void> {
     held.socket.ping();
     try {

@@ -1,6 +1,7 @@
 import { DomainError } from '../../../platform/errors/domain-error.js';
+import { Serializable } from '../../../platform/internal-http/error-codec.js';
 
-/** Another local server is paired with the connection, and the new one did not ask to take over. */
+/** Another local server is paired with the connection, and the pairing has no `force`. */
 export class UplinkTakenError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'conflict';
@@ -10,14 +11,14 @@ export class UplinkTakenError extends DomainError {
   }
 }
 
-/** This process takes no more tunnels, or is about to stop. */
+/** This process accepts no tunnel now: it is full, about to stop, or without its lease. */
 export class NoTunnelError extends DomainError {
   readonly kind = 'unavailable';
   readonly code = 'unavailable';
   override readonly retryAfterSeconds = 5;
 }
 
-/** The account holds as many tunnels of this process as one account may. */
+/** The account has its full share of the tunnels of this process. */
 export class TooManyTunnelsError extends DomainError {
   readonly kind = 'rate_limited';
   readonly code = 'rate_limited';
@@ -28,7 +29,7 @@ export class TooManyTunnelsError extends DomainError {
   }
 }
 
-/** The request is no WebSocket handshake of RFC 6455. */
+/** The request is not a WebSocket handshake of RFC 6455. */
 export class BadHandshakeError extends DomainError {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
@@ -37,3 +38,7 @@ export class BadHandshakeError extends DomainError {
     super('This is no WebSocket handshake: send GET with Sec-WebSocket-Version 13 and a Sec-WebSocket-Key (RFC 6455)');
   }
 }
+
+/** The process does not hold the tunnel any more; nothing was sent to the local server. */
+@Serializable()
+export class TunnelMovedError extends Error {}

@@ -1,22 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { UplinkDisconnectedError } from '../../../mcp/mcp-errors.js';
+import { UplinkDisconnectedError } from '../../../mcp/protocol/mcp-errors.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { isConnectionId } from '../connection-target.js';
-import { Connection } from '../connection.entity.js';
-import { ResourceNotFoundError } from '../connections.errors.js';
-import { UplinkLeases } from './uplink-leases.js';
+import { isConnectionId } from '../core/connection-target.js';
+import { Connection } from '../core/connection.entity.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
+import { UplinkTunnelsRepository } from './uplink-tunnels.repository.js';
 
-/** Uplink connections as those who pair local servers see them. */
+/** Uplink connections, for clients that pair local servers. */
 @Injectable()
 export class UplinksService {
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
-    private readonly leases: UplinkLeases,
+    private readonly tunnels: UplinkTunnelsRepository,
   ) {}
 
-  /** The row of an uplink connection. @throws ResourceNotFoundError, also when it leads elsewhere */
+  /** Id of an uplink connection. @throws ResourceNotFoundError, also for a connection with another target */
   async find({ id: namespaceId }: OwnedNamespace, connectionId: string): Promise<string> {
     const row = isConnectionId(connectionId)
       ? await this.connections.findOne({
@@ -30,6 +30,6 @@ export class UplinksService {
 
   /** @throws ResourceNotFoundError, UplinkDisconnectedError */
   async requirePaired(namespace: OwnedNamespace, connectionId: string): Promise<void> {
-    if (!(await this.leases.owner(await this.find(namespace, connectionId)))) throw new UplinkDisconnectedError();
+    if (!(await this.tunnels.owner(await this.find(namespace, connectionId)))) throw new UplinkDisconnectedError();
   }
 }

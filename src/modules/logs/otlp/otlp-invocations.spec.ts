@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
 import { groupRecords, type GroupedRecords } from './otlp-invocations.js';
 import type { OtlpRecord } from './otlp-records.js';
-import { TraceBeginnings } from './trace-beginnings.js';
+import { TraceStartCache } from './trace-start-cache.js';
 
 const serverId = randomUUID();
 const now = new Date('2026-11-20T10:15:00.000Z');
@@ -23,7 +23,7 @@ const record = ({
   attributes: new Map(Object.entries(attributes)),
 });
 
-const group = (records: OtlpRecord[], beginnings = new TraceBeginnings(), server = serverId): GroupedRecords =>
+const group = (records: OtlpRecord[], beginnings = new TraceStartCache(), server = serverId): GroupedRecords =>
   groupRecords(server, records, now, (traceId, at) => beginnings.of(server, traceId, at));
 
 describe('invocations of OTLP records', () => {
@@ -51,7 +51,7 @@ describe('invocations of OTLP records', () => {
         id: expect.any(String),
         serverId,
         releaseId: null,
-        at: now,
+        at: now.getTime(),
         method: 'POST',
         url: 'https://example.com/mcp',
         rpcMethod: 'tools/call',
@@ -61,8 +61,8 @@ describe('invocations of OTLP records', () => {
         cpuMs: 0,
         wallMs: 40,
         lines: [
-          { at: now, level: 'info', message: 'one' },
-          { at: later(40), level: 'warn', message: 'two' },
+          { at: now.getTime(), level: 'info', message: 'one' },
+          { at: later(40).getTime(), level: 'warn', message: 'two' },
         ],
         exceptions: [],
       },
@@ -74,18 +74,18 @@ describe('invocations of OTLP records', () => {
     const attributes = { 'exception.type': 'RangeError', 'exception.message': 'too far' };
     const [thrown] = group([record({ traceId: traceA, message: '', level: 'error', attributes })]).invocations;
     expect(thrown).toMatchObject({ status: 500, outcome: 'exception', lines: [] });
-    expect(thrown.exceptions).toEqual([{ at: now, name: 'RangeError', message: 'too far' }]);
+    expect(thrown.exceptions).toEqual([{ at: now.getTime(), name: 'RangeError', message: 'too far' }]);
   });
 
   it('have one id however often and in how many exports a trace is told, of one server', () => {
-    const beginnings = new TraceBeginnings();
+    const beginnings = new TraceStartCache();
     const idOf = (at: Date, known = beginnings, server = serverId) =>
       group([record({ traceId: traceA, at })], known, server).invocations[0].id;
     const id = idOf(now);
     expect(timeOfUuidV7(id)).toEqual(now);
     expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(idOf(later(90))).toBe(id);
-    expect(idOf(now, new TraceBeginnings())).toBe(id);
+    expect(idOf(now, new TraceStartCache())).toBe(id);
     expect(idOf(now, beginnings, randomUUID())).not.toBe(id);
   });
 

@@ -1,43 +1,42 @@
 import { createHash } from 'node:crypto';
-import type { Invocation, InvocationException, InvocationLine } from '../invocation.types.js';
-import { bareUrl, SENT_LINES_MAX, SENT_MAX, timeFault } from '../sent-bounds.js';
-import { outcomeOf } from '../sent-invocations.js';
-import { derivedId } from '../sent-id.js';
+import { bareUrl, derivedId, INGEST_MAX, timeFault } from '../ingest/ingest-limits.js';
+import { outcomeOf } from '../ingest/ingest-request.js';
+import { LINES_MAX } from '../ingest/invocation-bounds.js';
+import type { Invocation, LogException, LogLine } from '../invocation.types.js';
 import type { OtlpRecord } from './otlp-records.js';
 
-/** What became of the records of one export. */
+/** The result of grouping one export. */
 export interface GroupedRecords {
   invocations: Invocation[];
-  /** Records that were left out. */
+  /** Number of records that were rejected. */
   rejected: number;
-  /** Why the first of them was. */
+  /** Why the first of them was rejected. */
   reason: string;
 }
 
-/** What the records of one trace say of their request. */
+/** The records of one trace. */
 interface Trace {
   times: number[];
   attributes: Map<string, string>;
-  lines: InvocationLine[];
-  exceptions: InvocationException[];
+  lines: LogLine[];
+  exceptions: LogException[];
 }
 
-/** When a trace began, as far as it is known from earlier exports; `at` is when it began at the latest. */
-export type BeginningOf = (traceId: string, at: Date) => Date;
+/** The start of a trace, known from an earlier export or else `at`. */
+export type TraceStartOf = (traceId: string, at: Date) => Date;
 
-/** The key of what belongs to no trace. */
-const LOOSE = '';
+/** Key of the records without a trace. */
+const NO_TRACE = '';
 
 /**
- * The invocations that log records tell of: one for each trace, and one for all records outside of traces. The first
- * record that names an attribute of the request decides it. A request that is not described is a `POST` of unknown
- * outcome.
+ * Groups log records into invocations: one per trace, and one for all records without a trace. Of several values of a
+ * request's attribute the first counts. A request without attributes is a `POST` of unknown outcome.
  */
 export function groupRecords(
   serverId: string,
   records: Iterable<OtlpRecord>,
   now: Date,
-  beginningOf: BeginningOf,
+  traceStartOf: TraceStartOf,
 ): GroupedRecords {
   const traces = new Map<string, Trace>();
   let rejected = 0;
@@ -51,38 +50,38 @@ export function groupRecords(
   const invocations = [...traces].map(([traceId, trace]) => {
     const first = new Date(Math.min(...trace.times));
     const id =
-      traceId === LOOSE
+      traceId === NO_TRACE
         ? derivedId(serverId, contentOf(trace), first)
-        : derivedId(serverId, traceId, beginningOf(traceId, first));
+        : derivedId(serverId, traceId, traceStartOf(traceId, first));
     return toInvocation(id, serverId, trace, first);
   });
   return { invocations, rejected, reason };
 }
 
-/** @returns why the record is left out; null when it is in */
+/** @returns why the record is rejected; null if it is added */
 function add(traces: Map<string, Trace>, record: OtlpRecord, now: Date): string | null {
   const at = record.at ?? now;
-  const late = timeFault(at, now);
-  if (late !== null) return `The time of a record ${late}`;
-  const key = record.traceId ?? LOOSE;
+  const fault = timeFault(at, now);
+  if (fault !== null) return `The time of a record ${fault}`;
+  const key = record.traceId ?? NO_TRACE;
   const trace: Trace = traces.get(key) ?? { times: [], attributes: new Map(), lines: [], exceptions: [] };
-  if (!traces.has(key) && traces.size >= SENT_MAX) return `A request may hold ${SENT_MAX} traces`;
-  if (trace.times.length >= SENT_LINES_MAX) return `A trace may have ${SENT_LINES_MAX} records in one request`;
+  if (!traces.has(key) && traces.size >= INGEST_MAX) return `A request may hold ${INGEST_MAX} traces`;
+  if (trace.times.length >= LINES_MAX) return `A trace may have ${LINES_MAX} records in one request`;
   traces.set(key, trace);
   trace.times.push(at.getTime());
   for (const [name, value] of record.attributes) {
-    if (isRead.has(name) && !trace.attributes.has(name)) trace.attributes.set(name, value);
+    if (REQUEST_ATTRIBUTES.has(name) && !trace.attributes.has(name)) trace.attributes.set(name, value);
   }
   const exception = exceptionOf(record, at);
   if (exception) trace.exceptions.push(exception);
   if (record.message !== '') {
-    trace.lines.push({ at, level: record.level, message: record.message });
+    trace.lines.push({ at: at.getTime(), level: record.level, message: record.message });
   }
   return null;
 }
 
-/** The attributes that say what a request was, by OpenTelemetry's semantic conventions. */
-const isRead: ReadonlySet<string> = new Set([
+/** Attributes that describe a request in OpenTelemetry's semantic conventions. */
+const REQUEST_ATTRIBUTES: ReadonlySet<string> = new Set([
   'http.request.method',
   'http.response.status_code',
   'url.full',
@@ -91,11 +90,11 @@ const isRead: ReadonlySet<string> = new Set([
   'gen_ai.tool.name',
 ]);
 
-function exceptionOf({ attributes, message }: OtlpRecord, at: Date): InvocationException | null {
+function exceptionOf({ attributes, message }: OtlpRecord, at: Date): LogException | null {
   const name = attributes.get('exception.type');
   const text = attributes.get('exception.message');
   if (name === undefined && text === undefined) return null;
-  return { at, name: name ?? 'Error', message: text ?? message };
+  return { at: at.getTime(), name: name ?? 'Error', message: text ?? message };
 }
 
 function toInvocation(
@@ -105,13 +104,13 @@ function toInvocation(
   first: Date,
 ): Invocation {
   const known = (name: string) => attributes.get(name) ?? null;
-  const given = Number(attributes.get('http.response.status_code'));
-  const status = Number.isInteger(given) && given >= 100 && given <= 599 ? given : null;
+  const sent = Number(attributes.get('http.response.status_code'));
+  const status = Number.isInteger(sent) && sent >= 100 && sent <= 599 ? sent : null;
   return {
     id,
     serverId,
     releaseId: null,
-    at: first,
+    at: first.getTime(),
     method: known('http.request.method') ?? 'POST',
     url: bareUrl(attributes.get('url.full') ?? attributes.get('url.path') ?? '/'),
     rpcMethod: known('mcp.method.name'),
@@ -125,7 +124,7 @@ function toInvocation(
   };
 }
 
-/** Stands for records that no trace names: an export that is repeated has the same. */
+/** Identifies records without a trace by their content, so that a repeated export has the same id. */
 function contentOf({ lines, exceptions }: Trace): string {
   return createHash('sha256')
     .update(JSON.stringify([lines, exceptions]))

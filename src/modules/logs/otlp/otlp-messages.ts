@@ -2,8 +2,8 @@ import protobuf from 'protobufjs/light.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 
 /**
- * What is read of OTLP logs, by the field numbers of opentelemetry-proto (`logs.proto`, `common.proto`,
- * `logs_service.proto`); fields that are not named are passed over. Names are those of OTLP's JSON form.
+ * The fields of OTLP logs that are read, with the field numbers of opentelemetry-proto (`logs.proto`, `common.proto`,
+ * `logs_service.proto`); other fields are skipped. Names are those of OTLP's JSON form.
  */
 const { nested } = protobuf.Root.fromJSON({
   nested: {
@@ -43,14 +43,14 @@ const { nested } = protobuf.Root.fromJSON({
 });
 const { Request, Response } = nested as Record<string, protobuf.Type>;
 
-/** What an export is answered; without `partialSuccess` everything was taken. */
+/** The answer to an export; without `partialSuccess` all records were accepted. */
 export interface ExportAnswer {
   partialSuccess?: { rejectedLogRecords: number; errorMessage: string };
 }
 
 /**
- * An ExportLogsServiceRequest in its protobuf form, as an object like its JSON form, but bytes are Buffers and 64-bit
- * numbers may be objects that print as one. Holds what was sent and nothing else: missing fields are not own members.
+ * Decodes an ExportLogsServiceRequest into an object like its JSON form, but bytes are Buffers and 64-bit numbers may be
+ * objects. Only fields that were sent are own members.
  *
  * @throws InvalidInputError
  */
@@ -62,7 +62,7 @@ export function decodeExport(bytes: Buffer): object {
   }
 }
 
-/** An ExportLogsServiceResponse in its protobuf form. */
+/** Encodes an ExportLogsServiceResponse. */
 export function encodeAnswer(answer: ExportAnswer): Buffer {
   return Buffer.from(Response.encode(Response.fromObject(answer)).finish());
 }

@@ -1,31 +1,31 @@
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 
-/** One log record, whichever form it came in. */
+/** One log record, from protobuf or JSON. */
 export interface OtlpRecord {
-  /** When it happened, or was seen; null when neither is said. */
+  /** `timeUnixNano`, or else `observedTimeUnixNano`; null without both. */
   at: Date | null;
   /** `debug`, `info`, `warn` or `error`. */
   level: string;
-  /** Its body as text; structured bodies as JSON text, empty without a body. */
+  /** The body as text: JSON text if it is structured, empty if there is none. */
   message: string;
-  /** 32 lower-case hex digits; null outside of a trace. */
+  /** 32 lower-case hex digits; null without a trace. */
   traceId: string | null;
-  /** The attributes that are texts, numbers or booleans. */
+  /** Attributes whose values are texts, numbers or booleans. */
   attributes: Map<string, string>;
 }
 
 type Members = Record<string, unknown>;
-/** What an AnyValue stands for. */
+/** The value of an AnyValue. */
 type Plain = string | number | boolean | object | null;
 
-/** Levels of nesting that are read of a structured value. */
+/** Maximum nesting of a structured value that is read. */
 const DEPTH_MAX = 20;
 
 /**
- * The records of an ExportLogsServiceRequest, decoded from protobuf or parsed from OTLP's JSON form. What is not of the
- * promised form within them is passed over.
+ * Reads the records of an ExportLogsServiceRequest, decoded from protobuf or parsed from OTLP's JSON form. Members of an
+ * unexpected form are skipped.
  *
- * @throws InvalidInputError when it is no such request at all
+ * @throws InvalidInputError if it is no such request
  */
 export function* recordsOf(request: unknown): Generator<OtlpRecord> {
   if (!isMembers(request) || (own(request, 'resourceLogs') !== undefined && !Array.isArray(request.resourceLogs))) {
@@ -54,48 +54,48 @@ function toRecord(record: Members): OtlpRecord {
   };
 }
 
-/** An AnyValue as the value it stands for; null for none, and for what is nested deeper than is read. */
+/** The value of an AnyValue; null if it has none, or is nested too deep. */
 function plain(value: unknown, depth = 0): Plain {
   if (!isMembers(value) || depth > DEPTH_MAX) return null;
   for (const [kind, read] of Object.entries(readers)) {
-    const given = own(value, kind);
-    if (given !== undefined && given !== null) return read(given, depth + 1);
+    const member = own(value, kind);
+    if (member !== undefined && member !== null) return read(member, depth + 1);
   }
   return null;
 }
 
-const readers: Record<string, (given: unknown, depth: number) => Plain> = {
+const readers: Record<string, (value: unknown, depth: number) => Plain> = {
   stringValue: textOf,
-  boolValue: (given) => given === true,
+  boolValue: (value) => value === true,
   intValue: numberOf,
   doubleValue: numberOf,
-  bytesValue: (given) => (Buffer.isBuffer(given) ? given.toString('base64') : textOf(given)),
-  arrayValue: (given, depth) => listOf(given, 'values').map((one) => plain(one, depth)),
-  kvlistValue: (given, depth) =>
+  bytesValue: (value) => (Buffer.isBuffer(value) ? value.toString('base64') : textOf(value)),
+  arrayValue: (value, depth) => listOf(value, 'values').map((one) => plain(one, depth)),
+  kvlistValue: (value, depth) =>
     Object.fromEntries(
-      listOf(given, 'values').map((pair) => [textOf(own(pair, 'key')), plain(own(pair, 'value'), depth)]),
+      listOf(value, 'values').map((pair) => [textOf(own(pair, 'key')), plain(own(pair, 'value'), depth)]),
     ),
 };
 
-function textOf(given: unknown): string {
-  return typeof given === 'string' ? given : '';
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
-/** A number, its digits, or the two halves of a 64-bit one; 0 for anything else. Exact to 2^53. */
-function numberOf(given: unknown): number {
-  const { low, high } = isMembers(given) ? given : {};
+/** A number from a number, digits, or the halves of a 64-bit number; 0 for anything else. Exact up to 2^53. */
+function numberOf(value: unknown): number {
+  const { low, high } = isMembers(value) ? value : {};
   if (typeof low === 'number' && typeof high === 'number') return high * 2 ** 32 + (low >>> 0);
-  const number = typeof given === 'number' || typeof given === 'string' ? Number(given) : 0;
+  const number = typeof value === 'number' || typeof value === 'string' ? Number(value) : 0;
   return Number.isFinite(number) ? number : 0;
 }
 
-/** Nanoseconds since 1970; 0 means none. */
+/** A time from nanoseconds since 1970; 0 means none. */
 function timeOf(nanoseconds: unknown): Date | null {
   const date = new Date(Math.floor(numberOf(nanoseconds) / 1e6));
   return Number.isNaN(date.getTime()) || date.getTime() === 0 ? null : date;
 }
 
-/** The severity numbers come in fours: trace, debug, info, warn, error, fatal. */
+/** Severity numbers have four values per level: trace, debug, info, warn, error, fatal. */
 const levels = ['debug', 'debug', 'info', 'warn', 'error', 'error'];
 
 function levelOf(number: unknown, text: unknown): string {
@@ -107,8 +107,8 @@ function levelOf(number: unknown, text: unknown): string {
   return /^(err|fatal|crit|alert|emerg)/.test(word) ? 'error' : 'info';
 }
 
-function traceIdOf(given: unknown): string | null {
-  const hex = Buffer.isBuffer(given) ? given.toString('hex') : textOf(given).toLowerCase();
+function traceIdOf(value: unknown): string | null {
+  const hex = Buffer.isBuffer(value) ? value.toString('hex') : textOf(value).toLowerCase();
   return /^(?!0{32})[0-9a-f]{32}$/.test(hex) ? hex : null;
 }
 
@@ -116,7 +116,7 @@ function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null;
 }
 
-/** Decoded messages inherit the defaults of what was not sent. */
+/** An own member: decoded messages inherit defaults for fields that were not sent. */
 function own(value: Members, name: string): unknown {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }

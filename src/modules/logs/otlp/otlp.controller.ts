@@ -1,15 +1,23 @@
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOkResponse, ApiTags } from '@nestjs/swagger';
-import type { Request, Response } from 'express';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import express, { type Request, type Response } from 'express';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
-import { otlpExample } from '../runtime-log.examples.js';
-import { serverNotFound } from '../runtime-logs.controller.js';
-import { RuntimeLogsService } from '../runtime-logs.service.js';
-import { PROTOBUF, readExport } from './otlp-body.js';
-import { encodeAnswer } from './otlp-messages.js';
+import { otlpExample } from '../search/runtime-log.examples.js';
+import { serverNotFound } from '../search/runtime-logs.controller.js';
+import { RuntimeLogsService } from '../search/runtime-logs.service.js';
+import { decodeExport, encodeAnswer } from './otlp-messages.js';
+
+/** The form protobuf exporters use by default. */
+const PROTOBUF = 'application/x-protobuf';
+
+/** Maximum size of an unpacked export: decoding 1 MB of the worst case blocks the event loop for about 80 ms. */
+const EXPORT_BYTES_MAX = 1024 * 1024;
+
+const parse = express.raw({ type: PROTOBUF, limit: EXPORT_BYTES_MAX });
 
 @ApiTags('Runtime logs')
 @ApiServerName()
@@ -18,11 +26,11 @@ export class OtlpController {
   constructor(private readonly logs: RuntimeLogsService) {}
 
   /**
-   * Send log records with an OpenTelemetry exporter. OTLP/HTTP, protobuf or JSON, also gzip, 1 MB unpacked. Records of a
-   * trace are shown as one invocation, what belongs to no trace as one for each export. What a later export has of a trace
-   * is added to it for 15 minutes where it comes to the same process, as it does over one connection; else it is an
-   * invocation of its own. `exception.*` become exceptions; `mcp.method.name`, `gen_ai.tool.name`, `http.request.method`,
-   * `http.response.status_code`, `url.full` and `url.path` describe the request. Other attributes are not kept.
+   * Send log records with an OpenTelemetry exporter. OTLP/HTTP, protobuf or JSON, also gzip, 1 MB unpacked. The records of
+   * a trace become one invocation, records without a trace one per export. Records of later exports are added to their trace
+   * for 15 minutes if they reach the same process, as over one connection; otherwise they become an invocation of their own.
+   * `exception.*` become exceptions; `mcp.method.name`, `gen_ai.tool.name`, `http.request.method`,
+   * `http.response.status_code`, `url.full` and `url.path` describe the request. Other attributes are not stored.
    */
   @Post()
   @HttpCode(200)
@@ -33,7 +41,7 @@ export class OtlpController {
   })
   @Access('servers:write', ownServerOrNone)
   @ApiOkResponse({
-    description: 'An ExportLogsServiceResponse in the form of the request; empty when every record was taken.',
+    description: 'An ExportLogsServiceResponse in the form of the request; empty if all records were accepted.',
     schema: { type: 'object' },
     example: {},
   })
@@ -46,4 +54,21 @@ export class OtlpController {
     if (request.is(PROTOBUF)) response.type(PROTOBUF).send(encodeAnswer(answer));
     else response.json(answer);
   }
+}
+
+/**
+ * Reads the export in a request, protobuf or JSON, unpacked if it is compressed.
+ *
+ * @throws InvalidInputError, and the errors of Express' parser, which the error filter maps
+ */
+async function readExport(request: Request, response: Response): Promise<unknown> {
+  if (request.is('application/json')) return request.body;
+  if (!request.is(PROTOBUF)) {
+    throw new InvalidInputError('Send OTLP as application/x-protobuf or application/json');
+  }
+  await new Promise<void>((resolve, reject) => {
+    parse(request, response, (error?: Error | string) => (error instanceof Error ? reject(error) : resolve()));
+  });
+  const body: unknown = request.body;
+  return decodeExport(Buffer.isBuffer(body) ? body : Buffer.alloc(0));
 }

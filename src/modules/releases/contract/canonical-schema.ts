@@ -1,12 +1,10 @@
-import { canonicalJson } from '../../../mcp/simulated/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
+import { SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
 
-export type Schema = Record<string, unknown>;
-
-/** Keywords that say nothing about values and are not shown to models. */
+/** Keywords that neither constrain values nor reach models. */
 const NOISE = new Set(['$schema', '$id', '$comment', '$anchor', 'examples', 'example']);
 
-/** Keywords that hold one schema, a list of them, or schemas by name. */
+/** Keywords that hold one schema. */
 const ONE = new Set([
   'items',
   'additionalProperties',
@@ -19,12 +17,12 @@ const ONE = new Set([
   'then',
   'else',
 ]);
+/** Keywords that hold a list of schemas. */
 const LIST = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
-const BY_NAME = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
 
 /**
- * A JSON Schema in the one form that all spellings of the same rules share: without noise, with sets in order, without what
- * is said by leaving it out, and with the `anyOf` that generators write for null as a type.
+ * A JSON Schema in canonical form: equal for schemas that spell the same constraints differently. Without annotations and
+ * defaults of the dialect, with sets sorted, and with `anyOf: [x, null]` as a type. Recursive: the caller bounds the depth.
  */
 export function canonicalSchema(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
@@ -38,7 +36,7 @@ export function canonicalSchema(schema: unknown): unknown {
 function canonicalValue(keyword: string, value: unknown): unknown {
   if (ONE.has(keyword)) return canonicalSchema(value);
   if (LIST.has(keyword) && Array.isArray(value)) return value.map(canonicalSchema);
-  if (BY_NAME.has(keyword) && isObject(value)) {
+  if (SCHEMA_MAPS.has(keyword) && isObject(value)) {
     return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, canonicalSchema(one)]));
   }
   if ((keyword === 'type' || keyword === 'required' || keyword === 'enum') && Array.isArray(value)) {
@@ -48,7 +46,7 @@ function canonicalValue(keyword: string, value: unknown): unknown {
   return value;
 }
 
-/** The values in the order of their canonical texts, each once. */
+/** The distinct values, sorted by their canonical JSON. */
 export function sortedSet(values: unknown[]): unknown[] {
   const byText = new Map(values.map((value) => [canonicalJson(value), value]));
   return [...byText.keys()].sort().map((text) => byText.get(text));
@@ -62,14 +60,14 @@ function isImplied(keyword: string, value: unknown): boolean {
   return keyword === 'properties' && isObject(value) && Object.keys(value).length === 0;
 }
 
-/** One allowed value is a list of one. */
-function constant(schema: Schema): Schema {
+/** `const: x` is `enum: [x]`. */
+function constant(schema: JsonObject): JsonObject {
   const { const: only, ...rest } = schema;
   return only === undefined || rest.enum !== undefined ? schema : { ...rest, enum: [only] };
 }
 
 /** `anyOf: [{type: string}, {type: null}]` is `type: [null, string]`. */
-function nullable(schema: Schema): Schema {
+function nullable(schema: JsonObject): JsonObject {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.type !== undefined) return schema;
   const value: unknown = anyOf.find((one) => !isNull(one));

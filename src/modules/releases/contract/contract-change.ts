@@ -1,29 +1,29 @@
-/** How much a change matters: to nobody, to those who should look at it, or to callers that work today, or are safe today. */
+/** Severity: harmless, worth a review, or breaking for callers that work today or rely on today's safety. */
 export const changeLevels = ['compatible', 'risky', 'breaking'] as const;
 export type ChangeLevel = (typeof changeLevels)[number];
 
-/** The worst of the changes; `none` without any. */
+/** Highest level of a list of changes; `none` for an empty one. */
 export const contractSummaries = ['none', ...changeLevels] as const;
 export type ContractSummary = (typeof contractSummaries)[number];
 
-/** What changes are found by: a release that becomes current, or another scan of the one that is. */
+/** Origin of a comparison: a release that became current, or a rescan of the current one. */
 export const contractFinders = ['release', 'rescan'] as const;
 export type ContractFinder = (typeof contractFinders)[number];
 
-/** One difference between what two releases offer. */
+/** One difference between the contracts of two releases. */
 export interface ContractChange {
-  /** What changed, e.g. `tool_removed`, `now_required`. */
+  /** Kind of change, such as `tool_removed`, `now_required`. */
   kind: string;
   level: ChangeLevel;
-  /** The tool; null when it is a resource or a prompt. */
+  /** The tool; null for a resource or a prompt. */
   tool: string | null;
-  /** Where in the tool: `inputSchema.city`. What else is meant: `prompts.review`. Null for a tool as a whole. */
+  /** The place in the tool, `inputSchema.city`, or another item, `prompts.review`. Null for a whole tool. */
   path: string | null;
-  /** A sentence that needs tool and path beside it. */
+  /** A sentence shown beside tool and path. */
   message: string;
 }
 
-/** The level of the worst. */
+/** The highest level among the changes. */
 export function summaryOf(changes: ContractChange[]): ContractSummary {
   return [...changeLevels].reverse().find((level) => changes.some((change) => change.level === level)) ?? 'none';
 }

@@ -1,6 +1,6 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiErrors } from '../../../platform/http/api-errors.decorator.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { PageQueryDto } from '../../../platform/http/pagination.dto.js';
 import { Access } from '../../auth/access.decorator.js';
 import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
@@ -15,9 +15,9 @@ export class ContractChangesController {
   constructor(private readonly contracts: ReleaseContracts) {}
 
   /**
-   * List what changed of a server's tools, resources and prompts. One entry for each time another release became
-   * current, or the server was found to offer something else without one, newest first, each compared with what was
-   * offered before; the newest 500 are kept. For everybody who may read the server.
+   * List the changes of a server's tools, resources and prompts. One entry for each release that became current and for
+   * each change found without a release, newest first, each compared with the one before. The newest 500 are kept. For
+   * everybody who may read the server.
    */
   @Get()
   @Access('servers:read', { anonymous: true })

@@ -1,12 +1,10 @@
-import { canonicalJson } from '../../../mcp/simulated/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
+import type { ServerSnapshot } from '../../servers/server.types.js';
 import { changeLevels, type ChangeLevel, type ContractChange } from './contract-change.js';
-import type { Contract, Items } from './contract.js';
+import { contractOf, hashOf, type Contract, type Items } from './contract.js';
 import { schemaChanges, schemaChangeKinds, step } from './schema-diff.js';
 
-type Item = Record<string, unknown>;
-
-/** Every kind of change. */
+/** All kinds of changes. */
 export const contractChangeKinds: readonly string[] = [
   'tool_added',
   'tool_removed',
@@ -25,10 +23,29 @@ export const contractChangeKinds: readonly string[] = [
   ...schemaChangeKinds,
 ];
 
-/**
- * What changed between what two releases offer, the worst first. A list of which nothing was known, before or now, is not
- * compared.
- */
+/** A new contract compared with the current one. */
+export interface ContractComparison {
+  /** The current release; null without one. */
+  previousReleaseId: string | null;
+  /** Of the new contract. */
+  hash: string;
+  /** Breaking ones first. */
+  changes: ContractChange[];
+  /** True for equal contracts. */
+  isSame: boolean;
+}
+
+/** Compares `next` with the current release. */
+export function compareContracts(current: ServerSnapshot | null, next: ServerSnapshot): ContractComparison {
+  const contract = contractOf(next);
+  const hash = hashOf(contract);
+  if (!current) return { previousReleaseId: null, hash, changes: [], isSame: false };
+  const before = contractOf(current);
+  const previousReleaseId = current.releaseId;
+  return { previousReleaseId, hash, changes: contractChanges(before, contract), isSame: hashOf(before) === hash };
+}
+
+/** The differences of two contracts, breaking ones first. A list that is unknown in one of them is not compared. */
 export function contractChanges(before: Contract, after: Contract): ContractChange[] {
   const changes = [
     ...toolChanges(before.tools, after.tools),
@@ -40,16 +57,16 @@ export function contractChanges(before: Contract, after: Contract): ContractChan
   return changes.sort((one, other) => rank(one) - rank(other));
 }
 
-/** What came, went and stayed. */
+/** Added, removed and common names. */
 function compared(
   before: Items | null,
   after: Items | null,
-): { gone: string[]; come: string[]; both: [string, Item, Item][] } {
-  if (!before || !after) return { gone: [], come: [], both: [] };
+): { removed: string[]; added: string[]; common: [string, JsonObject, JsonObject][] } {
+  if (!before || !after) return { removed: [], added: [], common: [] };
   return {
-    gone: [...before.keys()].filter((name) => !after.has(name)),
-    come: [...after.keys()].filter((name) => !before.has(name)),
-    both: [...after].flatMap(([name, now]): [string, Item, Item][] => {
+    removed: [...before.keys()].filter((name) => !after.has(name)),
+    added: [...after.keys()].filter((name) => !before.has(name)),
+    common: [...after].flatMap(([name, now]): [string, JsonObject, JsonObject][] => {
       const old = before.get(name);
       return old ? [[name, old, now]] : [];
     }),
@@ -57,14 +74,14 @@ function compared(
 }
 
 function toolChanges(before: Items | null, after: Items | null): ContractChange[] {
-  const { gone, come, both } = compared(before, after);
+  const { removed, added, common } = compared(before, after);
   const whole = (kind: string, level: ChangeLevel, tool: string, message: string): ContractChange => {
     return { kind, level, tool, path: null, message };
   };
   return [
-    ...gone.map((tool) => whole('tool_removed', 'breaking', tool, 'The tool was removed.')),
-    ...come.map((tool) => whole('tool_added', 'compatible', tool, 'The tool was added.')),
-    ...both.flatMap(([tool, old, now]) => [
+    ...removed.map((tool) => whole('tool_removed', 'breaking', tool, 'The tool was removed.')),
+    ...added.map((tool) => whole('tool_added', 'compatible', tool, 'The tool was added.')),
+    ...common.flatMap(([tool, old, now]) => [
       ...textChanges(old, now).map((change) => ({ ...change, tool, path: null })),
       ...(isDifferent(old.annotations, now.annotations)
         ? [whole('annotations_changed', 'risky', tool, 'Its annotations changed: what it may do is said otherwise.')]
@@ -89,8 +106,8 @@ function outputChanges(tool: string, old: unknown, now: unknown): ContractChange
     : [{ kind: 'output_schema_added', level: 'compatible', tool, path, message: 'An output schema was added.' }];
 }
 
-/** Models read both, and do what they say. */
-function textChanges(old: Item, now: Item): Pick<ContractChange, 'kind' | 'level' | 'message'>[] {
+/** Models follow these texts, so a change is risky. */
+function textChanges(old: JsonObject, now: JsonObject): Pick<ContractChange, 'kind' | 'level' | 'message'>[] {
   const texts = [
     ['description', 'description_changed', 'Its description changed, which models read.'],
     ['title', 'title_changed', 'Its title changed.'],
@@ -106,14 +123,14 @@ function itemChanges(
   before: Items | null,
   after: Items | null,
 ): ContractChange[] {
-  const { gone, come, both } = compared(before, after);
+  const { removed, added, common } = compared(before, after);
   const at = (name: string, change: Pick<ContractChange, 'kind' | 'level' | 'message'>): ContractChange => {
     return { ...change, tool: null, path: list + step(name) };
   };
   return [
-    ...gone.map((name) => at(name, { kind: 'item_removed', level: 'breaking', message: 'It was removed.' })),
-    ...come.map((name) => at(name, { kind: 'item_added', level: 'compatible', message: 'It was added.' })),
-    ...both.flatMap(([name, old, now]) => [
+    ...removed.map((name) => at(name, { kind: 'item_removed', level: 'breaking', message: 'It was removed.' })),
+    ...added.map((name) => at(name, { kind: 'item_added', level: 'compatible', message: 'It was added.' })),
+    ...common.flatMap(([name, old, now]) => [
       ...textChanges(old, now).map((change) => at(name, change)),
       ...(isDifferent(old.mimeType, now.mimeType)
         ? [at(name, { kind: 'mime_type_changed', level: 'risky', message: 'Its media type changed.' })]
@@ -123,17 +140,17 @@ function itemChanges(
   ];
 }
 
-/** Arguments of prompts, by name. */
+/** Differences of the arguments of a prompt. */
 function argumentChanges(path: string, old: unknown, now: unknown): ContractChange[] {
   const before = isObject(old) ? old : {};
   const after = isObject(now) ? now : {};
-  const isRequired = (all: Item, name: string) => (all[name] as Item).required === true;
+  const isRequired = (all: JsonObject, name: string) => (all[name] as JsonObject).required === true;
   const at = (name: string, kind: string, level: ChangeLevel, message: string): ContractChange => {
     return { kind, level, tool: null, path: path + step(name), message };
   };
-  const gone = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
+  const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
   return [
-    ...gone.map((name) => at(name, 'argument_removed', 'risky', 'The argument was removed.')),
+    ...removed.map((name) => at(name, 'argument_removed', 'risky', 'The argument was removed.')),
     ...Object.keys(after).flatMap((name) => {
       const must = isRequired(after, name);
       if (!Object.hasOwn(before, name)) {
@@ -141,7 +158,7 @@ function argumentChanges(path: string, old: unknown, now: unknown): ContractChan
           ? [at(name, 'required_argument_added', 'breaking', 'The required argument was added.')]
           : [at(name, 'argument_added', 'compatible', 'The optional argument was added.')];
       }
-      const text = textChanges(before[name] as Item, after[name] as Item);
+      const text = textChanges(before[name] as JsonObject, after[name] as JsonObject);
       const texts = text.map(({ kind, level, message }) => at(name, kind, level, message));
       if (must === isRequired(before, name)) return texts;
       return must

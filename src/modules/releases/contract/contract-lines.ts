@@ -1,20 +1,20 @@
 import { quoted } from '../../../platform/text/quoted.js';
-import type { LogLine } from '../release-log.js';
+import type { LogLine } from '../release-log.entity.js';
 import type { Stage } from '../release-state.js';
 import { changeLevels, type ContractChange } from './contract-change.js';
 
-/** Lines of a release's log about changes, at most. */
+/** Most log lines about the changes of one release. */
 const LINES_MAX = 50;
 
-/** Where and how changes are told. */
-interface Telling {
+/** Context of the log lines. */
+interface LineContext {
   stage: Stage;
   /** Ends the sentence "What the server offers changed …". */
   since: string;
 }
 
-/** What a release's log says of changes: a summary, then one line for each, the worst first. */
-export function contractLines(changes: ContractChange[], { stage, since }: Telling): LogLine[] {
+/** Log lines about changes: a summary, then one line for each change. */
+export function contractLines(changes: ContractChange[], { stage, since }: LineContext): LogLine[] {
   if (changes.length === 0) return [];
   const counts = [...changeLevels]
     .reverse()

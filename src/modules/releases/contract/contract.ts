@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../mcp/simulated/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { canonicalSchema } from './canonical-schema.js';
 
-type Item = Record<string, unknown>;
+/** The compared members of tools, resources or prompts, by name. */
+export type Items = Map<string, JsonObject>;
 
-/** What is compared of a list, by the items' names. */
-export type Items = Map<string, Item>;
-
-/** What a release offers, in the one form that all ways to write it share. Lists are null when nothing is known of them. */
+/** Everything that callers of a release depend on, in canonical form. Null for an unknown list. */
 export interface Contract {
   tools: Items | null;
   resources: Items | null;
@@ -17,7 +14,7 @@ export interface Contract {
   prompts: Items | null;
 }
 
-/** What of a release its callers and their models depend on. Icons and `_meta` are none of it. */
+/** The contract of a release. Icons and `_meta` are no part of it. */
 export function contractOf({ tools, resources, resourceTemplates, prompts }: ServerSnapshot): Contract {
   return {
     tools: itemsOf(tools, 'name', ['title', 'description', 'inputSchema', 'outputSchema', 'annotations']),
@@ -27,22 +24,22 @@ export function contractOf({ tools, resources, resourceTemplates, prompts }: Ser
   };
 }
 
-/** Equal for releases that offer the same: SHA-256 in hex. */
+/** SHA-256 in hex; equal for equal contracts. */
 export function hashOf(contract: Contract): string {
   const lists = Object.entries(contract).map(([list, items]: [string, Items | null]) => [list, items && [...items]]);
   return createHash('sha256').update(canonicalJson(lists)).digest('hex');
 }
 
-function itemsOf(items: Item[] | null, key: string, members: string[]): Items | null {
+function itemsOf(items: JsonObject[] | null, key: string, members: string[]): Items | null {
   if (!items) return null;
-  const named = items.flatMap((item): [string, Item][] => {
+  const named = items.flatMap((item): [string, JsonObject][] => {
     const name = item[key];
     return typeof name === 'string' ? [[name, canonicalItem(item, members)]] : [];
   });
   return new Map(named.sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0)));
 }
 
-function canonicalItem(item: Item, members: string[]): Item {
+function canonicalItem(item: JsonObject, members: string[]): JsonObject {
   const known = members.filter((member) => item[member] !== undefined && item[member] !== null);
   return Object.fromEntries(known.map((member) => [member, canonicalMember(member, item[member])]));
 }

@@ -10,13 +10,13 @@ import {
   type ContractSummary,
 } from './contract-change.js';
 
-/** What callers of a server were offered from one moment on, and how that differs from what they were offered before. */
+/** The contract of a server from one moment on, with its changes against the one before. */
 @Entity('release_contracts')
 @Index('release_contracts_newest', ['serverId', 'seq'])
 @Check('release_contracts_found_by', `"found_by" IN (${contractFinders.map((one) => `'${one}'`).join(', ')})`)
 @Check('release_contracts_summary', `"summary" IN (${contractSummaries.map((one) => `'${one}'`).join(', ')})`)
 export class ReleaseContract {
-  /** Order of being found. Text, since a bigint does not fit a number. */
+  /** Insertion order. Text, since a bigint does not fit a number. */
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
@@ -34,22 +34,22 @@ export class ReleaseContract {
   @JoinColumn({ name: 'release_id', foreignKeyConstraintName: 'release_contracts_release_fk' })
   release: Relation<Release>;
 
-  /** The one that was current before, which is the same one for a rescan; null for the first. */
+  /** The release that was current before: the same one for a rescan, null for the first release. */
   @Column('uuid', { name: 'previous_release_id', nullable: true })
   previousReleaseId: string | null;
 
-  /** What it was found by: the publication of the release, or another scan of it. */
+  /** Publication of the release, or a rescan. */
   @Column('text', { name: 'found_by', default: 'release' })
   foundBy: ContractFinder;
 
-  /** SHA-256 of what is offered, in canonical form; hex. */
+  /** SHA-256 of the canonical contract, in hex. */
   @Column('text')
   hash: string;
 
   @Column('text')
   summary: ContractSummary;
 
-  /** All changes; `changes` holds the first of them. */
+  /** Number of all changes; `changes` holds the first 200. */
   @Column('integer', { name: 'change_count' })
   changeCount: number;
 

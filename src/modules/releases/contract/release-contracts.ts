@@ -1,23 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager } from 'typeorm';
+import { LessThanOrEqual, Repository, type EntityManager } from 'typeorm';
 import { pageOf, type PageQueryDto } from '../../../platform/http/pagination.dto.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { ServerRef, ServerSnapshot } from '../../servers/server.types.js';
-import type { ContractVersionListDto } from './contract-changes.dto.js';
-import { toContractVersionDto } from './contract-changes.mapper.js';
-import { summaryOf } from './contract-change.js';
-import { compareContracts, type ContractComparison } from './contract-comparison.js';
+import { summaryOf, type ContractChange } from './contract-change.js';
+import type { ContractChangeDto, ContractVersionDto, ContractVersionListDto } from './contract-changes.dto.js';
+import { compareContracts, type ContractComparison } from './contract-diff.js';
 import { ReleaseContract } from './release-contract.entity.js';
 
-/** Changes kept of one release; their paths and messages are at most some hundred characters. */
+/** Changes stored of one version, and the length of their paths. */
 const CHANGES_MAX = 200;
 const PATH_CHARS_MAX = 300;
 
-/** Versions kept of one server; older ones are removed. */
+/** Versions stored of one server; older ones are deleted. */
 const VERSIONS_MAX = 500;
 
-/** Watches what servers offer: each time that becomes something else, what changed is kept. */
+/** Contracts of servers: compared, and stored with their changes. */
 @Injectable()
 export class ReleaseContracts {
   constructor(
@@ -25,12 +24,12 @@ export class ReleaseContracts {
     private readonly servers: ServerReleasesService,
   ) {}
 
-  /** What would change for callers if this were current. */
+  /** Compares a snapshot with the current release of its server. */
   async compare(serverId: string, snapshot: ServerSnapshot): Promise<ContractComparison> {
     return compareContracts(await this.servers.currentOf(serverId), snapshot);
   }
 
-  /** Keeps it: part of the transaction that makes it so. */
+  /** Stores a version, in the transaction that makes it current. */
   async record(
     { serverId, releaseId, foundBy }: Pick<ReleaseContract, 'serverId' | 'releaseId' | 'foundBy'>,
     { previousReleaseId, hash, changes }: ContractComparison,
@@ -49,14 +48,17 @@ export class ReleaseContracts {
         path: change.path && change.path.slice(0, PATH_CHARS_MAX).toWellFormed(),
       })),
     });
-    await tx.query(
-      `DELETE FROM release_contracts WHERE server_id = $1 AND seq <= (
-         SELECT seq FROM release_contracts WHERE server_id = $1 ORDER BY seq DESC OFFSET ${VERSIONS_MAX} LIMIT 1)`,
-      [serverId],
-    );
+    const [newestExpired] = await tx.find(ReleaseContract, {
+      where: { serverId },
+      order: { seq: 'DESC' },
+      select: { seq: true },
+      skip: VERSIONS_MAX,
+      take: 1,
+    });
+    if (newestExpired) await tx.delete(ReleaseContract, { serverId, seq: LessThanOrEqual(newestExpired.seq) });
   }
 
-  /** One page of what changed, newest first. */
+  /** One page of versions, newest first. */
   async list(server: ServerRef, query: PageQueryDto): Promise<ContractVersionListDto> {
     const where = { serverId: server.id };
     const { offset, pagination } = pageOf(query, await this.contracts.countBy(where));
@@ -64,4 +66,21 @@ export class ReleaseContracts {
     const rows = await this.contracts.find({ where, order: { seq: 'DESC' }, skip: offset, take: pagination.pageSize });
     return { versions: rows.map(toContractVersionDto), pagination };
   }
+}
+
+function toContractVersionDto(row: ReleaseContract): ContractVersionDto {
+  return {
+    releaseId: row.releaseId,
+    previousReleaseId: row.previousReleaseId,
+    foundBy: row.foundBy,
+    at: row.at.toISOString(),
+    hash: row.hash,
+    summary: row.summary,
+    changeCount: row.changeCount,
+    changes: row.changes.map(toContractChangeDto),
+  };
+}
+
+function toContractChangeDto({ kind, level, tool, path, message }: ContractChange): ContractChangeDto {
+  return { kind, level, tool, path, message };
 }

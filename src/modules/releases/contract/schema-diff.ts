@@ -1,10 +1,9 @@
-import { canonicalJson } from '../../../mcp/simulated/canonical-json.js';
-import { isObject } from '../../../platform/text/json-object.js';
+import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
+import { resolved } from '../../../platform/json-schema/references.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import type { Schema } from './canonical-schema.js';
 import type { ChangeLevel } from './contract-change.js';
 
-/** Who relies on a schema: callers send what an input schema allows, and rely on what an output schema promises. */
+/** Use of a schema: callers send values that an input schema allows, and read values that an output schema promises. */
 export type Direction = 'input' | 'output';
 
 /** One difference of two schemas. */
@@ -15,12 +14,12 @@ export interface SchemaChange {
   message: string;
 }
 
-/** What each difference means to those who send values, and to those who read them. */
+/** Level of each difference for callers that send such values, and for callers that read them. */
 const levels = {
   added: { input: 'compatible', output: 'compatible' },
   required_added: { input: 'breaking', output: 'compatible' },
   removed: { input: 'risky', output: 'breaking' },
-  // Removed, and refused where it is still sent.
+  // Removed from a closed object, which rejects callers that still send it.
   refused: { input: 'breaking', output: 'breaking' },
   now_required: { input: 'breaking', output: 'compatible' },
   now_optional: { input: 'compatible', output: 'breaking' },
@@ -34,29 +33,26 @@ const levels = {
   tightened: { input: 'breaking', output: 'compatible' },
   loosened: { input: 'compatible', output: 'risky' },
   default_changed: { input: 'risky', output: 'risky' },
-  // Models read it, and do what it says.
+  // Models follow descriptions.
   description_changed: { input: 'risky', output: 'risky' },
   schema_changed: { input: 'risky', output: 'risky' },
 } as const satisfies Record<string, Record<Direction, ChangeLevel>>;
 export type SchemaChangeKind = keyof typeof levels;
 
-/** Every kind of difference of two schemas. */
+/** All kinds of differences. */
 export const schemaChangeKinds = Object.keys(levels) as SchemaChangeKind[];
 
-/** Places looked at of one schema, and levels: schemas may refer to themselves. */
+/** Bounds of the places and levels compared: schemas may refer to themselves. */
 const PLACES_MAX = 2_000;
 const DEPTH_MAX = 16;
 
-/** Members, names and values that cost as much as one more place. */
+/** Members, names and values that count as one more place. */
 const ENTRIES_OF_PLACE = 100;
 
-/** Differences told of one schema; of the place where it is reached, all are. */
+/** Differences after which no further place is compared. */
 const CHANGES_MAX = 1_000;
 
-/** A longer reference is taken as one that leads nowhere. */
-const REFERENCE_CHARS_MAX = 2_000;
-
-/** Keywords with a bound: whether more of it is less allowed. */
+/** Keywords with a bound: true when a higher bound allows less. */
 const BOUNDS = new Map([
   ['minimum', true],
   ['exclusiveMinimum', true],
@@ -70,10 +66,10 @@ const BOUNDS = new Map([
   ['maxProperties', false],
 ]);
 
-/** Keywords that allow less when they are there. */
+/** Keywords that allow less when present. */
 const RESTRICTIONS = new Set(['pattern', 'format', 'multipleOf', 'uniqueItems', 'contentEncoding', 'contentMediaType']);
 
-/** Keywords that are compared by their meaning. */
+/** Keywords that are compared by meaning; others only for equality. */
 const UNDERSTOOD = new Set([
   ...BOUNDS.keys(),
   ...RESTRICTIONS,
@@ -93,8 +89,8 @@ export function schemaChanges(before: unknown, after: unknown, direction: Direct
 class SchemaDiff {
   private places = 0;
   private found = 0;
-  /** The same parts are met again and again where schemas refer to themselves. */
-  private readonly known = new WeakMap<object, string>();
+  /** Canonical JSON of parts: schemas that refer to themselves repeat the same parts. */
+  private readonly texts = new WeakMap<object, string>();
 
   constructor(
     private readonly before: unknown,
@@ -108,7 +104,7 @@ class SchemaDiff {
     const after = resolved(other, this.after);
     this.places += 1 + Math.floor((entriesOf(before) + entriesOf(after)) / ENTRIES_OF_PLACE);
     return [
-      ...this.texts(before, after, path),
+      ...this.annotations(before, after, path),
       ...this.types(before, after, path),
       ...this.values(before, after, path),
       ...this.bounds(before, after, path),
@@ -126,8 +122,8 @@ class SchemaDiff {
 
   private textOf(value: unknown): string {
     if (typeof value !== 'object' || value === null) return canonicalJson(value);
-    const known = this.known.get(value) ?? canonicalJson(value);
-    this.known.set(value, known);
+    const known = this.texts.get(value) ?? canonicalJson(value);
+    this.texts.set(value, known);
     return known;
   }
 
@@ -135,7 +131,7 @@ class SchemaDiff {
     return one === other || this.textOf(one) === this.textOf(other);
   }
 
-  private texts(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private annotations(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const isDifferent = (keyword: string) => !this.isSame(before[keyword], after[keyword]);
     return [
       ...(isDifferent('description') || isDifferent('title')
@@ -145,7 +141,7 @@ class SchemaDiff {
     ];
   }
 
-  private types(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private types(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const [old, now] = [typesOf(before), typesOf(after)];
     const isNarrower = isWithin(now, old);
     const isWider = isWithin(old, now);
@@ -154,20 +150,20 @@ class SchemaDiff {
     return [this.change(kind, path, `Its type was ${typeText(before)}, and is ${typeText(after)}.`)];
   }
 
-  private values(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private values(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const [old, now] = [valuesOf(before), valuesOf(after)];
     if (!old && !now) return [];
     if (!old) return [this.change('value_removed', path, 'Only certain values are allowed now.')];
     if (!now) return [this.change('value_added', path, 'Any value is allowed now.')];
-    const tell = (kind: SchemaChangeKind, values: string[], verb: string) =>
+    const report = (kind: SchemaChangeKind, values: string[], verb: string) =>
       values.map((value) => this.change(kind, path, `The value ${quoted(value)} was ${verb}.`));
     return [
-      ...tell(
+      ...report(
         'value_removed',
         [...old].filter((value) => !now.has(value)),
         'removed',
       ),
-      ...tell(
+      ...report(
         'value_added',
         [...now].filter((value) => !old.has(value)),
         'added',
@@ -175,24 +171,24 @@ class SchemaDiff {
     ];
   }
 
-  private bounds(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private bounds(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     return [...BOUNDS.keys(), ...RESTRICTIONS].flatMap((keyword) => {
       const [old, now] = [before[keyword], after[keyword]];
       if (this.isSame(old, now)) return [];
       const kind = kindOfBound(keyword, old, now);
-      const said = (value: unknown) => (value === undefined ? 'none' : quoted(this.textOf(value), 80));
-      return [this.change(kind, path, `Its ${keyword} was ${said(old)}, and is ${said(now)}.`)];
+      const shown = (value: unknown) => (value === undefined ? 'none' : quoted(this.textOf(value), 80));
+      return [this.change(kind, path, `Its ${keyword} was ${shown(old)}, and is ${shown(now)}.`)];
     });
   }
 
-  private members(before: Schema, after: Schema, path: string, depth: number): SchemaChange[] {
+  private members(before: JsonObject, after: JsonObject, path: string, depth: number): SchemaChange[] {
     const [old, now] = [membersOf(before), membersOf(after)];
     const [oldRequired, nowRequired] = [namesIn(before.required), namesIn(after.required)];
     const noun = this.direction === 'input' ? 'input' : 'field';
-    const gone = this.direction === 'input' && after.additionalProperties === false ? 'refused' : 'removed';
+    const kindOfLoss = this.direction === 'input' && after.additionalProperties === false ? 'refused' : 'removed';
     const lost = [...old.keys()].filter((name) => !now.has(name));
     return [
-      ...lost.map((name) => this.change(gone, path + step(name), `The ${noun} was removed.`)),
+      ...lost.map((name) => this.change(kindOfLoss, path + step(name), `The ${noun} was removed.`)),
       ...[...now].flatMap(([name, member]) => {
         const isRequired = nowRequired.has(name);
         const place = path + step(name);
@@ -216,8 +212,8 @@ class SchemaDiff {
     ];
   }
 
-  /** What is said of members without a schema of their own. */
-  private openness(before: Schema, after: Schema, path: string): SchemaChange[] {
+  /** Differences of `additionalProperties`. */
+  private openness(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const [old, now] = [before.additionalProperties, after.additionalProperties];
     if (this.isSame(old, now)) return [];
     if (now === false) return [this.change('closed', path, 'Other members are refused now.')];
@@ -225,12 +221,12 @@ class SchemaDiff {
     return [this.change('schema_changed', path, 'What other members may be changed.')];
   }
 
-  private elements(before: Schema, after: Schema, path: string, depth: number): SchemaChange[] {
+  private elements(before: JsonObject, after: JsonObject, path: string, depth: number): SchemaChange[] {
     if (before.items === undefined && after.items === undefined) return [];
     return this.at(before.items ?? {}, after.items ?? {}, `${path}[]`, depth + 1);
   }
 
-  private others(before: Schema, after: Schema, path: string): SchemaChange[] {
+  private others(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const keywords = new Set([...Object.keys(before), ...Object.keys(after)]);
     const changed = [...keywords].filter(
       (keyword) => !UNDERSTOOD.has(keyword) && !this.isSame(before[keyword], after[keyword]),
@@ -241,35 +237,8 @@ class SchemaDiff {
   }
 }
 
-/** With what it refers to in place of `$ref`; one that leads nowhere stays. */
-function resolved(schema: unknown, root: unknown): Schema {
-  let place: unknown = schema;
-  let around: Schema = {};
-  for (
-    let references = 0;
-    isObject(place) && typeof place.$ref === 'string' && references < DEPTH_MAX;
-    references += 1
-  ) {
-    const { $ref, ...rest } = place;
-    const target = pointedAt($ref, root);
-    if (target === undefined) break;
-    around = { ...rest, ...around };
-    place = target;
-  }
-  return isObject(place) ? { ...place, ...around } : place === false ? { not: {} } : {};
-}
-
-function pointedAt(reference: string, root: unknown): unknown {
-  if (!reference.startsWith('#') || reference.length > REFERENCE_CHARS_MAX) return undefined;
-  return reference
-    .split('/')
-    .slice(1)
-    .map((text) => text.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce<unknown>((place, name) => (isObject(place) && Object.hasOwn(place, name) ? place[name] : undefined), root);
-}
-
-/** Null: any. A number may be an integer. */
-function typesOf({ type }: Schema): Set<unknown> | null {
+/** Allowed types; null: any. `number` includes `integer`. */
+function typesOf({ type }: JsonObject): Set<unknown> | null {
   if (type === undefined) return null;
   const types = new Set<unknown>([type].flat());
   if (types.has('number')) types.add('integer');
@@ -280,23 +249,23 @@ function isWithin(inner: Set<unknown> | null, outer: Set<unknown> | null): boole
   return outer === null || (inner !== null && [...inner].every((type) => outer.has(type)));
 }
 
-function typeText({ type }: Schema): string {
+function typeText({ type }: JsonObject): string {
   return type === undefined ? 'any' : [type].flat().map(String).join(' or ').slice(0, 80);
 }
 
 /** The allowed values as JSON texts; null: any. */
-function valuesOf(schema: Schema): Set<string> | null {
+function valuesOf(schema: JsonObject): Set<string> | null {
   return Array.isArray(schema.enum) ? new Set(schema.enum.map(canonicalJson)) : null;
 }
 
-/** A name that is only required is a member of which nothing else is said. */
-function membersOf({ properties, required }: Schema): Map<string, unknown> {
+/** Member schemas by name; `{}` for a member that is only required. */
+function membersOf({ properties, required }: JsonObject): Map<string, unknown> {
   const named = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
   return new Map([...named, ...(isObject(properties) ? Object.entries(properties) : [])]);
 }
 
-/** How much there is to compare at one place. */
-function entriesOf(schema: Schema): number {
+/** Number of entries to compare at one place. */
+function entriesOf(schema: JsonObject): number {
   const { enum: values, properties, required } = schema;
   return [schema, values, properties, required].reduce<number>(
     (sum, one) => sum + (typeof one === 'object' && one !== null ? Object.keys(one).length : 0),
@@ -314,7 +283,7 @@ function kindOfBound(keyword: string, old: unknown, now: unknown): SchemaChangeK
   return now > old === BOUNDS.get(keyword) ? 'tightened' : 'loosened';
 }
 
-/** One step of a path; a name that would not be read as one stands in brackets. */
+/** One step of a path: `.name`, or `["a name"]` when it is no plain word. */
 export function step(name: string): string {
   return /^[\w$-]{1,64}$/.test(name) ? `.${name}` : `[${quoted(name)}]`;
 }

@@ -1,67 +1,62 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
-import { UpstreamAuthRequiredError, UpstreamFailure } from '../../../mcp/mcp-errors.js';
+import { UpstreamAuthRequiredError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { Vault } from '../../../platform/vault/vault.js';
-import { AuthorizationRequiredError, CredentialUnavailableError } from '../../credentials/credentials.errors.js';
-import { ExternalScan, isForbidden } from '../external-scan.js';
-import { HostedScan } from '../hosted-scan.js';
-import type { ScanHold } from '../leased-scan.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
+import { ExternalScan, isForbidden } from '../scan/external-scan.js';
+import { HostedScan } from '../scan/hosted-scan.js';
+import type { ScanHold } from '../scan/leased-scan.js';
 import { LeaseLostError } from '../release-lease.js';
-import { Release } from '../release.entity.js';
-import { conceal, credentialTarget } from '../scan-credentials.js';
-import type { FactsSource, ServerFacts } from '../server-facts.js';
-import type { ClaimedRescan } from './rescan-claims.js';
+import type { Release } from '../release.entity.js';
+import { ReleasesRepository } from '../releases.repository.js';
+import { redactCredentials, credentialTarget } from '../scan/scan-credentials.js';
+import type { FactsSource, ServerFacts } from '../scan/server-facts.js';
+import type { ClaimedRescan } from './rescan.repository.js';
 
-/** Why a scan found nothing out. `refused`: the server wants authorization, and what we have is not enough. */
+/** Reasons why a scan failed. `refused`: the server requires authorization, and ours is not enough. */
 export type Trouble = 'refused' | 'unreachable' | 'failed-inside';
 
-/** What a scan found, or why it found nothing out, in a sentence for the server's owner. */
-export type Rescanned =
+/** What a scan found, or why it failed, in a sentence for the server's owner. */
+export type RescanResult =
   { facts: ServerFacts; source: FactsSource; mcpPath?: string } | { trouble: Trouble; message: string };
 
 const REFUSED =
   'The server wants authorization and refuses what Slipway has. Publish it again to authorize Slipway anew, ' +
   'or ask for another scan with scanCredentials.';
 
-const INSIDE = 'Something failed inside Slipway. If it stays so, the operator finds it in the log.';
+const INSIDE = 'Something failed inside Slipway. If it fails again, the operator finds the reason in the log.';
 
-/** What is told of a scan that the server's authorization kept out. */
-export const refused = { trouble: 'refused', message: REFUSED } satisfies Rescanned;
+/** The result of a scan that the server refused. */
+export const refused = { trouble: 'refused', message: REFUSED } satisfies RescanResult;
 
-/** What is told of a scan that failed by a fault of ours. */
-export const failedInside: Rescanned = { trouble: 'failed-inside', message: INSIDE };
+/** The result of a scan that failed by a fault of Slipway. */
+export const failedInside: RescanResult = { trouble: 'failed-inside', message: INSIDE };
 
-/** Scans a release that is published already. It asks nobody to authorize, and changes nothing. */
+/** Scans a published release. Changes nothing, and never waits for somebody to authorize. */
 @Injectable()
 export class RescanScan {
   constructor(
-    @InjectRepository(Release) private readonly releases: Repository<Release>,
+    private readonly releases: ReleasesRepository,
     private readonly external: ExternalScan,
     private readonly hosted: HostedScan,
     private readonly vault: Vault,
   ) {}
 
-  /** @throws LeaseLostError when the hold ends, or the release is gone */
-  async run({ releaseId, sealedCredentials }: ClaimedRescan, hold: ScanHold): Promise<Rescanned> {
-    const release = await this.releases
-      .createQueryBuilder('release')
-      .addSelect(['release.serverCard', 'release.snapshot'])
-      .where({ id: releaseId })
-      .getOne();
+  /** Runs one scan. @throws LeaseLostError when the hold ends, or the release was deleted */
+  async run({ releaseId, sealedCredentials }: ClaimedRescan, hold: ScanHold): Promise<RescanResult> {
+    const release = await this.releases.findWith(releaseId, ['serverCard', 'snapshot']);
     if (!release) throw new LeaseLostError();
     return release.type === 'hosted_shttp'
       ? this.runHosted(release, hold)
       : this.runExternal(release, sealedCredentials, hold);
   }
 
-  private async runExternal(release: Release, sealed: string | null, hold: ScanHold): Promise<Rescanned> {
+  private async runExternal(release: Release, sealed: string | null, hold: ScanHold): Promise<RescanResult> {
     const { id, configSchema, upstreamUrl, snapshot } = release;
-    const given = { id, configSchema, sealedScanCredentials: sealed };
-    const target = credentialTarget(new URL(upstreamUrl ?? ''), given, this.vault);
+    const credentials = { id, configSchema, sealedScanCredentials: sealed };
+    const target = credentialTarget(new URL(upstreamUrl ?? ''), credentials, this.vault);
     try {
-      // Without its authorization a server may show less than it has, which would pass for a change.
-      return { facts: await this.external.look(release, target, hold, true), source: 'server' };
+      // Without authorization a server may show less than it has, which would look like a change.
+      return { facts: await this.external.read(release, target, hold, true), source: 'server' };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError || isForbidden(error)) {
         // A card says less than a scan, so it only replaces another card.
@@ -70,13 +65,13 @@ export class RescanScan {
       }
       if (error instanceof AuthorizationRequiredError) return refused;
       if (error instanceof CredentialUnavailableError || error instanceof UpstreamFailure) {
-        return { trouble: 'unreachable', message: conceal(error.message, target) };
+        return { trouble: 'unreachable', message: redactCredentials(error.message, target) };
       }
       throw error;
     }
   }
 
-  private async runHosted(release: Release, hold: ScanHold): Promise<Rescanned> {
+  private async runHosted(release: Release, hold: ScanHold): Promise<RescanResult> {
     const result = await this.hosted.run(release, hold);
     if ('facts' in result && (result.source !== 'claims' || release.snapshot?.isClaimed)) return result;
     const reason = 'outcome' in result ? result.outcome.lines?.find(({ level }) => level === 'error')?.message : null;

@@ -1,40 +1,40 @@
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../../mcp/simulated/canonical-json.js';
+import { canonicalJson } from '../../../platform/text/json.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import type { ContractChange } from '../contract/contract-change.js';
 import { contractLines } from '../contract/contract-lines.js';
-import { compareContracts, type ContractComparison } from '../contract/contract-comparison.js';
-import type { LogLine } from '../release-log.js';
-import { findingsOf, report, type ScanFinding } from '../scan-report.js';
-import type { ClaimedRescan } from './rescan-claims.js';
-import { refused, type Rescanned, type Trouble } from './rescan-scan.js';
+import { compareContracts, type ContractComparison } from '../contract/contract-diff.js';
+import type { LogLine } from '../release-log.entity.js';
+import { findingsOf, report, type ScanFinding } from '../scan/scan-report.js';
+import type { ClaimedRescan } from './rescan.repository.js';
+import { refused, type RescanResult, type Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
 
-/** Lines about findings of the security check; `…/changes` holds all of them. */
+/** Findings of the security check that are logged; `…/changes` lists all of them. */
 const FINDING_LINES_MAX = 20;
 
-/** What a scan changes. */
+/** The changes that follow from a scan. */
 export interface RescanVerdict {
-  /** It found something out. */
+  /** The scan succeeded. */
   isSound: boolean;
-  /** The trouble the log knows of from now on; null for none. */
-  told: string | null;
+  /** The problem the log names from now on; null without one. */
+  reported: string | null;
   lines: LogLine[];
-  /** What is known of the server from now on; null when nothing changes. */
+  /** The new snapshot of the server; null when nothing changes. */
   snapshot: ServerSnapshot | null;
-  /** What is listed as a change for callers; null when nothing is. */
+  /** The change to list for callers; null without one. */
   comparison: ContractComparison | null;
-  /** What the security check says; null when it says nothing new. */
+  /** The result of the security check; null when it did not change. */
   scanPassed: boolean | null;
 }
 
-type Claim = Pick<ClaimedRescan, 'askedAt' | 'told'>;
+type Claim = Pick<ClaimedRescan, 'requestedAt' | 'reported'>;
 
-/** What follows from a scan for a release of which `current` is known. What is told already is told again only if asked. */
-export function verdictOf(current: ServerSnapshot, claim: Claim, found: Rescanned): RescanVerdict {
+/** The changes that follow from a scan. A problem that the log names already is logged again only for a requested scan. */
+export function verdictOf(current: ServerSnapshot, claim: Claim, found: RescanResult): RescanVerdict {
   if ('trouble' in found) return troubled(claim, found);
-  // A scan may be shared with servers of which only the card was ever seen.
+  // A scan may be shared with a server of which only the card is known.
   if (found.source === 'claims' && !current.isClaimed) return troubled(claim, refused);
   const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = found;
   const { serverInfo, tools, resources, resourceTemplates, prompts } = facts;
@@ -50,28 +50,32 @@ export function verdictOf(current: ServerSnapshot, claim: Claim, found: Rescanne
   return sound(claim, current, snapshot, compared);
 }
 
-function troubled({ askedAt, told }: Claim, { trouble, message }: { trouble: Trouble; message: string }) {
-  const isNew = told !== trouble && !isCheck(told);
+function troubled({ requestedAt, reported }: Claim, { trouble, message }: { trouble: Trouble; message: string }) {
+  const isNew = reported !== trouble && !isCheck(reported);
   const text = `The server was scanned again, in vain: ${message} What it offered before stays as it is.`;
   return {
     isSound: false,
     // A server that fails the security check and then does not answer has not passed it.
-    told: isCheck(told) ? told : trouble,
-    lines: isNew || askedAt !== null ? [line('warning', text)] : [],
+    reported: isCheck(reported) ? reported : trouble,
+    lines: isNew || requestedAt !== null ? [line('warning', text)] : [],
     snapshot: null,
     comparison: null,
     scanPassed: null,
   } satisfies RescanVerdict;
 }
 
-/** What fails the check is shown to nobody: the registry keeps what passed. The server itself is called as before. */
-function unsafe({ askedAt, told }: Claim, findings: ScanFinding[], compared: ContractComparison): RescanVerdict {
+/** The registry shows nothing that fails the check and goes on with what passed; the server is called as before. */
+function unsafe(
+  { requestedAt, reported }: Claim,
+  findings: ScanFinding[],
+  compared: ContractComparison,
+): RescanVerdict {
   const now =
     CHECK_FAILED +
     createHash('sha256')
       .update(canonicalJson([compared.hash, findings]))
       .digest('base64url');
-  const isNew = told !== now;
+  const isNew = reported !== now;
   const found = findings.map(({ where, message }): ContractChange => {
     return { kind: 'security_failed', level: 'breaking', tool: null, path: where, message };
   });
@@ -88,8 +92,8 @@ function unsafe({ askedAt, told }: Claim, findings: ScanFinding[], compared: Con
   ];
   return {
     isSound: true,
-    told: now,
-    lines: isNew || askedAt !== null ? lines : [],
+    reported: now,
+    lines: isNew || requestedAt !== null ? lines : [],
     snapshot: null,
     comparison: isNew ? { ...compared, changes: [...found, ...compared.changes] } : null,
     scanPassed: false,
@@ -97,22 +101,22 @@ function unsafe({ askedAt, told }: Claim, findings: ScanFinding[], compared: Con
 }
 
 function sound(
-  { askedAt, told }: Claim,
+  { requestedAt, reported }: Claim,
   current: ServerSnapshot,
   snapshot: ServerSnapshot,
   compared: ContractComparison,
 ): RescanVerdict {
-  const isMended = isCheck(told) && !snapshot.isClaimed;
+  const isMended = isCheck(reported) && !snapshot.isClaimed;
   const changes = isMended ? [PASSED, ...compared.changes] : compared.changes;
   const lines = [
     ...(isMended ? [line('success', PASSED.message)] : []),
-    ...(told !== null && !isCheck(told) ? [line('success', 'The server could be scanned again.')] : []),
+    ...(reported !== null && !isCheck(reported) ? [line('success', 'The server could be scanned again.')] : []),
     ...contractLines(compared.changes, SINCE),
   ];
-  const isAwaited = askedAt !== null && lines.length === 0;
+  const isAwaited = requestedAt !== null && lines.length === 0;
   return {
     isSound: true,
-    told: isCheck(told) && !isMended ? told : null,
+    reported: isCheck(reported) && !isMended ? reported : null,
     lines: isAwaited ? [line('success', 'The server was scanned again: nothing changed.')] : lines,
     snapshot: canonicalJson(current) === canonicalJson(snapshot) ? null : snapshot,
     comparison: isMended || !compared.isSame ? { ...compared, changes } : null,
@@ -130,8 +134,8 @@ const PASSED: ContractChange = {
   message: 'The security check passes again.',
 };
 
-function isCheck(told: string | null): boolean {
-  return told?.startsWith(CHECK_FAILED) ?? false;
+function isCheck(reported: string | null): boolean {
+  return reported?.startsWith(CHECK_FAILED) ?? false;
 }
 
 function line(level: LogLine['level'], message: string): LogLine {

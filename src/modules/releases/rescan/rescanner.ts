@@ -1,76 +1,124 @@
-import { Injectable, Logger } from '@nestjs/common';
+import {
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+  type OnModuleInit,
+} from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { isDatabaseAway } from '../../../platform/database/database-away.js';
-import { NoSlotError, Slots } from '../../../platform/limits/slots.js';
+import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { Schedule } from '../../../platform/schedule/schedule.js';
 import { LeaseLostError } from '../release-lease.js';
-import { RescanClaims, type ClaimedRescan } from './rescan-claims.js';
-import { RescanHold } from './rescan-hold.js';
 import { RescanOutcomes } from './rescan-outcomes.js';
 import { failedInside, RescanScan } from './rescan-scan.js';
+import { RescanRepository, type ClaimedRescan } from './rescan.repository.js';
+import type { ScanHold } from '../scan/leased-scan.js';
 
-/** Scans at once in this process; half of them at one host. */
+/** One cheap query each time when nothing is due. Up to half more, so that processes do not query in step. */
+const PAUSE_MS = 5_000;
+
+/** Concurrent scans in this process; at most half of them at one host. */
 const SCANS_MAX = 4;
 
-/** What finds no slot, since its host is busy with others. */
+/** Pause of a scan that finds no slot, since its host has others. */
 const NO_SLOT_SECONDS = 15;
 
-/** Scans published releases whose time has come. Servers at one URL, to which nobody's credentials are sent, share a scan. */
+/** The hold of a scan of a published release. Its progress is not logged, only its result. */
+class RescanHold implements ScanHold {
+  private lose: (error: LeaseLostError) => void = () => undefined;
+  private readonly lost = new Promise<never>((_, reject) => (this.lose = reject));
+
+  constructor() {
+    // Without a waiting scan the rejection has no other handler.
+    this.lost.catch(() => undefined);
+  }
+
+  /** Ends the scans that run under it. */
+  end(): void {
+    this.lose(new LeaseLostError());
+  }
+
+  log(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  whileHeld<T>(work: Promise<T>): Promise<T> {
+    return Promise.race([work, this.lost]);
+  }
+}
+
+/**
+ * Scans published releases in every worker process: when they are due, and at once on request. Servers at one URL to which
+ * no credentials are sent share a scan.
+ */
 @Injectable()
-export class Rescanner {
+export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
-  private readonly slots: Slots;
-  private readonly inHand = new Map<Promise<void>, RescanHold>();
+  private readonly slots: FairSemaphore;
+  private readonly running = new Map<Promise<void>, RescanHold>();
   private taking: Promise<void> = Promise.resolve();
   private isEnding = false;
 
   constructor(
-    private readonly claims: RescanClaims,
+    private readonly rows: RescanRepository,
     private readonly scan: RescanScan,
     private readonly outcomes: RescanOutcomes,
+    private readonly pubSub: PubSub,
+    private readonly schedule: Schedule,
     env: Env,
   ) {
-    this.slots = new Slots(SCANS_MAX, env.upstreamConnectTimeoutMs);
+    this.slots = new FairSemaphore(SCANS_MAX, env.upstreamConnectTimeoutMs);
   }
 
-  /** Begins as many scans as there are hands for; each that ends begins another one. Does not wait for them, never rejects. */
+  async onModuleInit(): Promise<void> {
+    await this.pubSub.subscribe('releases.rescan', () => void this.take());
+  }
+
+  onApplicationBootstrap(): void {
+    this.schedule.every('start of rescans', PAUSE_MS * (1 + Math.random() / 2), () => this.take());
+  }
+
+  /** Ends the scans under way, which another process begins again, and begins no more. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.isEnding = true;
+    for (const hold of this.running.values()) hold.end();
+    await this.settled();
+  }
+
+  /** Begins scans until all slots are taken; each that ends begins another one. Does not wait for them, never rejects. */
   take(): Promise<void> {
     this.taking = this.taking.then(() => this.tryTake());
     return this.taking;
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no scan is under way. */
   async settled(): Promise<void> {
     await this.taking;
-    while (this.inHand.size > 0) await Promise.all(this.inHand.keys());
-  }
-
-  /** Ends what is under way, which another process begins anew, and begins nothing more. */
-  async end(): Promise<void> {
-    this.isEnding = true;
-    for (const hold of this.inHand.values()) hold.end();
-    await this.settled();
+    while (this.running.size > 0) await Promise.all(this.running.keys());
   }
 
   private async tryTake(): Promise<void> {
     try {
-      const free = SCANS_MAX - this.inHand.size;
+      const free = SCANS_MAX - this.running.size;
       if (this.isEnding || free <= 0) return;
-      for (const group of groupsOf(await this.claims.take(free))) this.begin(group);
+      for (const group of groupsOf(await this.rows.claim(free))) this.begin(group);
     } catch (error) {
-      this.tell(error, 'nothing was taken to be scanned');
+      this.report(error, 'no rescans were claimed');
     }
   }
 
   private begin(group: ClaimedRescan[]): void {
     const hold = new RescanHold();
     const scanning = this.scanGroup(group, hold)
-      .catch((error: unknown) => this.tell(error, 'what a scan found was not written'))
+      .catch((error: unknown) => this.report(error, 'the result of a rescan was not written'))
       .finally(() => {
-        this.inHand.delete(scanning);
+        this.running.delete(scanning);
         void this.take();
       });
-    this.inHand.set(scanning, hold);
+    this.running.set(scanning, hold);
   }
 
   private async scanGroup(group: ClaimedRescan[], hold: RescanHold): Promise<void> {
@@ -78,26 +126,26 @@ export class Rescanner {
     try {
       const host = parseUrl(first.upstreamUrl ?? '')?.host ?? 'here';
       const found = await this.slots.run(host, () => {
-        // It may have waited for its slot while this process was told to stop.
+        // The process may have begun to stop while this scan waited for its slot.
         if (this.isEnding) throw new LeaseLostError();
         return this.scan.run(first, hold);
       });
       for (const one of group) await this.outcomes.write(one, found);
     } catch (error) {
-      if (error instanceof LeaseLostError) return this.claims.giveBack(group, 0);
-      if (error instanceof NoSlotError) return this.claims.giveBack(group, NO_SLOT_SECONDS);
+      if (error instanceof LeaseLostError) return this.rows.giveBack(group, 0);
+      if (error instanceof NoSlotError) return this.rows.giveBack(group, NO_SLOT_SECONDS);
       if (isDatabaseAway(error)) throw error;
       this.logger.error({ msg: 'a release could not be scanned again', releaseId: first.releaseId, err: error });
       for (const one of group) await this.outcomes.write(one, failedInside);
     }
   }
 
-  private tell(error: unknown, msg: string): void {
+  private report(error: unknown, msg: string): void {
     this.logger[isDatabaseAway(error) ? 'debug' : 'error']({ msg, err: error });
   }
 }
 
-/** What one scan is for. */
+/** Claims that share a scan. */
 function groupsOf(claimed: ClaimedRescan[]): ClaimedRescan[][] {
   const groups = new Map<string, ClaimedRescan[]>();
   for (const one of claimed) {

@@ -1,0 +1,84 @@
+/**
+ * `npm run new:module stars` copies the module in `scripts/new-module` under another name: source, migration, tests,
+ * requirements. It adds the module to `src/app.module.ts` and writes `openapi.json` anew.
+ *
+ * `npm run new:module <plural> [<singular>]`, both in lower case with hyphens; the singular is guessed without one.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fail, filesUnder, npm, prepare, root } from './lib.mjs';
+
+const NAME = /^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$/;
+const [plural = '', singular = guessSingular(plural)] = process.argv.slice(2);
+if (!NAME.test(plural) || !NAME.test(singular) || plural === singular) {
+  fail('Name the module in the plural, in lower case: npm run new:module stars (or: npm run new:module people person)');
+}
+if (existsSync(join(root, 'src/modules', plural))) fail(`src/modules/${plural} exists already.`);
+
+const stamp = newestStamp();
+const exemplar = join(root, 'scripts/new-module');
+const written = filesUnder('scripts/new-module').map((file) => {
+  const place = renamed(relative(exemplar, file)).replace(/^migrations\//, `migrations/${stamp}-`);
+  mkdirSync(dirname(join(root, place)), { recursive: true });
+  writeFileSync(join(root, place), renamed(readFileSync(file, 'utf8')).replaceAll('1000000000000', stamp));
+  return place;
+});
+addToApp();
+prettier(...written, 'src/app.module.ts');
+process.stdout.write(`${['src/app.module.ts', ...written].join('\n')}\n`);
+prepare();
+const { status } = npm(['run', '--silent', 'openapi'], { cwd: root, stdio: 'inherit' });
+if (status !== 0) fail('openapi.json could not be written: mend what is said above, then `npm run openapi`.');
+
+function guessSingular(name) {
+  return name.replace(/ies$/, 'y').replace(/(?<=[sxz]|ch|sh)es$|s$/, '');
+}
+
+/** The exemplar has two words in its name, so each way to write it can be told from the others. */
+function renamed(text) {
+  const [many, one] = [plural.split('-'), singular.split('-')];
+  const pascal = (words) => words.map((word) => word[0].toUpperCase() + word.slice(1)).join('');
+  const camel = (words) => pascal(words).replace(/^./, (first) => first.toLowerCase());
+  const sentence = (words) => words.join(' ').replace(/^./, (first) => first.toUpperCase());
+  const names = {
+    'sample-note': (words) => words.join('-'),
+    sample_note: (words) => words.join('_'),
+    'sample note': (words) => words.join(' '),
+    'Sample note': sentence,
+    SampleNote: pascal,
+    sampleNote: camel,
+  };
+  return Object.entries(names).reduce(
+    (result, [name, form]) => result.replaceAll(`${name}s`, form(many)).replaceAll(name, form(one)),
+    text,
+  );
+}
+
+/** A timestamp after that of every migration, so that the new one runs last. */
+function newestStamp() {
+  const stamps = filesUnder('migrations').map((file) => Number(/(\d{13})-/.exec(file)?.[1] ?? 0));
+  return String(Math.max(Date.now(), ...stamps.map((one) => one + 1)));
+}
+
+/** Adds the import and the line to the modules that `api` processes load. */
+function addToApp() {
+  const file = join(root, 'src/app.module.ts');
+  const source = readFileSync(file, 'utf8');
+  const name = renamed('SampleNotesModule');
+  const imports = source.lastIndexOf('\nimport ', source.indexOf("from './platform/"));
+  const list = /\nconst api = \[[^\]]*/.exec(source);
+  if (imports < 0 || !list) fail('src/app.module.ts has another form than this script knows: add the module by hand.');
+  const end = list.index + list[0].length;
+  writeFileSync(
+    file,
+    `${source.slice(0, imports)}\nimport { ${name} } from './modules/${plural}/${plural}.module.js';` +
+      `${source.slice(imports, end)}  ${name},\n${source.slice(end)}`,
+  );
+}
+
+function prettier(...files) {
+  spawnSync(process.execPath, [join(root, 'node_modules/prettier/bin/prettier.cjs'), '--write', ...files], {
+    cwd: root,
+  });
+}

@@ -1,0 +1,77 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
+import { Injectable } from '@nestjs/common';
+import type { Dispatcher } from 'undici';
+import { Env } from '../../config/env.js';
+import { OutcomeUnknownError } from '../../platform/internal-http/error-codec.js';
+import {
+  InternalClient,
+  ProcessUnreachedError,
+  RequestRefusedError,
+} from '../../platform/internal-http/internal-client.js';
+import { HostAwayError, ProgramCrashedError } from '../hosting.errors.js';
+import type { HostedRequest, ProgramRef } from '../hosting.types.js';
+import type { LiveHost } from './host-directory.js';
+import type { AttemptHandler } from './retrying-dispatch.js';
+
+/** A request to a program in another process, without its body. */
+export interface HostRequestHead {
+  ref: ProgramRef;
+  request: Omit<HostedRequest, 'body'>;
+}
+
+/** Time beyond the program's own limit: for its start, and for the process that enforces the limit. */
+const GRACE_MS = 15_000;
+
+/** Sends requests to programs in other processes. */
+@Injectable()
+export class HostClient {
+  constructor(
+    private readonly client: InternalClient,
+    private readonly env: Env,
+  ) {}
+
+  /** Sends one request to a host that has an address. Failures go to the handler. */
+  send(host: LiveHost, ref: ProgramRef, { body, ...request }: HostedRequest, handler: AttemptHandler): void {
+    const head: HostRequestHead = {
+      ref,
+      request: body === undefined || body instanceof Readable ? request : withLength(request, body),
+    };
+    let controller: Dispatcher.DispatchController | null = null;
+    this.client.send(
+      {
+        url: host.url ?? '',
+        path: `/internal/hosting/${host.id}/${host.epoch}`,
+        head,
+        body,
+        answerTimeoutMs: request.isStream ? 0 : this.env.runtimeWallMs + GRACE_MS,
+      },
+      {
+        onStart: (started) => {
+          controller = started;
+          handler.onRequestStart(started);
+        },
+        onHead: (value) => {
+          const { status, headers } = value as { status: number; headers: IncomingHttpHeaders };
+          handler.onResponseStart(controller, status, headers);
+        },
+        onData: (chunk) => handler.onResponseData(controller, chunk),
+        onEnd: () => handler.onResponseEnd(),
+        onFailure: (error) => {
+          if (error instanceof ProcessUnreachedError) handler.unreached();
+          else handler.fail(asHostedFailure(error));
+        },
+      },
+    );
+  }
+}
+
+function asHostedFailure(error: Error): Error {
+  if (error instanceof OutcomeUnknownError) return new ProgramCrashedError(error.message);
+  if (!(error instanceof RequestRefusedError)) return error;
+  return new HostAwayError('The process that runs this program did not take the request: try again.', 1);
+}
+
+function withLength(request: HostRequestHead['request'], body: string | Buffer): HostRequestHead['request'] {
+  return { ...request, headers: { ...request.headers, 'content-length': String(Buffer.byteLength(body)) } };
+}

@@ -1,0 +1,227 @@
+import {
+  Inject,
+  Injectable,
+  Logger,
+  Optional,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+  type OnModuleInit,
+} from '@nestjs/common';
+import type { Dispatcher } from 'undici';
+import { ProcessRegistry, type LeaseHolder } from '../../platform/processes/process-registry.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { Schedule } from '../../platform/schedule/schedule.js';
+import { Hosting, LocalHosting } from '../hosting.js';
+import { HostAwayError, HostingUnavailableError } from '../hosting.errors.js';
+import type { EngineName, HostedRequest, ProgramRef } from '../hosting.types.js';
+import { HostClient } from './host-client.js';
+import { HostSelector } from './host-selector.js';
+import { HostDirectory, type HostDetails } from './host-directory.js';
+import { DataFolder } from './data-folder.js';
+import { RetryingDispatch, type AttemptHandler, type Place } from './retrying-dispatch.js';
+import { Placements } from './placements.js';
+
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'hosting.current': { from: string; ref: ProgramRef };
+    'hosting.forgotten': { from: string; ownerId: string };
+    'hosting.renewed': { from: string; ownerId: string };
+  }
+}
+
+/** Time for requests to stateful programs when this process stops; other requests wait for the next host meanwhile. */
+const DRAIN_MS = 5_000;
+
+/**
+ * Hosting for the whole service: sends each request to the host that {@link HostSelector} chooses, in this process or by
+ * internal HTTP in another one. A request takes at most one such hop: the other host runs the program or refuses.
+ *
+ * Changes of versions and owners are published to all processes. A lost message does no harm: the next call names its
+ * version, unused programs are stopped (`RUNTIME_IDLE_MS`), stateful programs whose placement was deleted are ended within a
+ * third of a lease, and changed values are found when they are compared, every four leases (60 s by default).
+ */
+@Injectable()
+export class HostingRouter extends Hosting implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly logger = new Logger('hosting');
+  private local: LocalHosting | null;
+  private isStopping = false;
+
+  constructor(
+    private readonly choice: HostSelector,
+    private readonly directory: HostDirectory,
+    private readonly placements: Placements,
+    private readonly registry: ProcessRegistry,
+    private readonly folder: DataFolder,
+    private readonly hosts: HostClient,
+    private readonly pubSub: PubSub,
+    private readonly schedule: Schedule,
+    @Optional() @Inject(LocalHosting) local?: LocalHosting,
+  ) {
+    super();
+    this.local = local ?? null;
+  }
+
+  async onModuleInit(): Promise<void> {
+    await this.pubSub.subscribe('hosting.current', ({ from, ref }) => {
+      if (from !== this.registry.id) void this.local?.current(ref);
+    });
+    await this.pubSub.subscribe('hosting.forgotten', ({ from, ownerId }) => {
+      if (from !== this.registry.id) void this.forgetHere(ownerId);
+    });
+    await this.pubSub.subscribe('hosting.renewed', ({ from, ownerId }) => {
+      if (from !== this.registry.id) void this.local?.renew(ownerId);
+    });
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    if (!this.local) return;
+    await this.registry.join(this.holder);
+    this.schedule.every('check for deleted programs', this.registry.leaseMs / 3, () => this.endTakenAway());
+  }
+
+  /** Replaces the local runtime, in a process that is a host already. */
+  async runWith(local: LocalHosting): Promise<void> {
+    this.local = local;
+    await this.registry.beatNow();
+    this.directory.changed();
+  }
+
+  /** Ends stateful programs first: until then no other host may start them. Stateless ones run while requests drain. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.isStopping = true;
+    if (!this.local) return;
+    await this.local.endStateful(DRAIN_MS);
+    await this.placements.releaseAll().catch((error: unknown) => {
+      this.logger.warn({ msg: 'the programs of this host were not released; its lease will end', err: error });
+    });
+    await this.registry.leave(this.holder);
+    this.directory.changed();
+  }
+
+  dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void {
+    new RetryingDispatch((passedOver) => this.choose(ref, passedOver), request, handler, this.onThrown).start();
+  }
+
+  /**
+   * Runs a request that another process sent.
+   *
+   * @param host the addressee; a request for another process, or for an earlier epoch of this one, is refused
+   */
+  receive(host: { id: string; epoch: string }, ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
+    if (host.id !== this.registry.id || host.epoch !== this.registry.epoch) handler.fail(notHere());
+    else this.runLocally(ref, request, handler);
+  }
+
+  async whyNot(engine: EngineName): Promise<string | null> {
+    const here = this.local ? await this.local.whyNot(engine) : undefined;
+    if (here === null) return null;
+    const anywhere = await this.choice.whyNot(engine);
+    return anywhere === null ? null : (here ?? anywhere);
+  }
+
+  async current(ref: ProgramRef): Promise<void> {
+    this.pubSub.publish('hosting.current', { from: this.registry.id, ref });
+    await this.local?.current(ref);
+  }
+
+  async renew(ownerId: string): Promise<void> {
+    this.pubSub.publish('hosting.renewed', { from: this.registry.id, ownerId });
+    await this.local?.renew(ownerId);
+  }
+
+  async forget(ownerId: string): Promise<void> {
+    await this.placements.remove(ownerId).catch((error: unknown) => {
+      this.logger.warn({ msg: 'the placement of a deleted program was not deleted', err: error });
+    });
+    this.pubSub.publish('hosting.forgotten', { from: this.registry.id, ownerId });
+    await this.local?.forget(ownerId);
+  }
+
+  private readonly holder: LeaseHolder = {
+    role: 'host',
+    details: async (): Promise<HostDetails> => ({ dataId: await this.folder.id(), engines: await this.engines() }),
+    registered: () => {
+      this.directory.changed();
+      void this.sweepState();
+    },
+    lost: async () => {
+      this.logger.warn('the stateful programs of this process are ended');
+      this.placements.releasedAll();
+      await this.local?.endStateful(0);
+    },
+  };
+
+  private async engines(): Promise<Record<EngineName, string | null>> {
+    const whyNot = async (engine: EngineName) => (await this.local?.whyNot(engine)) ?? null;
+    return { worker: await whyNot('worker'), bundle: await whyNot('bundle') };
+  }
+
+  private async choose(ref: ProgramRef, passedOver: ReadonlySet<string>): Promise<Place> {
+    // A host refused the request, so the cached placement and list are outdated.
+    if (passedOver.size > 0) {
+      this.directory.forget();
+      this.placements.forgetCached(ref.ownerId);
+    }
+    const mayRunHere = this.local !== null && !this.isStopping;
+    const host = await this.choice.choose(ref, { passedOver, mayRunHere });
+    if (host) {
+      return {
+        id: host.id,
+        send: (request, handler) => this.hosts.send(host, ref, request, handler),
+        suspect: () => this.directory.suspect(host.id),
+      };
+    }
+    return {
+      id: this.registry.id,
+      send: (request, handler) => this.runLocally(ref, request, handler),
+      suspect: () => undefined,
+    };
+  }
+
+  private runLocally(ref: ProgramRef, request: HostedRequest, handler: AttemptHandler): void {
+    const { local } = this;
+    if (!local) return handler.fail(notHere());
+    if (!ref.isStateful) return local.dispatch(ref, request, handler);
+    if (this.isStopping) return handler.fail(notHere());
+    if (this.placements.isMine(ref.ownerId)) return local.dispatch(ref, request, handler);
+    this.placements
+      .claim(ref.ownerId, () => local.forget(ref.ownerId))
+      .then(
+        (isMine) => {
+          if (isMine && !this.isStopping) local.dispatch(ref, request, handler);
+          else handler.fail(notHere());
+        },
+        (error: unknown) => handler.fail(new HostingUnavailableError(unplaced, error)),
+      )
+      .catch(this.onThrown);
+  }
+
+  private readonly onThrown = (error: unknown): void => {
+    this.logger.error({ msg: 'the caller of a program could not take its answer', err: error });
+  };
+
+  private async forgetHere(ownerId: string): Promise<void> {
+    this.placements.released(ownerId);
+    await this.local?.forget(ownerId);
+  }
+
+  private async endTakenAway(): Promise<void> {
+    for (const ownerId of await this.placements.takenAway()) await this.forgetHere(ownerId);
+  }
+
+  /** Removes state of owners that were deleted, or that ran with another data folder since. */
+  private async sweepState(): Promise<void> {
+    try {
+      const owners = (await this.local?.ownersWithState()) ?? [];
+      for (const ownerId of await this.placements.abandoned(owners)) await this.local?.forget(ownerId);
+    } catch (error) {
+      this.logger.warn({ msg: 'the state of deleted programs was not removed', err: error });
+    }
+  }
+}
+
+const unplaced = 'Where this program runs cannot be told right now: try again in a moment.';
+
+function notHere(): HostAwayError {
+  return new HostAwayError('Another process runs this program now: try again.', 1);
+}

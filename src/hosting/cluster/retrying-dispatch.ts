@@ -1,0 +1,159 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import { HostAwayError, HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
+import type { HostedRequest } from '../hosting.types.js';
+
+/** Attempts before the failure is returned. */
+const ATTEMPTS_MAX = 3;
+
+/** Receives the outcome of one attempt at a request. */
+export interface AttemptHandler extends Dispatcher.DispatchHandler {
+  onRequestStart(controller: Dispatcher.DispatchController): void;
+  onResponseStart(controller: Dispatcher.DispatchController | null, status: number, headers: IncomingHttpHeaders): void;
+  onResponseData(controller: Dispatcher.DispatchController | null, chunk: Buffer): void;
+  onResponseEnd(): void;
+  onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void;
+  /** The attempt failed: `onResponseError` for callers without a controller. */
+  fail(error: Error): void;
+  /** The host was not reached; nothing was sent. */
+  unreached(): void;
+}
+
+/** The host that receives one attempt. */
+export interface Place {
+  /** The host's id; null for this process when it is none at the moment. */
+  id: string | null;
+  send(request: HostedRequest, handler: AttemptHandler): void;
+  /** Reports that the host was not reached. */
+  suspect(): void;
+}
+
+/** Chooses a host that is not in `passedOver`. @throws HostedFailure when there is none */
+export type ChoosePlace = (passedOver: ReadonlySet<string>) => Promise<Place>;
+
+/**
+ * Sends one request to the host of its program. When a host certainly did not begin with the request and the body can still
+ * be sent, another host gets it. The caller sees one request; its controller acts on the current attempt.
+ */
+export class RetryingDispatch implements AttemptHandler, Dispatcher.DispatchController {
+  aborted = false;
+  paused = false;
+  reason: Error | null = null;
+  readonly rawHeaders = null;
+  readonly rawTrailers = null;
+  private readonly passedOver = new Set<string>();
+  private inner: Dispatcher.DispatchController | null = null;
+  private place: Place | null = null;
+  private attempts = 0;
+  private isStarted = false;
+  private hasHead = false;
+  private isEnded = false;
+
+  constructor(
+    private readonly choose: ChoosePlace,
+    private readonly request: HostedRequest,
+    private readonly handler: Dispatcher.DispatchHandler,
+    /** Receives errors thrown by the handler, which must not end the process. */
+    private readonly onThrown: (error: unknown) => void,
+  ) {}
+
+  start(failedBefore: HostedFailure | null = null): void {
+    this.try(failedBefore).catch(this.onThrown);
+  }
+
+  abort(reason: Error): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    this.inner?.abort(reason);
+  }
+
+  pause(): void {
+    this.paused = true;
+    this.inner?.pause();
+  }
+
+  resume(): void {
+    this.paused = false;
+    this.inner?.resume();
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.inner = controller;
+    if (this.aborted) return controller.abort(this.reason ?? new Error('aborted'));
+    if (this.paused) controller.pause();
+    if (this.isStarted) return;
+    this.isStarted = true;
+    this.handler.onRequestStart?.(this, {});
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController | null,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    if (status >= 200) this.hasHead = true;
+    if (!this.isEnded) this.handler.onResponseStart?.(this, status, headers);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController | null, chunk: Buffer): void {
+    if (!this.isEnded) this.handler.onResponseData?.(this, chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    this.handler.onResponseEnd?.(this, {});
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    this.fail(error);
+  }
+
+  fail(error: Error): void {
+    const { place } = this;
+    if (this.isEnded || !place || !this.mayRetry(error)) return this.finish(error);
+    if (place.id !== null) this.passedOver.add(place.id);
+    this.place = null;
+    this.start(error as HostedFailure);
+  }
+
+  unreached(): void {
+    this.place?.suspect();
+    this.fail(new HostAwayError('The process that runs this program does not answer: try again in a moment.', 1));
+  }
+
+  private async try(failedBefore: HostedFailure | null): Promise<void> {
+    this.attempts += 1;
+    this.inner = null;
+    try {
+      this.place = await this.choose(this.passedOver);
+      if (this.aborted) this.finish(this.reason ?? new Error('aborted'));
+      else this.place.send(this.request, this);
+    } catch (error) {
+      // Without another host, the answer of the one that refused says more than that there is none.
+      const isLessSpecific = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;
+      this.finish(isLessSpecific ? failedBefore : asFailure(error));
+    }
+  }
+
+  private mayRetry(error: Error): boolean {
+    const isRetryable = error instanceof HostAwayError || error instanceof HostingUnavailableError;
+    const { body } = this.request;
+    const hasBody = !(body instanceof Readable) || !(body.readableDidRead || body.destroyed);
+    return isRetryable && hasBody && !this.hasHead && !this.aborted && this.attempts < ATTEMPTS_MAX;
+  }
+
+  private finish(error: Error): void {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    this.handler.onResponseError?.(this, error);
+  }
+}
+
+/** An error that is not ours comes from the database, which holds the placements. */
+function asFailure(error: unknown): Error {
+  if (error instanceof HostedFailure) return error;
+  return new HostingUnavailableError('Where this program runs cannot be told right now: try again in a moment.', error);
+}

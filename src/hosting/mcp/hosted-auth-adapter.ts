@@ -1,0 +1,91 @@
+import type { HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
+import { exchange } from '../../mcp/client/http/http-exchange.js';
+import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
+import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
+import { tokenSetOf, type TokenSet } from '../../mcp/oauth/tokens.js';
+import { parseUrl } from '../../config/parse-url.js';
+import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import { withoutAddress } from '../../mcp/client/http/hidden-address.js';
+
+/** A refresh holds the row of its credential for so long. */
+const ANSWER_MS_MAX = 10_000;
+
+const URL_CHARS_MAX = 16 * 1024;
+
+/** Words by which a code or refresh token is refused for good (RFC 6749 section 5.2, OpenID Connect Core, GitHub). */
+const REFUSALS = ['invalid_grant', 'bad_refresh_token', 'access_denied', 'interaction_required', 'login_required'];
+
+const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+/** The auth adapter of a hosted module, asked at its own path. What it throws is never repeated: it may quote tokens. */
+export class HostedAuthAdapter implements AuthAdapter {
+  /**
+   * @param url of its path, with the caller's values as its query
+   * @param name of the server, with its quotes
+   */
+  constructor(
+    private readonly door: HttpDispatcher,
+    private readonly url: URL,
+    private readonly name: string,
+  ) {}
+
+  async authorizationUrl(ask: Parameters<AuthAdapter['authorizationUrl']>[0]): Promise<string> {
+    const { authorizationUrl } = await this.ask('getAuthorizationUrl', ask);
+    const isShort = typeof authorizationUrl === 'string' && authorizationUrl.length <= URL_CHARS_MAX;
+    const url = isShort ? parseUrl(authorizationUrl) : null;
+    const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname));
+    if (url && isSafe) return url.href;
+    throw new AdapterFailedError(`The auth adapter of ${this.name} named no https address to sign in at.`);
+  }
+
+  async exchangeCode(grant: Parameters<AuthAdapter['exchangeCode']>[0]): Promise<TokenSet> {
+    return this.tokens(await this.ask('exchangeCode', grant));
+  }
+
+  async refreshToken(refreshToken: string): Promise<TokenSet> {
+    return this.tokens({ refreshToken, ...(await this.ask('refreshToken', { refreshToken })) });
+  }
+
+  private tokens({ accessToken, refreshToken, expiresIn }: Record<string, unknown>): TokenSet {
+    const tokens = tokenSetOf({ accessToken, refreshToken, expiresIn });
+    if (tokens) return tokens;
+    throw new AdapterFailedError(`The auth adapter of ${this.name} gave no bearer token of up to 32 KB.`);
+  }
+
+  private async ask(action: string, payload: object): Promise<Record<string, unknown>> {
+    const headers = { 'content-type': 'application/json', accept: 'application/json' };
+    const body = JSON.stringify({ action, payload });
+    try {
+      const request = { url: this.url, method: 'POST', headers, body, timeoutMs: ANSWER_MS_MAX } as const;
+      const { status, text } = await exchange(this.door, request);
+      return this.read(action, status, text);
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      throw new TokenEndpointAwayError(withoutAddress(error.message, this.url, this.name));
+    }
+  }
+
+  private read(action: string, status: number, text: string | null): Record<string, unknown> {
+    const answer = parsed(text);
+    const { ok, value, message } = answer;
+    if (status === 200 && ok === true && isRecord(value)) return value;
+    const refusal = REFUSALS.find((word) => typeof message === 'string' && message.includes(word));
+    if (refusal !== undefined) throw new TokenRefusedError(refusal, this.name);
+    throw new AdapterFailedError(
+      `The auth adapter of ${this.name} failed at ${action}: its author finds the reason in the logs of the server.`,
+    );
+  }
+}
+
+function parsed(text: string | null): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text ?? '');
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,83 @@
+import type { Dispatcher } from 'undici';
+import type { HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
+import {
+  NotHostedError,
+  UpstreamBusyError,
+  UpstreamError,
+  UpstreamTimeoutError,
+  type UpstreamFailure,
+} from '../../mcp/protocol/mcp-errors.js';
+import { HostedFailure, HostingUnavailableError, LimitExceededError, ProgramBusyError } from '../hosting.errors.js';
+import type { Hosting } from '../hosting.js';
+import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../hosting.types.js';
+
+/** The method of a message as `requestText` writes it. */
+const RPC_METHOD = /^\{"jsonrpc":"2\.0",(?:"id":\d+,)?"method":"([\w/$.-]{1,100})"/;
+
+/** Leads MCP requests to a program that runs here. The origin they are sent to names it and is never dialled. */
+export class HostedDispatcher implements HttpDispatcher {
+  /** @param host what the code sees as its own */
+  constructor(
+    private readonly hosting: Hosting,
+    private readonly ref: ProgramRef,
+    private readonly host: string,
+  ) {}
+
+  dispatch(
+    url: URL,
+    { method, headers, body, dispatcherKind }: Parameters<HttpDispatcher['dispatch']>[1],
+    handler: Dispatcher.DispatchHandler,
+  ): void {
+    const text = typeof body === 'string' ? body : undefined;
+    const rpcMethod = INVOCATION_HEADER in headers || text === undefined ? undefined : RPC_METHOD.exec(text)?.[1];
+    const request = {
+      method,
+      path: url.pathname + url.search,
+      headers: { ...headers, host: this.host, ...(rpcMethod === undefined ? {} : { [RPC_METHOD_HEADER]: rpcMethod }) },
+      body: text,
+      isStream: dispatcherKind === 'stream',
+    };
+    this.hosting.dispatch(this.ref, request, new InMcpWords(handler));
+  }
+
+  /** No socket is opened for a request. */
+  lastConnect(): undefined {
+    return undefined;
+  }
+}
+
+/** Tells what failed as what goes wrong with any upstream. */
+class InMcpWords implements Dispatcher.DispatchHandler {
+  constructor(private readonly handler: Dispatcher.DispatchHandler) {}
+
+  onRequestStart(controller: Dispatcher.DispatchController, context: object): void {
+    this.handler.onRequestStart?.(controller, context);
+  }
+
+  onResponseStart(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>): void {
+    this.handler.onResponseStart?.(...args);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.handler.onResponseData?.(controller, chunk);
+  }
+
+  onResponseEnd(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseEnd']>>): void {
+    this.handler.onResponseEnd?.(...args);
+  }
+
+  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
+    this.handler.onResponseError?.(controller, error instanceof HostedFailure ? asUpstreamFailure(error) : error);
+  }
+}
+
+/** The same failure as one of an upstream; the first stays behind it as its detail. */
+export function asUpstreamFailure(failure: HostedFailure): UpstreamFailure {
+  const { message, mayHaveRun } = failure;
+  if (failure instanceof HostingUnavailableError) return new NotHostedError(message, failure);
+  if (failure instanceof ProgramBusyError) return new UpstreamBusyError(message, failure);
+  if (failure instanceof LimitExceededError && failure.outcome === 'exceededWall') {
+    return new UpstreamTimeoutError(message, true, failure);
+  }
+  return new UpstreamError(message, failure, mayHaveRun);
+}

@@ -1,0 +1,176 @@
+import { resolved as withTarget } from '../../../platform/json-schema/references.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
+
+/** JSON Schema as configurations use it (drafts 7 to 2020-12). */
+export interface Schema {
+  [keyword: string]: unknown;
+  type?: string | string[];
+  properties?: Record<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  additionalProperties?: boolean | Schema;
+  enum?: unknown[];
+  const?: unknown;
+  default?: unknown;
+  $ref?: string;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  allOf?: Schema[];
+}
+
+/** An error of a configuration. `path`: names joined by dots, empty for the whole value. */
+export interface ConfigError {
+  path: string;
+  message: string;
+}
+
+/** The schema with its referenced schema in place of `$ref`; one that leads nowhere allows everything. */
+export function resolved(schema: unknown, root: Schema): Schema {
+  return withTarget(schema, root);
+}
+
+/** The types a schema allows; empty for any. @param around schemas being read, to end cycles of references */
+export function typesOf(schema: Schema, root: Schema, around: unknown[] = []): Set<string> {
+  if (around.includes(schema)) return new Set();
+  const here = resolved(schema, root);
+  if (here.type !== undefined) return new Set([here.type].flat());
+  const values = here.enum ?? (here.const === undefined ? [] : [here.const]);
+  if (values.length > 0) return new Set(values.map(typeName));
+  const choices = here.anyOf ?? here.oneOf ?? here.allOf ?? [];
+  const types = choices.map((choice) => typesOf(choice, root, [...around, schema]));
+  return types.some((set) => set.size === 0) ? new Set() : new Set(types.flatMap((set) => [...set]));
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  return typeof value;
+}
+
+/** The value with defaults for missing members, and without members that the schema forbids. */
+export function withDefaults(schema: Schema, root: Schema, value: unknown, around: unknown[] = []): unknown {
+  const here = resolved(schema, root);
+  if (value === undefined && here.default !== undefined) return structuredClone(here.default);
+  if (value === undefined && around.includes(schema)) return undefined;
+  if (!here.properties || (value !== undefined && !isObject(value))) return value;
+  const known = Object.entries(here.properties)
+    .map(([name, property]) => [name, withDefaults(property, root, value?.[name], [...around, schema])] as const)
+    .filter(([, filled]) => filled !== undefined);
+  const more = here.additionalProperties === false ? [] : Object.entries(value ?? {});
+  if (value === undefined && known.length === 0) return undefined;
+  return Object.fromEntries([...more, ...known]);
+}
+
+/** Errors of a value against a schema. Unknown keywords are ignored, as JSON Schema says. */
+export function issuesOf(
+  schema: Schema,
+  root: Schema,
+  value: unknown,
+  path = '',
+  around: unknown[] = [],
+): ConfigError[] {
+  if (around.includes(schema)) return [];
+  const here = resolved(schema, root);
+  const failed = (message: string): ConfigError[] => [{ path, message }];
+  if (here.type !== undefined && ![here.type].flat().some((type) => isOfType(value, type))) {
+    return failed(`must be ${[here.type].flat().join(' or ')}`);
+  }
+  if (here.const !== undefined && !isSame(here.const, value)) return failed(`must be ${JSON.stringify(here.const)}`);
+  if (here.enum && !here.enum.some((allowed) => isSame(allowed, value))) {
+    return failed(`must be one of ${here.enum.map((allowed) => JSON.stringify(allowed)).join(', ')}`);
+  }
+  return [
+    ...boundErrors(here, value).flatMap(failed),
+    ...(isObject(value) ? objectErrors(here, root, value, path) : []),
+    ...(Array.isArray(value) && here.items
+      ? value.flatMap((item, index) => issuesOf(here.items ?? {}, root, item, joined(path, String(index))))
+      : []),
+    ...(here.allOf ?? []).flatMap((part) => issuesOf(part, root, value, path, [...around, schema])),
+    ...choiceErrors(here, root, value, path, [...around, schema]),
+  ];
+}
+
+function choiceErrors(here: Schema, root: Schema, value: unknown, path: string, around: unknown[]): ConfigError[] {
+  const choices = here.anyOf ?? here.oneOf;
+  if (!choices || choices.length === 0) return [];
+  const errors = choices.map((choice) => issuesOf(choice, root, value, path, around));
+  if (errors.some((found) => found.length === 0)) return [];
+  return errors.length === 1 ? errors[0] : [{ path, message: 'matches none of the allowed forms' }];
+}
+
+function objectErrors(here: Schema, root: Schema, value: JsonObject, path: string): ConfigError[] {
+  const missing = (here.required ?? []).filter((name) => !Object.hasOwn(value, name));
+  const more = isObject(here.additionalProperties) ? here.additionalProperties : null;
+  return [
+    ...missing.map((name) => ({ path: joined(path, name), message: 'is required' })),
+    ...Object.entries(value).flatMap(([name, part]) => {
+      const property = here.properties && Object.hasOwn(here.properties, name) ? here.properties[name] : more;
+      return property ? issuesOf(property, root, part, joined(path, name)) : [];
+    }),
+  ];
+}
+
+function boundErrors(here: Schema, value: unknown): string[] {
+  if (typeof value === 'string') return textErrors(here, value);
+  if (typeof value === 'number') return numberErrors(here, value);
+  if (!Array.isArray(value)) return [];
+  return [
+    ...atLeast(here.minItems, value.length, (bound) => `must have at least ${bound} items`),
+    ...atMost(here.maxItems, value.length, (bound) => `must have at most ${bound} items`),
+  ];
+}
+
+function textErrors(here: Schema, value: string): string[] {
+  return [
+    ...atLeast(here.minLength, [...value].length, (bound) => `must have at least ${bound} characters`),
+    ...atMost(here.maxLength, [...value].length, (bound) => `must have at most ${bound} characters`),
+    ...(typeof here.pattern === 'string' && !matches(here.pattern, value) ? [`must match ${here.pattern}`] : []),
+  ];
+}
+
+function numberErrors(here: Schema, value: number): string[] {
+  const { multipleOf, exclusiveMinimum, exclusiveMaximum } = here;
+  return [
+    ...atLeast(here.minimum, value, (bound) => `must be at least ${bound}`),
+    ...atMost(here.maximum, value, (bound) => `must be at most ${bound}`),
+    ...(typeof exclusiveMinimum === 'number' && value <= exclusiveMinimum
+      ? [`must be more than ${exclusiveMinimum}`]
+      : []),
+    ...(typeof exclusiveMaximum === 'number' && value >= exclusiveMaximum
+      ? [`must be less than ${exclusiveMaximum}`]
+      : []),
+    ...(typeof multipleOf === 'number' && !Number.isInteger(value / multipleOf)
+      ? [`must be a multiple of ${multipleOf}`]
+      : []),
+  ];
+}
+
+function atLeast(bound: unknown, size: number, say: (bound: number) => string): string[] {
+  return typeof bound === 'number' && size < bound ? [say(bound)] : [];
+}
+
+function atMost(bound: unknown, size: number, say: (bound: number) => string): string[] {
+  return typeof bound === 'number' && size > bound ? [say(bound)] : [];
+}
+
+/** True also for an invalid regular expression. */
+function matches(pattern: string, value: string): boolean {
+  try {
+    return new RegExp(pattern, 'u').test(value);
+  } catch {
+    return true;
+  }
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  if (type === 'integer') return Number.isInteger(value);
+  return typeName(value) === type;
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
+}
+
+function joined(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`;
+}

@@ -1,0 +1,217 @@
+import { quoted } from '../../platform/text/quoted.js';
+import type {
+  CallerProfile,
+  Channel,
+  ListenFilter,
+  Listening,
+  McpCall,
+  McpReply,
+  UpstreamListener,
+} from '../protocol/channel.js';
+import { members as membersOf, slice, splice } from '../protocol/json-text.js';
+import type { UpstreamHandle } from '../client/upstream-handle.js';
+import { mcpLists, type ListKind } from '../protocol/list-pages.js';
+import { CLIENT_INFO, MODERN_VERSION, rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
+import { readUri, type Separator } from './member-names.js';
+import { errorReply, toolFailure } from './own-reply.js';
+import { SearchTools } from './search-tools.js';
+import { AggregateEvents } from './aggregate-events.js';
+import { MemberRequests } from './member-requests.js';
+import { AggregateLists, withMember } from './aggregate-lists.js';
+import { listenToResources, withQualifiedContents } from './aggregate-resources.js';
+import type { AggregateSource } from './member-requests.js';
+
+/** Clients' sessions whose upstream sessions are known, so that they can be ended with them. */
+const PROFILES_MAX = 10_000;
+
+/** How a union shows itself. */
+export interface AggregateForm {
+  separator: Separator;
+  /** Three tools to search the others with, instead of all of them. */
+  isSearched: boolean;
+}
+
+const listOf = new Map<string, ListKind>(Object.values(mcpLists).map((kind) => [kind.method, kind]));
+
+/**
+ * All connections of a namespace as one MCP server. Tools and prompts are named `connectionId.name`, resources have
+ * `connection://connectionId/` in front of their URI. Results pass unchanged; URIs inside a tool's result are the server's
+ * own. One failing upstream never fails the rest.
+ */
+export class AggregateChannel implements Channel {
+  private readonly gathering: MemberRequests;
+  private readonly lists: AggregateLists;
+  private readonly search: SearchTools;
+  private readonly events: AggregateEvents;
+  /** The links a client's session has sessions of its own on. */
+  private readonly profiles = new Map<string, Set<UpstreamHandle>>();
+
+  constructor(
+    private readonly source: AggregateSource,
+    private readonly form: AggregateForm,
+  ) {
+    this.gathering = new MemberRequests(source);
+    this.lists = new AggregateLists(source, this.gathering, form.separator);
+    this.search = new SearchTools(source, this.gathering, this.lists);
+    this.events = new AggregateEvents(source);
+  }
+
+  open(): Promise<UpstreamIdentity> {
+    const { separator, isSearched } = this.form;
+    return Promise.resolve({
+      // Its members may be of either era: as a modern one it is given what callers of both can be asked.
+      era: 'modern',
+      protocolVersion: MODERN_VERSION,
+      capabilities: {
+        tools: { listChanged: true },
+        prompts: { listChanged: true },
+        resources: { listChanged: true, subscribe: true },
+        completions: {},
+      },
+      serverInfo: { ...CLIENT_INFO, name: `${CLIENT_INFO.name}/${this.source.name}` },
+      instructions:
+        `The MCP servers connected in ${this.source.name}. ` +
+        (isSearched
+          ? 'Find a tool with search_tools, read its arguments with describe_tool, run it with call_tool.'
+          : `A tool is named by its connection: connection${separator}tool.`),
+    });
+  }
+
+  async request(call: McpCall): Promise<McpReply> {
+    const { method, params } = call;
+    const list = listOf.get(method);
+    if (list) return list === mcpLists.tools && this.form.isSearched ? this.search.list() : this.lists.page(list, call);
+    const given = JSON.parse(params ?? '{}') as {
+      name?: unknown;
+      uri?: unknown;
+      ref?: { name?: unknown; uri?: unknown };
+    };
+    switch (method) {
+      case 'tools/call':
+        return (
+          (this.form.isSearched ? await this.search.call(call, (own) => this.callTool(call, own)) : null) ??
+          this.callTool(call, params)
+        );
+      case 'prompts/get':
+        return this.named(call, 'prompt', given.name, (name) => withMember(params ?? '{}', 'name', name));
+      case 'resources/read':
+        return this.located(call, given.uri, (uri) => withMember(params ?? '{}', 'uri', uri));
+      case 'completion/complete': {
+        const inRef = (member: string) => (value: string) => withRef(params ?? '{}', member, value);
+        return typeof given.ref?.uri === 'string'
+          ? this.located(call, given.ref.uri, inRef('uri'))
+          : this.named(call, 'prompt', given.ref?.name, inRef('name'));
+      }
+      default:
+        return errorReply(rpcCode.methodNotFound, `The connections of a namespace have no ${quoted(method)} together`);
+    }
+  }
+
+  /** List changes of all connections; changes of resources are heard from the connections they belong to. */
+  async listen(filter: ListenFilter, listener: UpstreamListener): Promise<Listening> {
+    const { resourceSubscriptions = [], ...lists } = filter;
+    const { uris, close } = await listenToResources(this.source, resourceSubscriptions, listener);
+    const stop = this.events.add(lists, listener);
+    return {
+      honoured: { ...lists, ...(uris.length > 0 && { resourceSubscriptions: uris }) },
+      close: () => {
+        stop();
+        return close();
+      },
+    };
+  }
+
+  async release(profileKey: string, forGood?: boolean): Promise<void> {
+    const links = [...(this.profiles.get(profileKey) ?? [])];
+    this.profiles.delete(profileKey);
+    await Promise.all(links.map((link) => link.release(profileKey, forGood)));
+  }
+
+  async close(): Promise<void> {
+    this.events.close();
+    await Promise.all([...this.profiles.keys()].map((key) => this.release(key)));
+  }
+
+  /** In search mode what the model asked for wrongly is told to the model. */
+  private callTool(call: McpCall, params: string | undefined): Promise<McpReply> {
+    const { name } = JSON.parse(params ?? '{}') as { name?: unknown };
+    return this.named(call, 'tool', name, (own) => withMember(params ?? '{}', 'name', own));
+  }
+
+  private async named(
+    call: McpCall,
+    what: 'tool' | 'prompt',
+    name: unknown,
+    paramsFor: (name: string) => string,
+  ): Promise<McpReply> {
+    const names = await this.lists.names();
+    const read = typeof name === 'string' ? names.read(name) : null;
+    if (!read) {
+      const text = `Unknown ${what}: ${quoted(String(name))}. Names begin with a connection of ${this.source.name}.`;
+      return this.form.isSearched && what === 'tool' ? toolFailure(text) : errorReply(rpcCode.invalidParams, text);
+    }
+    const link = await this.source.link(read.connectionId);
+    let own = read.rest;
+    if (names.isAltered(own)) {
+      const member = { connectionId: read.connectionId, seq: '0', state: '', fault: null };
+      const kind = what === 'tool' ? mcpLists.tools : mcpLists.prompts;
+      const [one] = await this.gathering.gather([member], kind, { itemsMax: 1, timeoutMs: call.timeoutMs });
+      if (one && 'items' in one)
+        own =
+          names.pick(
+            one.items.map((item) => item.name),
+            own,
+          ) ?? own;
+    }
+    return this.forward(link, call, what === 'tool' ? own : null, paramsFor(own));
+  }
+
+  private async located(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
+    const read = typeof uri === 'string' ? readUri(uri) : null;
+    const { members } = await this.source.members();
+    if (!read || !members.some(({ connectionId }) => connectionId === read.connectionId)) {
+      const text = `Unknown resource: ${quoted(String(uri), 200)}. Write connection://<connectionId>/ in front of a server's own URI.`;
+      return errorReply(rpcCode.invalidParams, text);
+    }
+    const link = await this.source.link(read.connectionId);
+    const reply = await this.forward(link, call, null, paramsFor(read.rest));
+    return call.method === 'resources/read' ? withQualifiedContents(reply, read.connectionId) : reply;
+  }
+
+  private forward(link: UpstreamHandle, call: McpCall, tool: string | null, params: string): Promise<McpReply> {
+    return this.source.watch(link, call.method, tool, async ({ timing, invocationId }) => {
+      try {
+        const profile = await this.profileFor(link, call);
+        return await link.request({ ...call, params, timing, invocationId, profile });
+      } finally {
+        if (call.timing) Object.assign(call.timing, timing);
+      }
+    });
+  }
+
+  /** Who can be asked by this upstream: a legacy one asks in the middle of a call, which only some callers can answer. */
+  private async profileFor(
+    link: UpstreamHandle,
+    { profile, onRequest, timeoutMs }: McpCall,
+  ): Promise<CallerProfile | undefined> {
+    if (!profile) return undefined;
+    if (!onRequest && (await link.open(timeoutMs)).era === 'legacy') return undefined;
+    // Who can do without a session of its own has none to end.
+    if (!profile.mayShare) this.remember(profile.key, link);
+    return profile;
+  }
+
+  private remember(profileKey: string, link: UpstreamHandle): void {
+    const links = this.profiles.get(profileKey) ?? new Set();
+    links.add(link);
+    this.profiles.delete(profileKey);
+    this.profiles.set(profileKey, links);
+    const [oldest] = this.profiles.keys();
+    if (this.profiles.size > PROFILES_MAX && oldest !== undefined) void this.release(oldest);
+  }
+}
+
+function withRef(params: string, member: string, value: string): string {
+  const ref = membersOf(params).get('ref');
+  return ref ? splice(params, ref, withMember(slice(params, ref), member, value)) : params;
+}

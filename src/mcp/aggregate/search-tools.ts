@@ -1,0 +1,202 @@
+import { isObject } from '../../platform/text/json.js';
+import { quoted } from '../../platform/text/quoted.js';
+import type { McpCall, McpReply } from '../protocol/channel.js';
+import { members as membersOf, slice } from '../protocol/json-text.js';
+import { mcpLists } from '../protocol/list-pages.js';
+import type { ToolText } from '../client/tool-catalog.js';
+import { resultReply, toolFailure, toolReply } from './own-reply.js';
+import { rankTools, readTools } from './tool-ranking.js';
+import type { MemberRequests } from './member-requests.js';
+import { leftOut, withMember, type AggregateLists } from './aggregate-lists.js';
+import type { MemberFault, AggregateSource } from './member-requests.js';
+
+/** Tools that are looked through for one question. */
+const SEARCHED_MAX = 10_000;
+
+const FOUND_DEFAULT = 10;
+const FOUND_MAX = 50;
+
+/** What is shown of a description among others; `describe_tool` gives all of it. */
+const SHOWN_CHARS_MAX = 300;
+
+/** Connections told of that could not be asked. */
+const FAILED_TOLD_MAX = 20;
+
+const nameSchema = { type: 'string', description: 'The name that search_tools gave, such as "my-first.echo".' };
+
+/** The tools of search mode: three, however many there are behind them. */
+const definitions = [
+  {
+    name: 'search_tools',
+    title: 'Search tools',
+    description:
+      'Find tools of all connected MCP servers by what they do. Returns names and short descriptions, best first. ' +
+      'Then read the arguments of one with describe_tool and run it with call_tool.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        query: { type: 'string', description: 'What the tool should do, in a few words, such as "create issue".' },
+        limit: { type: 'integer', minimum: 1, maximum: FOUND_MAX, default: FOUND_DEFAULT },
+      },
+      required: ['query'],
+    },
+    annotations: { readOnlyHint: true, openWorldHint: false },
+  },
+  {
+    name: 'describe_tool',
+    title: 'Describe a tool',
+    description: 'The whole description of one tool, with the schema of its arguments.',
+    inputSchema: { type: 'object', properties: { name: nameSchema }, required: ['name'] },
+    annotations: { readOnlyHint: true, openWorldHint: false },
+  },
+  {
+    name: 'call_tool',
+    title: 'Call a tool',
+    description: 'Run a tool that search_tools found. The result is the tool’s own.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        name: nameSchema,
+        arguments: { type: 'object', description: 'The arguments, as describe_tool shows them.' },
+      },
+      required: ['name'],
+    },
+    annotations: { openWorldHint: true },
+  },
+];
+
+const LIST = JSON.stringify({ tools: definitions });
+
+/** A tool of one connection, by its name in the union. */
+interface FoundTool {
+  name: string;
+  connectionId: string;
+  tool: ToolText;
+}
+
+/** Many tools behind three, so that they do not fill a model's context. */
+export class SearchTools {
+  constructor(
+    private readonly source: AggregateSource,
+    private readonly gathering: MemberRequests,
+    private readonly lists: AggregateLists,
+  ) {}
+
+  /** The three. */
+  list(): McpReply {
+    return resultReply(LIST);
+  }
+
+  /**
+   * Answers a call of one of the three; null when it is none of them. What `call_tool` leads to is called by `call`, with
+   * the params of the tool that is meant.
+   */
+  async call({ params, ...rest }: McpCall, call: (params: string) => Promise<McpReply>): Promise<McpReply | null> {
+    const given = membersOf(params ?? '{}');
+    const { name, arguments: own } = JSON.parse(params ?? '{}') as { name?: unknown; arguments?: unknown };
+    const args = isObject(own) ? own : {};
+    switch (name) {
+      case 'search_tools':
+        return this.search(args, rest);
+      case 'describe_tool':
+        return this.describe(args, rest);
+      case 'call_tool': {
+        if (typeof args.name !== 'string')
+          return toolFailure('call_tool needs the name of a tool: search_tools finds it.');
+        const span = given.get('arguments');
+        const inner = span && membersOf(params ?? '', span[0]).get('arguments');
+        const meta = given.get('_meta');
+        return call(
+          `{"name":${JSON.stringify(args.name)},"arguments":${inner ? slice(params ?? '', inner) : '{}'}` +
+            `${meta ? `,"_meta":${slice(params ?? '', meta)}` : ''}}`,
+        );
+      }
+      default:
+        return null;
+    }
+  }
+
+  private async search(args: Record<string, unknown>, call: Omit<McpCall, 'params'>): Promise<McpReply> {
+    const { query, limit = FOUND_DEFAULT } = args;
+    if (typeof query !== 'string')
+      return toolFailure('search_tools needs a query: what the tool should do, in a few words.');
+    if (!Number.isInteger(limit) || (limit as number) < 1 || (limit as number) > FOUND_MAX) {
+      return toolFailure(`limit must be a whole number from 1 to ${FOUND_MAX}.`);
+    }
+    const { tools, failed, notes } = await this.all(call);
+    await readTools(tools);
+    const found = rankTools(tools, query);
+    const answer = {
+      tools: found.slice(0, limit as number).map(({ name, connectionId, tool }) => ({
+        name,
+        connectionId,
+        description: shortOf(tool),
+      })),
+      found: found.length,
+      searched: tools.length,
+      ...(failed.length > 0 && { failed: failed.slice(0, FAILED_TOLD_MAX) }),
+      ...(notes.length > 0 && { notes }),
+    };
+    return toolReply(JSON.stringify(answer));
+  }
+
+  private async describe({ name }: Record<string, unknown>, call: Omit<McpCall, 'params'>): Promise<McpReply> {
+    const read = typeof name === 'string' ? (await this.lists.names()).read(name) : null;
+    const member = read && (await this.source.members()).members.find((one) => one.connectionId === read.connectionId);
+    if (!read || !member) return unknownTool(name);
+    const [one] = await this.gathering.gather([member], mcpLists.tools, { itemsMax: 1, timeoutMs: call.timeoutMs });
+    if (!one || !('items' in one)) return toolFailure(one?.fault.message ?? 'The MCP server was not asked in time.');
+    const names = await this.lists.names();
+    const picked = names.pick(
+      one.items.map((item) => item.name),
+      read.rest,
+    );
+    const tool = one.items.find((item) => item.name === picked);
+    return tool ? toolReply(`{"tool":${withMember(tool.text, 'name', String(name))}}`) : unknownTool(name);
+  }
+
+  /** Every tool there is, of connected connections first, as far as bounds go. */
+  private async all({ timeoutMs, cancellation }: Omit<McpCall, 'params'>): Promise<{
+    tools: FoundTool[];
+    failed: MemberFault[];
+    notes: string[];
+  }> {
+    const all = await this.source.members();
+    const names = await this.lists.names();
+    const order = [...all.members].sort((a, b) => Number(b.state === 'connected') - Number(a.state === 'connected'));
+    const gathered = await this.gathering.gather(order, mcpLists.tools, {
+      itemsMax: SEARCHED_MAX,
+      timeoutMs,
+      cancellation,
+    });
+    const tools = gathered.flatMap((one) => {
+      if (!('items' in one)) return [];
+      const { connectionId } = one.member;
+      const own = one.items.map(({ name }) => name);
+      return one.items
+        .filter(({ name }) => names.isReachable(connectionId, name, own))
+        .map((tool) => ({ name: names.qualify(connectionId, tool.name), connectionId, tool }));
+    });
+    const failed = gathered.flatMap((one) => ('fault' in one ? [one.fault] : []));
+    const unasked = order.length - gathered.length;
+    const notes = [
+      ...(unasked > 0
+        ? [`${unasked} connections were not searched: there are too many tools, or they took too long.`]
+        : []),
+      ...(all.isCut ? [leftOut(all)] : []),
+    ];
+    return { tools, failed, notes };
+  }
+}
+
+function unknownTool(name: unknown): McpReply {
+  return toolFailure(`There is no tool ${quoted(String(name))}: search_tools finds the names there are.`);
+}
+
+function shortOf({ text }: ToolText): string {
+  const { description } = JSON.parse(text) as { description?: unknown };
+  if (typeof description !== 'string') return '';
+  return description.length > SHOWN_CHARS_MAX
+    ? `${description.slice(0, SHOWN_CHARS_MAX).toWellFormed()}…`
+    : description;
+}

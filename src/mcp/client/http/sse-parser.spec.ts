@@ -1,0 +1,115 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { SseParser } from './sse-parser.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
+
+/** What the parser tells when the stream comes in these chunks. */
+function read(...chunks: (Buffer | string)[]): string[] {
+  const heard: string[] = [];
+  const parser = new SseParser((data) => heard.push(data));
+  for (const chunk of chunks) parser.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
+  return heard;
+}
+
+/** A line of event data: any text without line breaks, and no lone surrogates, which UTF-8 cannot carry. */
+const line = fc.string({ unit: 'binary', maxLength: 12 }).map((text) => text.replaceAll(/[\r\n]/g, ''));
+
+const field = fc.oneof(
+  fc.record({ kind: fc.constant('message' as const), lines: fc.array(line, { minLength: 1, maxLength: 3 }) }),
+  fc.record({ kind: fc.constant('noise' as const), text: fc.constantFrom(': ping', 'id: 7', 'retry: 10', 'odd: x') }),
+  fc.record({ kind: fc.constant('other' as const), lines: fc.array(line, { minLength: 1, maxLength: 2 }) }),
+);
+
+describe('SseParser', () => {
+  it('hears the same messages however the bytes are cut and the lines end', () => {
+    fc.assert(
+      fc.property(
+        fc.array(field, { maxLength: 6 }),
+        fc.constantFrom('\n', '\r\n'),
+        fc.boolean(),
+        fc.array(fc.nat({ max: 200 }), { maxLength: 12 }),
+        (fields, newline, isNamed, cuts) => {
+          const expected: string[] = [];
+          let stream = '';
+          for (const one of fields) {
+            if (one.kind === 'noise') {
+              stream += `${one.text}${newline}${newline}`;
+              continue;
+            }
+            const event = one.kind === 'other' ? 'ping' : isNamed ? 'message' : null;
+            if (event !== null) stream += `event: ${event}${newline}`;
+            stream += one.lines.map((text) => `data: ${text}${newline}`).join('') + newline;
+            if (one.kind === 'message' && one.lines.join('\n') !== '') expected.push(one.lines.join('\n'));
+          }
+          const bytes = Buffer.from(stream);
+          const at = [...new Set(cuts.map((cut) => Math.min(cut, bytes.length)))].sort((a, b) => a - b);
+          const chunks = [0, ...at].map((from, i) => bytes.subarray(from, at[i] ?? bytes.length));
+          expect(read(...chunks)).toEqual(expected);
+          expect(read(...[...bytes].map((byte) => Buffer.from([byte])))).toEqual(expected);
+        },
+      ),
+      { numRuns: randomRuns(500) },
+    );
+  });
+
+  it('takes data with and without the blank, and only one blank away', () => {
+    expect(read('data:a\n\ndata: b\n\ndata:  c\n\n')).toEqual(['a', 'b', ' c']);
+  });
+
+  it('keeps a letter whole whose bytes come in two chunks', () => {
+    const bytes = Buffer.from('data: 🌊\n\n');
+    for (let cut = 1; cut < bytes.length; cut++) {
+      expect(read(bytes.subarray(0, cut), bytes.subarray(cut))).toEqual(['🌊']);
+    }
+  });
+
+  it('keeps a carriage return inside of data', () => {
+    expect(read('data: a\rb\r\n\r\n')).toEqual(['a\rb']);
+  });
+
+  it('says nothing of an event that never ended, of empty ones and of other names', () => {
+    expect(read('data: never')).toEqual([]);
+    expect(read('data: never\n')).toEqual([]);
+    expect(read('data:\n\ndata: \n\n: ping\n\nevent: message\n\n')).toEqual([]);
+    expect(read('event: endpoint\ndata: /sse\n\ndata: next\n\n')).toEqual(['next']);
+  });
+
+  it('counts what waits for the end of its line or event, and forgets it then', () => {
+    const parser = new SseParser(() => undefined);
+    parser.push(Buffer.from('data: 12345\ndata: 678'));
+    expect(parser.pending).toBe('data: 12345'.length + 'data: 678'.length);
+    parser.push(Buffer.from('\n\n'));
+    expect(parser.pending).toBe(0);
+  });
+
+  it('counts whatever it keeps, empty lines of data too, and forgets it with the event', () => {
+    const parser = new SseParser(() => undefined);
+    parser.push(Buffer.from('data:\n'.repeat(1_000)));
+    expect(parser.pending).toBeGreaterThanOrEqual(5_000);
+    parser.push(Buffer.from('x'.repeat(1_000)));
+    expect(parser.pending).toBeGreaterThanOrEqual(6_000);
+    parser.push(Buffer.from('\n\n'));
+    expect(parser.pending).toBe(0);
+  });
+
+  it('remembers the id of the last whole event, a keep-alive too, if a header can carry it', () => {
+    const parser = new SseParser(() => undefined);
+    const ids = ['id: a\ndata: x\n\n', 'id: b\n', 'data:\n\n', 'id: é\ndata: x\n\n', 'data: y\n\nid: c\ndata: z'].map(
+      (text) => {
+        parser.push(Buffer.from(text));
+        return parser.lastEventId;
+      },
+    );
+    expect(ids).toEqual(['a', 'a', 'b', 'b', 'b']);
+  });
+
+  it('remembers when the server wants to be asked again, and tells events of other names', () => {
+    const others: string[][] = [];
+    const parser = new SseParser(
+      () => undefined,
+      (...other) => others.push(other),
+    );
+    parser.push(Buffer.from('retry: 250\nretry: soon\nevent: endpoint\ndata: /messages\n\n'));
+    expect([parser.retryMs, others]).toEqual([250, [['endpoint', '/messages']]]);
+  });
+});

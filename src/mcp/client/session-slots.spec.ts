@@ -1,0 +1,56 @@
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import type { LegacySession, OpenSession } from './session-slots.js';
+import { ProfileSlots, SessionSlot } from './session-slots.js';
+
+afterEach(() => void jest.useRealTimers());
+
+/** Slots whose sessions only remember that they ended. */
+function slots() {
+  const ended: string[] = [];
+  const open: OpenSession = async (profile) =>
+    ({ end: async () => void ended.push(profile?.key ?? '') }) as Partial<LegacySession> as LegacySession;
+  const ears = { onNotification: () => undefined, onLost: () => undefined };
+  const made = new ProfileSlots((profile) => new SessionSlot(open, profile, ears, new URL('http://h/mcp')));
+  const use = (key: string, work = async () => undefined as unknown) =>
+    made.use({ key, capabilities: { roots: {} } }, async (slot) => {
+      await slot.get(1_000);
+      await work();
+    });
+  return { made, ended, use };
+}
+
+describe('the sessions of callers who can be asked', () => {
+  it('end after ten minutes in which nobody used them', async () => {
+    jest.useFakeTimers();
+    const { made, ended, use } = slots();
+    let finish: () => void = () => undefined;
+    const busy = use('busy', () => new Promise<void>((resolve) => (finish = resolve)));
+    await use('idle');
+    await jest.advanceTimersByTimeAsync(9 * 60_000);
+    expect(ended).toEqual([]);
+    await jest.advanceTimersByTimeAsync(3 * 60_000);
+    expect(ended).toEqual(['idle']);
+    finish();
+    await busy;
+    await made.close();
+    expect(ended).toEqual(['idle', 'busy']);
+  });
+
+  it('are a hundred at most: the idlest one makes room, and none that is in use', async () => {
+    const { made, ended, use } = slots();
+    for (let i = 0; i < 100; i += 1) await use(`${i}`);
+    await use('0');
+    await use('new');
+    expect(ended).toEqual(['1']);
+    await made.close();
+
+    const full = slots();
+    let finish: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (finish = resolve));
+    const running = Array.from({ length: 100 }, (_, i) => full.use(`${i}`, () => held));
+    await expect(full.use('one more')).rejects.toThrow(/More than 100 clients/);
+    finish();
+    await Promise.all(running);
+    await full.made.close();
+  });
+});

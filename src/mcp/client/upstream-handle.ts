@@ -1,0 +1,134 @@
+import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
+import type { UpstreamIdentity } from '../protocol/protocol.js';
+import { ToolCatalog } from './tool-catalog.js';
+
+/** Time that running calls have after the handle was replaced. */
+const DRAIN_MS_MAX = 60_000;
+
+/** An open upstream channel shared by its callers: counts what runs on it, so that it closes when it is idle. */
+export abstract class UpstreamHandle implements Channel {
+  readonly catalog = new ToolCatalog(this);
+  lastUsedAt = Date.now();
+  /** The connection or release behind it was deleted. */
+  protected isGone = false;
+  private running = 0;
+  private listeners = 0;
+  private onIdle: (() => void) | null = null;
+
+  constructor(private readonly channel: Channel) {}
+
+  open(timeoutMs: number): Promise<UpstreamIdentity> {
+    return this.watched('initialize', this.channel.open(timeoutMs));
+  }
+
+  request(call: McpCall): Promise<McpReply> {
+    const refusal = this.refusal(call);
+    if (refusal) return Promise.reject(refusal);
+    const { onNotification } = call;
+    const observed = onNotification ? { ...call, onNotification: this.withListChanges(onNotification) } : call;
+    const reply = this.watched(call.method, this.channel.request(observed));
+    this.started(call, reply);
+    return reply;
+  }
+
+  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+    let isListening = true;
+    const leave = () => {
+      if (isListening) this.listeners -= 1;
+      isListening = false;
+    };
+    this.listeners += 1;
+    const watched: UpstreamListener = {
+      onNotification: this.withListChanges((text, method) => listener.onNotification(text, method)),
+      onEnd: (reason) => {
+        leave();
+        listener.onEnd(reason);
+      },
+    };
+    try {
+      const listening = await this.watched('subscriptions/listen', this.channel.listen(filter, watched, timeoutMs));
+      return {
+        honoured: listening.honoured,
+        close: () => {
+          leave();
+          return listening.close();
+        },
+      };
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+
+  forgetLists(): void {
+    this.catalog.forget();
+    this.channel.forgetLists?.();
+  }
+
+  release(profileKey: string, forGood?: boolean): Promise<void> {
+    return this.channel.release(profileKey, forGood);
+  }
+
+  close(forGood = false): Promise<void> {
+    this.isGone ||= forGood;
+    return this.channel.close(forGood);
+  }
+
+  /** Closes when its running calls have ended, after a minute at the latest. */
+  async retire(forGood?: boolean): Promise<void> {
+    if (this.running > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, DRAIN_MS_MAX).unref();
+        this.onIdle = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    await this.close(forGood);
+  }
+
+  /** True without running calls and listeners. */
+  get isIdle(): boolean {
+    return this.running === 0 && this.listeners === 0;
+  }
+
+  /** A reason not to send a call; null to send it. */
+  protected refusal(_call: McpCall): Error | null {
+    return null;
+  }
+
+  /** A call was sent; `reply` settles as for its caller. Must not throw. */
+  protected started(_call: McpCall, _reply: Promise<McpReply>): void {}
+
+  /** A request was answered, with an error of the upstream's or without. */
+  protected succeeded(): void {}
+
+  /** A request failed. @returns the error for its caller */
+  protected failed(_method: string, error: Error): Error {
+    return error;
+  }
+
+  /** Drops the cached tool catalog before the caller hears that the tools changed. */
+  private withListChanges(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
+    return (text, method) => {
+      if (method === 'notifications/tools/list_changed') this.catalog.forget();
+      onNotification(text, method);
+    };
+  }
+
+  private async watched<T>(method: string, work: Promise<T>): Promise<T> {
+    this.running += 1;
+    this.lastUsedAt = Date.now();
+    try {
+      const value = await work;
+      this.succeeded();
+      return value;
+    } catch (error) {
+      throw this.failed(method, error as Error);
+    } finally {
+      this.running -= 1;
+      if (this.running === 0) this.onIdle?.();
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import { expect, it } from '@jest/globals';
+import { deserializeError, isSerializable, serializeError } from '../../platform/internal-http/error-codec.js';
+import * as errors from './mcp-errors.js';
+
+const samples: errors.UpstreamFailure[] = [
+  new errors.UpstreamTimeoutError('slow', true),
+  new errors.UplinkDisconnectedError(true).ofCall(),
+  new errors.UplinkBusyError('busy'),
+  new errors.UpstreamBusyError('busy'),
+  new errors.CallerLeftError(),
+  new errors.InputNeededError(),
+  new errors.NotHostedError('off'),
+  new errors.UpstreamAuthRequiredError(true, ['Bearer scope="a"'], true, 'https://slipway.example/setup/x'),
+  new errors.UpstreamError('down', undefined, true, 'loop', 508),
+];
+
+it('a failure is the same one in another process, with the page that ends it', () => {
+  for (const failure of samples) {
+    const arrived = deserializeError(JSON.parse(JSON.stringify(serializeError(failure))));
+    expect(arrived.constructor).toBe(failure.constructor);
+    expect({ ...arrived, message: arrived.message }).toEqual({ ...failure, message: failure.message });
+  }
+});
+
+it('every class of failure can go to another process', () => {
+  const classes = Object.values(errors).filter(
+    (value) => typeof value === 'function' && value.prototype instanceof errors.UpstreamFailure,
+  );
+  expect(new Set(samples.map((failure) => failure.constructor))).toEqual(new Set(classes));
+  for (const failure of samples) expect(isSerializable(failure)).toBe(true);
+});

@@ -1,0 +1,141 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { headerValue, parseMessage, replyTo, requestText, withEnvelope } from './messages.js';
+import { randomRuns } from '../../../test/support/random-runs.js';
+
+const version = '2026-07-28';
+const own = {
+  'io.modelcontextprotocol/protocolVersion': version,
+  'io.modelcontextprotocol/clientCapabilities': {},
+  'io.modelcontextprotocol/clientInfo': { name: 'slipway', version: expect.any(String) },
+};
+
+function enveloped(params: string | undefined): unknown {
+  return JSON.parse(withEnvelope(params));
+}
+
+describe('withEnvelope', () => {
+  it('makes params where there are none', () => {
+    for (const params of [undefined, '{}', ' { } ']) expect(enveloped(params)).toEqual({ _meta: own });
+  });
+
+  it('leaves every other member as it is, and what _meta holds', () => {
+    const json = fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify(value));
+    const plain = fc.dictionary(
+      fc.string().filter((name) => name !== '_meta' && name !== '__proto__'),
+      json,
+      { maxKeys: 4 },
+    );
+    const blank = fc.constantFrom('', ' ', '\n\t');
+    const write = (members: Record<string, string>, gap: string) =>
+      `${gap}{${gap}${Object.entries(members)
+        .map(([name, value]) => `${JSON.stringify(name)}${gap}:${gap}${value}`)
+        .join(`${gap},${gap}`)}${gap}}${gap}`;
+    fc.assert(
+      fc.property(plain, fc.option(plain, { nil: undefined }), blank, (members, meta, gap) => {
+        const params = write({ ...members, ...(meta ? { _meta: write(meta, gap) } : {}) }, gap);
+        const given = JSON.parse(params) as { _meta?: object };
+        expect(enveloped(params)).toEqual({ ...given, _meta: { ...own, ...given._meta } });
+      }),
+    );
+  });
+
+  it('keeps numbers, order and escapes of what passes', () => {
+    const params = '{ "b":9007199254740993, "_meta": { "x":1.10 }, "a":"\\u0041" }';
+    expect(withEnvelope(params)).toMatch(/^\{ "b":9007199254740993, "_meta": ?\{.*"x":1\.10 ?\}, "a":"\\u0041" \}$/);
+  });
+
+  // A `_meta` like that ends in an error or in valid JSON, but never in other members' text being taken for it.
+  it.each(['5', 'null', '[]', '"text"', '"\\\\"'])('is not led astray by _meta %s', (meta) => {
+    const params = `{"_meta":${meta},"cursor":"c"}`;
+    let result: unknown;
+    try {
+      result = enveloped(params);
+    } catch (error) {
+      expect((error as Error).name).not.toMatch(/SyntaxError|TypeError/);
+      return;
+    }
+    expect(result).toMatchObject({ cursor: 'c', _meta: own });
+  });
+});
+
+describe('headerValue', () => {
+  it('is plain where HTTP allows it, and base64 of UTF-8 everywhere else', () => {
+    expect(headerValue('repo.search')).toBe('repo.search');
+    expect(headerValue('a b\tc')).toBe('a b\tc');
+    for (const [text, coded] of [
+      ['', ''],
+      [' a', 'IGE='],
+      ['a ', 'YSA='],
+      ['ü', 'w7w='],
+      ['a\nb', 'YQpi'],
+      ['\u007f', 'fw=='],
+      ['=?base64?YQ==?=', 'PT9iYXNlNjQ/WVE9PT89'],
+    ]) {
+      expect(headerValue(text)).toBe(`=?base64?${coded}?=`);
+    }
+  });
+
+  it('can be read back, and is a header value HTTP takes, for any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const value = headerValue(text);
+        expect(value).toMatch(/^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$/);
+        const coded = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
+        expect(coded === undefined ? value : Buffer.from(coded, 'base64').toString('utf8')).toBe(text);
+      }),
+      { numRuns: randomRuns(2_000) },
+    );
+  });
+});
+
+describe('requestText', () => {
+  it('puts params in as they are, and leaves out what there is not', () => {
+    expect(requestText(7, 'a/"b"', '{"n":1.0}')).toBe(
+      '{"jsonrpc":"2.0","id":7,"method":"a/\\"b\\"","params":{"n":1.0}}',
+    );
+    expect(requestText(null, 'notifications/x', undefined)).toBe('{"jsonrpc":"2.0","method":"notifications/x"}');
+  });
+});
+
+describe('parseMessage', () => {
+  it.each(['', '{', '[]', '[{"id":1}]', 'null', '5', '"a"'])('takes no %s', (text) => {
+    expect(parseMessage(text)).toBeNull();
+  });
+});
+
+describe('replyTo', () => {
+  const reply = (text: string) => replyTo(7, text, parseMessage(text) ?? {}, 'legacy');
+
+  it('takes the result of its id only', () => {
+    expect(reply('{"id":7,"result":null}')).toMatchObject({ id: [6, 7], result: [17, 21], error: null });
+    for (const text of ['{"id":8,"result":{}}', '{"id":null,"result":{}}', '{"result":{}}', '{"id":7}', '{}']) {
+      expect(reply(text)).toBeNull();
+    }
+  });
+
+  it('takes an error of its id, of null and of none', () => {
+    const error = { code: -32000, message: 'No', data: [1] };
+    for (const id of ['"id":7,', '"id":null,', '']) {
+      expect(reply(`{${id}"error":${JSON.stringify(error)}}`)).toMatchObject({ result: null, error });
+    }
+    expect(reply('{"id":8,"error":{"code":1,"message":""}}')).toBeNull();
+  });
+
+  it('gives an error without a message one', () => {
+    for (const error of ['{"code":1}', '{"code":1,"message":5}']) {
+      expect(reply(`{"id":7,"error":${error}}`)?.error).toEqual({ code: 1, message: expect.stringMatching(/\w/) });
+    }
+  });
+
+  it.each(['null', '"forbidden"', '[]', '{}', '{"code":"1","message":"No"}'])(
+    'takes %s for no JSON-RPC error',
+    (error) => {
+      expect(reply(`{"id":7,"error":${error}}`)).toBeNull();
+    },
+  );
+
+  it('takes no request for a reply', () => {
+    expect(reply('{"id":7,"method":"ping","result":{}}')).toBeNull();
+  });
+});

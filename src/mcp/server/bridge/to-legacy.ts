@@ -1,0 +1,154 @@
+import { isObject } from '../../../platform/text/json.js';
+import type { RpcError } from '../../protocol/channel.js';
+import { memberText, rewriteMembers } from '../../protocol/json-edit.js';
+import { rpcCode } from '../../protocol/protocol.js';
+import { metaForLegacy } from './hop.js';
+import { rewriteItems, rewriteList } from './items.js';
+
+/** Content blocks that older revisions do not know, as text. */
+
+const LINKS_SINCE = '2025-06-18';
+
+const AUDIO_SINCE = '2025-03-26';
+
+/** What a modern upstream answers, as a client of 2025-11-25 and older reads it. Pure functions over JSON text. */
+
+/** Of whom and of what a result is. */
+export interface LegacyReader {
+  method: string;
+  /** The revision the client named; null when it named none, and then it gets what the newest one has. */
+  version: string | null;
+  /** The tool's output schema was wrapped when it was listed ({@link isWrapped}), so its output is wrapped too. */
+  isWrapped: boolean;
+}
+
+/** The first revision with structured output and resource links. */
+const STRUCTURED_SINCE = '2025-06-18';
+
+/** A result without what the client's revision does not have, and in the forms it demands. */
+export function legacyResult(result: string, reader: LegacyReader): string {
+  if (!result.startsWith('{')) return result;
+  const { method, version } = reader;
+  const own = rewriteMembers(result, (name, value) => {
+    switch (name) {
+      case 'resultType':
+      case 'ttlMs':
+      case 'cacheScope':
+        return null;
+      case '_meta':
+        return metaForLegacy(value);
+      case 'content':
+        return method === 'tools/call' ? contentFor(value, version) : value;
+      case 'messages':
+        return method === 'prompts/get' ? messagesFor(value, version) : value;
+      case 'structuredContent':
+        return method === 'tools/call' ? structured(value, reader) : value;
+      default:
+        return value;
+    }
+  });
+  if (method === 'tools/call') return withTextOf(result, own);
+  return method === 'tools/list' ? legacyTools(own, version) : own;
+}
+
+/** An error in the codes of older revisions: a missing resource has one of its own. Null when it passes as it is. */
+export function legacyError(method: string, error: RpcError): RpcError | null {
+  const names = isObject(error.data) && typeof error.data.uri === 'string';
+  if (method !== 'resources/read' || error.code !== rpcCode.invalidParams || !names) return null;
+  return { ...error, code: -32002 };
+}
+
+/** Whether older revisions cannot have this tool's output schema as it is: they demand an object. */
+export function isWrapped(tool: string): boolean {
+  if (!tool.includes('"outputSchema"')) return false;
+  const schema = memberText(tool, 'outputSchema');
+  if (!schema?.startsWith('{')) return false;
+  return memberText(schema, 'type') !== '"object"';
+}
+
+function structured(value: string, { version, isWrapped: wraps }: LegacyReader): string | null {
+  if (isOlder(version, STRUCTURED_SINCE)) return null;
+  return wraps || !value.startsWith('{') ? `{"result":${value}}` : value;
+}
+
+/** Output that is no object gets a text beside it, if the tool gave none: many old clients read nothing else. */
+function withTextOf(modern: string, legacy: string): string {
+  if (!modern.includes('"structuredContent"')) return legacy;
+  const value = memberText(modern, 'structuredContent');
+  if (value === undefined || value.startsWith('{')) return legacy;
+  return rewriteMembers(legacy, (name, content) => {
+    if (name !== 'content' || !content.startsWith('[') || hasText(content)) return content;
+    const block = JSON.stringify({ type: 'text', text: value });
+    return /^\[\s*\]$/.test(content) ? `[${block}]` : `${content.slice(0, -1)},${block}]`;
+  });
+}
+
+function hasText(content: string): boolean {
+  return (JSON.parse(content) as unknown[]).some((block) => isObject(block) && block.type === 'text');
+}
+
+function legacyTools(result: string, version: string | null): string {
+  if (!result.includes('"outputSchema"')) return result;
+  const isOld = isOlder(version, STRUCTURED_SINCE);
+  return rewriteItems(result, 'tools', (tool) => {
+    if (!isOld && !isWrapped(tool)) return tool;
+    return rewriteMembers(tool, (name, value) => {
+      if (name !== 'outputSchema') return value;
+      return isOld ? null : wrappedSchema(value);
+    });
+  });
+}
+
+/**
+ * The schema of `{result: …}`. References into the same document follow to where it stands now; a schema with an `$id` is
+ * a document of its own and keeps them.
+ */
+function wrappedSchema(schema: string): string {
+  const inner =
+    memberText(schema, '$id') === undefined
+      ? schema.replace(/("\$(?:ref|dynamicRef)"\s*:\s*"#)(?=[/"])/g, '$1/properties/result')
+      : schema;
+  return `{"type":"object","properties":{"result":${inner}},"required":["result"]}`;
+}
+
+/** Whether the client named a revision older than `since`. */
+function isOlder(version: string | null, since: string): boolean {
+  return version !== null && version < since;
+}
+
+/** A list of content blocks in the words of `version`; null names the newest one. */
+function contentFor(content: string, version: string | null): string {
+  if (!isNews(content, version)) return content;
+  return rewriteList(content, (block) => blockFor(block, version));
+}
+
+/** The same for the messages of a prompt, each of which holds one block. */
+function messagesFor(messages: string, version: string | null): string {
+  if (!isNews(messages, version)) return messages;
+  return rewriteList(messages, (message) => {
+    if (!message.startsWith('{')) return message;
+    return rewriteMembers(message, (name, value) => (name === 'content' ? blockFor(value, version) : value));
+  });
+}
+
+function isNews(text: string, version: string | null): boolean {
+  if (version === null || version >= LINKS_SINCE) return false;
+  return text.includes('"resource_link"') || text.includes('"audio"');
+}
+
+function blockFor(block: string, version: string | null): string {
+  const value: unknown = JSON.parse(block);
+  if (!isObject(value) || version === null) return block;
+  if (value.type === 'resource_link' && version < LINKS_SINCE) return text(linkText(value));
+  if (value.type === 'audio' && version < AUDIO_SINCE) return text(`[audio ${String(value.mimeType)}]`);
+  return block;
+}
+
+function linkText({ title, name, uri, description }: Record<string, unknown>): string {
+  const label = String(title ?? name ?? uri);
+  return `[${label}](${String(uri)})${typeof description === 'string' ? `: ${description}` : ''}`;
+}
+
+function text(value: string): string {
+  return JSON.stringify({ type: 'text', text: value });
+}

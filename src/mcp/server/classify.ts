@@ -1,0 +1,227 @@
+import { isObject } from '../../platform/text/json.js';
+import { namedBy, type RpcHead } from '../protocol/messages.js';
+import { envelope, LEGACY_VERSIONS, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
+
+/** Every revision we serve clients of, newest first. */
+export const SERVED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
+
+/** Sets the least level of the log messages a modern client wants with its answer. */
+export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
+
+/** The headers in which a client repeats what its message is about. */
+export interface McpRequestHeaders {
+  /** `MCP-Protocol-Version` */
+  version?: string;
+  /** `Mcp-Method` */
+  method?: string;
+  /** `Mcp-Name` */
+  name?: string;
+}
+
+/** Why a message is not taken: an HTTP status and a JSON-RPC error. */
+export interface Fault {
+  status: number;
+  code: number;
+  message: string;
+  data?: unknown;
+}
+
+/** What a modern client says with each request. */
+export interface Envelope {
+  capabilities: Record<string, unknown>;
+  /** Null when it wants no log messages. */
+  logLevel: string | null;
+}
+
+/** Which rules a message goes by. `envelope` is null for notifications, which need none. */
+export type Classified = { era: 'legacy' } | { era: 'modern'; envelope: Envelope | null } | { era: null; fault: Fault };
+
+const legacy: Classified = { era: 'legacy' };
+
+/**
+ * Tells by which revision's rules a message is to be served. The body decides, headers are checked against it: an envelope
+ * makes a message modern, `initialize`, answers and whatever else has none is legacy. Pure; never throws.
+ *
+ * @param message of JSON-RPC shape ({@link shapeFault})
+ */
+export function classify(message: RpcHead, headers: McpRequestHeaders): Classified {
+  const { method } = message;
+  if (typeof method !== 'string') return legacy;
+  const meta = metaOf(message.params);
+  const isRequest = message.id !== undefined;
+  const claims = meta !== undefined && envelope.version in meta;
+  if (!claims && !headers.version) return legacy;
+  const version = headers.version?.trim();
+  const namesModern = version !== undefined && version >= MODERN_VERSION;
+  if (isRequest && method === 'initialize' && !(claims && isValidModern(meta))) {
+    return namesModern ? mismatch('"initialize" is older than the revision in MCP-Protocol-Version') : legacy;
+  }
+  if (claims) return isRequest ? modernRequest(message, meta, headers) : modernNotification(message, meta, headers);
+  if (namesModern && isRequest) return refused(rpcCode.invalidParams, missingKeys(version, meta));
+  if (namesModern) return methodMismatch(headers, method) ?? { era: 'modern', envelope: null };
+  if (version !== undefined && method !== 'initialize' && !isServed(version)) return unsupported(version);
+  return legacy;
+}
+
+/** What is wrong with a message as JSON-RPC, or null. A missing `jsonrpc` is not: clients in the field leave it out. */
+export function shapeFault(message: RpcHead): Fault | null {
+  const { jsonrpc } = message as { jsonrpc?: unknown };
+  const isAnswer = message.method === undefined && ('result' in message || 'error' in message);
+  if (isAnswer) return null;
+  if (jsonrpc !== undefined && jsonrpc !== '2.0') return invalid('jsonrpc must be "2.0"');
+  if (typeof message.method !== 'string') return invalid('method must be a string');
+  if (message.id !== undefined && typeof message.id !== 'string' && typeof message.id !== 'number') {
+    return invalid('id must be a string or a number');
+  }
+  if (message.params !== undefined && !isObject(message.params)) return invalid('params must be an object');
+  const { _meta: meta } = (message.params ?? {}) as { _meta?: unknown };
+  if (meta === undefined || isObject(meta)) return null;
+  return { status: 400, code: rpcCode.invalidParams, message: 'params._meta must be an object' };
+}
+
+/** The fault of a message that is no JSON-RPC. */
+export function invalid(message: string): Fault {
+  return { status: 400, code: rpcCode.invalidRequest, message };
+}
+
+/**
+ * The text behind a header value of MCP 2026-07-28, which may be the base64 form; null when that form is broken.
+ */
+export function decodeHeader(value: string): string | null {
+  const encoded = /^=\?base64\?(.*)\?=$/s.exec(value)?.[1];
+  if (encoded === undefined) return value;
+  const bytes = Buffer.from(encoded, 'base64');
+  if (bytes.toString('base64') !== encoded) return null;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** The answer to a header that says something else than the body. */
+export function headerMismatch(what: string): Fault {
+  const message = `The request's headers and body disagree: ${what}`;
+  return { status: 400, code: rpcCode.headerMismatch, message };
+}
+
+function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers: McpRequestHeaders): Classified {
+  const method = message.method as string;
+  const problem = envelopeProblem(meta);
+  if (problem) return refused(rpcCode.invalidParams, `params._meta is no envelope of ${MODERN_VERSION}: ${problem}`);
+  const claimed = meta[envelope.version] as string;
+  const differs = versionMismatch(headers, claimed) ?? methodMismatch(headers, method);
+  if (differs) return differs;
+  if (claimed !== MODERN_VERSION) return unsupported(claimed);
+  if (headers.version === undefined) return mismatch('MCP-Protocol-Version is missing');
+  if (headers.method === undefined) return mismatch('Mcp-Method is missing');
+  const name = nameMismatch(headers, method, message.params as Record<string, unknown>);
+  if (name) return name;
+  const level = meta[LOG_LEVEL_KEY];
+  return {
+    era: 'modern',
+    envelope: {
+      capabilities: meta[envelope.capabilities] as Record<string, unknown>,
+      logLevel: typeof level === 'string' ? level : null,
+    },
+  };
+}
+
+/** Notifications of this revision have no rules of their own, so only what they claim is checked. */
+function modernNotification(message: RpcHead, meta: Record<string, unknown>, headers: McpRequestHeaders): Classified {
+  const claimed = meta[envelope.version];
+  if (typeof claimed !== 'string') {
+    return refused(rpcCode.invalidParams, `params._meta["${envelope.version}"] must be a string`);
+  }
+  const differs = versionMismatch(headers, claimed);
+  if (differs) return differs;
+  const isModern = claimed >= MODERN_VERSION;
+  return (isModern ? methodMismatch(headers, message.method as string) : null) ?? { era: 'modern', envelope: null };
+}
+
+function versionMismatch({ version }: McpRequestHeaders, claimed: string): Classified | null {
+  if (version === undefined || version.trim() === claimed) return null;
+  return mismatch(`MCP-Protocol-Version is not ${claimed.slice(0, 40)}`);
+}
+
+function methodMismatch({ method: header }: McpRequestHeaders, method: string): Classified | null {
+  if (header === undefined || header.trim() === method) return null;
+  return mismatch(`Mcp-Method is not ${method.slice(0, 100)}`);
+}
+
+function nameMismatch({ name }: McpRequestHeaders, method: string, params: Record<string, unknown>): Classified | null {
+  const member = namedBy.get(method);
+  if (member === undefined) return null;
+  const given = params[member];
+  if (name === undefined) return typeof given === 'string' ? mismatch('Mcp-Name is missing') : null;
+  const decoded = decodeHeader(name.trim());
+  if (decoded === null) return mismatch('Mcp-Name is no valid base64 form');
+  return typeof given !== 'string' || decoded === given ? null : mismatch(`Mcp-Name is not params.${member}`);
+}
+
+function envelopeProblem(meta: Record<string, unknown>): string | null {
+  const { version, capabilities, clientInfo } = envelope;
+  if (typeof meta[version] !== 'string') return `${version} must be a string`;
+  if (meta[capabilities] === undefined) return `${capabilities} is missing`;
+  const declared = meta[capabilities];
+  if (!isObject(declared)) return `${capabilities} must be an object`;
+  const odd = Object.entries(declared).find(([, value]) => !isObject(value));
+  if (odd) return `${capabilities}: "${odd[0].slice(0, 40)}" must be an object`;
+  if (meta[clientInfo] !== undefined && !isImplementation(meta[clientInfo])) {
+    return `${clientInfo} must be an object with a name and a version`;
+  }
+  const level = meta[LOG_LEVEL_KEY];
+  return level === undefined || isLogLevel(level) ? null : `${LOG_LEVEL_KEY} must be a log level`;
+}
+
+function isImplementation(value: unknown): boolean {
+  return isObject(value) && typeof value.name === 'string' && typeof value.version === 'string';
+}
+
+/** The levels of log messages, from the least to the gravest. */
+const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const;
+
+export function isLogLevel(value: unknown): value is string {
+  return (LOG_LEVELS as readonly unknown[]).includes(value);
+}
+
+/** Whether a message of `level` is to be told to somebody who wants `least` and graver. Unknown levels are. */
+export function isLoud(level: unknown, least: string): boolean {
+  const at = (LOG_LEVELS as readonly unknown[]).indexOf(level);
+  return at < 0 || at >= (LOG_LEVELS as readonly string[]).indexOf(least);
+}
+
+function isValidModern(meta: Record<string, unknown>): boolean {
+  const claimed = meta[envelope.version];
+  return typeof claimed === 'string' && claimed >= MODERN_VERSION && envelopeProblem(meta) === null;
+}
+
+function missingKeys(version: string, meta: Record<string, unknown> | undefined): string {
+  const missing = [envelope.version, envelope.capabilities].filter((key) => meta?.[key] === undefined);
+  return `MCP-Protocol-Version names ${version.slice(0, 40)}, whose requests need ${missing.join(' and ')} in params._meta`;
+}
+
+function metaOf(params: unknown): Record<string, unknown> | undefined {
+  const meta = isObject(params) ? params._meta : undefined;
+  return isObject(meta) ? meta : undefined;
+}
+
+function isServed(version: string): boolean {
+  return SERVED_VERSIONS.includes(version);
+}
+
+function refused(code: number, message: string): Classified {
+  return { era: null, fault: { status: 400, code, message } };
+}
+
+function mismatch(what: string): Classified {
+  return { era: null, fault: headerMismatch(what) };
+}
+
+function unsupported(requested: string): Classified {
+  const data = { supported: SERVED_VERSIONS, requested };
+  return {
+    era: null,
+    fault: { status: 400, code: rpcCode.unsupportedVersion, message: 'Unsupported protocol version', data },
+  };
+}

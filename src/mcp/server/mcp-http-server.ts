@@ -1,0 +1,265 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { readBody } from '../../platform/http/request-body.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import type { Channel } from '../protocol/channel.js';
+import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
+import type { McpRequestContext, CallObserver } from './mcp-request.js';
+import { ClientInput } from './client-input.js';
+import { whileConnected } from './client-gone.js';
+import {
+  McpRefusal,
+  McpLoopError,
+  McpMethodNotAllowedError,
+  McpSessionNotFoundError,
+  McpStreamOpenError,
+  McpTooManyError,
+  OriginRefusedError,
+} from './mcp-server.errors.js';
+import { LegacyServer } from './legacy-server.js';
+import { LiveSessions } from './sessions/live-sessions.js';
+import { McpServer } from './mcp-server.js';
+import { ModernServer } from './modern-server.js';
+import { PendingInputCalls } from './pending-input/pending-input-calls.js';
+import { PendingClientRequests } from './pending-client-requests.js';
+import { ResponseSink } from './response-sink.js';
+import { isOurs, SessionIds, type ClientSession } from './sessions/session-ids.js';
+import { SessionStream } from './sessions/session-stream.js';
+import { Streams } from './sessions/streams.js';
+import { Subscriptions } from './sessions/subscriptions.js';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
+import { ToolNotes } from './tool-notes.js';
+import { UpstreamCalls } from './upstream-calls.js';
+import { parseUrl } from '../../config/parse-url.js';
+
+/** The largest JSON-RPC message taken from a client. */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Requests one account may have under way in this process, with all its keys, and all together. */
+const IN_FLIGHT_EACH_MAX = 1_024;
+const IN_FLIGHT_MAX = 20_000;
+
+const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+/** Where we are reached. */
+interface OwnSite {
+  /** The base of our own URLs. */
+  readonly baseUrl: string;
+  /** True while nobody but this machine can reach us. */
+  readonly isLocalOnly: boolean;
+}
+
+/** What clients have open at MCP endpoints. */
+export interface McpServerStats {
+  requests: number;
+  streams: number;
+  /** Client sessions of which something is remembered. */
+  sessions: number;
+}
+
+/** Where a request leads. */
+export interface McpServerTarget {
+  /** The upstream, or why there is none. */
+  channel: Channel | McpRefusal;
+  /** Whose key it is: bounds are counted for it, since an account may have any number of keys. */
+  account: string;
+  /** Who is asking: the key. Sessions are good for it alone. */
+  principal: string;
+  /** Names what it asks: sessions are good for it alone. */
+  target: string;
+}
+
+/**
+ * MCP endpoints over streamable HTTP: what every request to one goes through, whatever the upstream is. One for the whole
+ * process, since an answer to a question may come in on any of its routes.
+ */
+@Injectable()
+export class McpHttpServer implements OnModuleInit, BeforeApplicationShutdown {
+  private readonly front: McpServer;
+  private readonly ids: SessionIds;
+  private readonly sessions: LiveSessions;
+  private readonly questions: PendingClientRequests;
+  private readonly streams = new Streams();
+  private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
+
+  private readonly via: string;
+
+  constructor(
+    private readonly env: Env,
+    relay: PubSub,
+    private readonly parked: PendingInputCalls,
+  ) {
+    const timeoutMs = env.upstreamCallTimeoutMs;
+    this.via = viaMark(env);
+    this.ids = new SessionIds(env);
+    this.sessions = new LiveSessions(relay, randomUUID());
+    this.questions = new PendingClientRequests(relay);
+    const { ids, sessions, questions } = this;
+    const input = new ClientInput(sessions, questions);
+    const [calls, notes] = [new UpstreamCalls(timeoutMs), new ToolNotes()];
+    const legacy = new LegacyServer({ calls, ids, sessions, input, notes, timeoutMs });
+    const subscriptions = new Subscriptions(this.streams);
+    const modern = new ModernServer({ calls, parked, subscriptions, notes, timeoutMs });
+    this.front = new McpServer({ legacy, modern, questions, calls });
+  }
+
+  async onModuleInit(): Promise<void> {
+    await this.sessions.listen();
+    await this.questions.listen();
+  }
+
+  /** What is open at the moment, in this process. */
+  stats(): McpServerStats {
+    return { requests: this.inFlight.size, streams: this.streams.size, sessions: this.sessions.size };
+  }
+
+  /** Streams and questions end with the process, so that closing it does not wait for clients. */
+  beforeApplicationShutdown(): void {
+    this.streams.close();
+    this.questions.close();
+    this.parked.close();
+    this.sessions.close();
+  }
+
+  /**
+   * Answers one POST, GET or DELETE. A body is read before `find` is asked where it leads; for a stream `find` is asked
+   * again whenever the upstream is listened to anew.
+   *
+   * @throws OriginRefusedError, BodyTooLargeError, InvalidInputError, McpMethodNotAllowedError, McpSessionNotFoundError,
+   * McpStreamOpenError, McpTooManyError, what `find` throws
+   */
+  async serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    find: () => Promise<McpServerTarget>,
+    watch?: CallObserver,
+  ): Promise<void> {
+    if (!isTrustedOrigin(request.headers.origin, this.env)) throw new OriginRefusedError();
+    if (request.method === 'POST') return this.post(request, response, find, watch);
+    if (!isOurs(headerOf(request, 'mcp-session-id'))) {
+      response.setHeader('allow', 'POST');
+      throw new McpMethodNotAllowedError();
+    }
+    const target = await find();
+    const session = this.sessionOf(request, target);
+    if (!session) throw new McpSessionNotFoundError();
+    if (request.method === 'DELETE') return this.end(target, session, response);
+    return this.stream(target, session, response, find);
+  }
+
+  private async post(
+    request: IncomingMessage,
+    response: ServerResponse,
+    find: () => Promise<McpServerTarget>,
+    watch?: CallObserver,
+  ): Promise<void> {
+    const text = await readBody(request, MESSAGE_BYTES_MAX);
+    const target = await find();
+    const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
+    const channel = loop === null ? target.channel : new McpLoopError(loop);
+    const session = this.sessionOf(request, target);
+    const leave = this.inFlight.enter(target.account);
+    if (!leave) throw new McpTooManyError('requests');
+    try {
+      await whileConnected(response, (cancellation) =>
+        this.front.serve(
+          channel,
+          { ...describe(request, target, text), session, cancellation, watch },
+          new ResponseSink(response),
+        ),
+      );
+    } finally {
+      leave();
+    }
+  }
+
+  /** Ends a session: nobody is served in it any more, here or elsewhere. */
+  private end({ channel, principal }: McpServerTarget, session: ClientSession, response: ServerResponse): void {
+    this.sessions.end(session, principal);
+    if (!(channel instanceof McpRefusal)) void channel.release(session.key, true);
+    response.writeHead(204).end();
+  }
+
+  /** A session's own stream, until its client leaves, the session ends, or an hour has passed. */
+  private async stream(
+    { channel, account, principal }: McpServerTarget,
+    session: ClientSession,
+    response: ServerResponse,
+    find: () => Promise<McpServerTarget>,
+  ): Promise<void> {
+    if (channel instanceof McpRefusal) throw channel;
+    const open = async () => {
+      const now = (await find()).channel;
+      if (now instanceof McpRefusal) throw now;
+      return now;
+    };
+    const uris = () => this.sessions.uris(session, principal);
+    const stream = new SessionStream(open, new ResponseSink(response), uris);
+    const leave = this.streams.enter(account, session.expiresAt - Date.now(), () => stream.end());
+    if (!leave) throw new McpTooManyError('streams');
+    const detach = this.sessions.attach(session, principal, stream);
+    if (!detach) {
+      leave();
+      throw new McpStreamOpenError();
+    }
+    const gone = new Promise<void>((resolve) => {
+      if (response.destroyed) resolve();
+      else response.once('close', resolve);
+    });
+    stream.start();
+    await gone;
+    stream.stop();
+    detach();
+    leave();
+  }
+
+  /** The session of ours a request is sent in; null for none, or one its client made up. @throws McpSessionNotFoundError */
+  private sessionOf(request: IncomingMessage, target: McpServerTarget): ClientSession | null {
+    const session = this.ids.open(headerOf(request, 'mcp-session-id'), callerOf(target));
+    if (session === undefined) return null;
+    if (session === null || this.sessions.isEnded(session)) throw new McpSessionNotFoundError();
+    return session;
+  }
+}
+
+function describe(
+  request: IncomingMessage,
+  target: McpServerTarget,
+  text: string,
+): Omit<McpRequestContext, 'session' | 'cancellation'> {
+  return {
+    text,
+    acceptsStream: request.headers.accept?.includes('text/event-stream') ?? false,
+    headers: {
+      version: headerOf(request, 'mcp-protocol-version'),
+      method: headerOf(request, 'mcp-method'),
+      name: headerOf(request, 'mcp-name'),
+    },
+    header: (name) => headerOf(request, name),
+    account: target.account,
+    principal: target.principal,
+    caller: callerOf(target),
+  };
+}
+
+function callerOf({ principal, target }: McpServerTarget): string {
+  return `${principal} ${target}`;
+}
+
+function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+/**
+ * Whether a browser page of this origin may use MCP endpoints: our own, and local pages while we are local ourselves.
+ * Programs send no Origin. The Host header proves nothing here: a rebinding page controls it.
+ */
+function isTrustedOrigin(origin: string | undefined, { baseUrl, isLocalOnly }: OwnSite): boolean {
+  if (origin === undefined) return true;
+  const given = parseUrl(origin);
+  if (!given) return false;
+  return given.origin === new URL(baseUrl).origin || (isLocalOnly && LOOPBACK_HOST.test(given.hostname));
+}

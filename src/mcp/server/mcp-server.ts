@@ -1,0 +1,133 @@
+import { isObject } from '../../platform/text/json.js';
+import { statusOf } from '../../platform/errors/domain-error.js';
+import type { Channel } from '../protocol/channel.js';
+import { DuplicateMemberError, members, slice, type Span } from '../protocol/json-text.js';
+import type { RpcHead } from '../protocol/messages.js';
+import { rpcCode } from '../protocol/protocol.js';
+import { errorText, failureText } from './mcp-responses.js';
+import type { McpRequestContext, McpResponseSink } from './mcp-request.js';
+import { batchFault, serveBatch } from './batch.js';
+import { classify, invalid, shapeFault, type Classified, type Fault } from './classify.js';
+import { McpRefusal } from './mcp-server.errors.js';
+import type { LegacyServer } from './legacy-server.js';
+import type { ModernServer } from './modern-server.js';
+import type { PendingClientRequests } from './pending-client-requests.js';
+import type { UpstreamCalls } from './upstream-calls.js';
+
+/** Where messages go, by their kind. */
+export interface McpServerParts {
+  legacy: LegacyServer;
+  modern: ModernServer;
+  questions: PendingClientRequests;
+  calls: UpstreamCalls;
+}
+
+/**
+ * Serves MCP of every revision to clients over one channel. Needs no handshake; a session only adds what it stands for. What
+ * passes between client and upstream of one era passes byte for byte; only ids and progress tokens are exchanged.
+ */
+export class McpServer {
+  constructor(private readonly parts: McpServerParts) {}
+
+  /**
+   * Answers one POST. Failures of the upstream become JSON-RPC answers; only bugs reject.
+   *
+   * @param channel where it leads, or why it leads nowhere
+   */
+  async serve(channel: Channel | McpRefusal, request: McpRequestContext, sink: McpResponseSink): Promise<void> {
+    let message: unknown;
+    try {
+      message = JSON.parse(request.text);
+    } catch {
+      return refuse(sink, { status: 400, code: rpcCode.parseError, message: 'The body is not valid JSON' });
+    }
+    if (Array.isArray(message)) {
+      const fault = batchFault(message, request);
+      if (fault) return refuse(sink, fault);
+      return serveBatch(request, sink, (one, own) => this.serveBatched(channel, one, own));
+    }
+    if (!isObject(message)) return refuse(sink, invalid('The body must be one JSON-RPC message'));
+    return this.serveOne(channel, request, message, sink);
+  }
+
+  /** A session is opened by a message of its own. */
+  private serveBatched(
+    channel: Channel | McpRefusal,
+    request: McpRequestContext,
+    sink: McpResponseSink,
+  ): Promise<void> {
+    const message = JSON.parse(request.text) as RpcHead;
+    if (message.method !== 'initialize') return this.serveOne(channel, request, message, sink);
+    refuse(sink, invalid('initialize must not be part of a batch'));
+    return Promise.resolve();
+  }
+
+  private async serveOne(
+    channel: Channel | McpRefusal,
+    request: McpRequestContext,
+    message: RpcHead,
+    sink: McpResponseSink,
+  ): Promise<void> {
+    const fault = shapeFault(message);
+    if (fault) return refuse(sink, fault);
+    const classified = classify(message, request.headers);
+    if (classified.era === null) return refuse(sink, classified.fault, idIn(request.text));
+    const { method } = message;
+    request.watch?.asked(typeof method === 'string' ? method : null, message.params);
+    if (typeof method !== 'string') {
+      this.parts.questions.take(request.session, message, request.text);
+      return sink.reply(202, null);
+    }
+    if (message.id === undefined) {
+      // On the revision without sessions a client cancels by leaving.
+      if (method === 'notifications/cancelled' && classified.era === 'legacy') this.cancel(request, message);
+      return sink.reply(202, null);
+    }
+    let parts: Map<string, Span>;
+    try {
+      parts = members(request.text, 0, true);
+    } catch (error) {
+      if (!(error instanceof DuplicateMemberError)) throw error;
+      return refuse(sink, invalid(`"${error.message}" occurs twice`));
+    }
+    const id = slice(request.text, parts.get('id') as Span);
+    const params = parts.get('params');
+    const own = params && slice(request.text, params);
+    try {
+      if (channel instanceof McpRefusal) throw channel;
+      const asked = { channel, method, params: message.params, own, id, request, sink };
+      await this.answer(classified, asked);
+    } catch (error) {
+      request.watch?.failed(error as Error);
+      sink.reply(
+        error instanceof McpRefusal ? statusOf[error.kind] : 200,
+        failureText(id, method, error, classified.era),
+      );
+    }
+  }
+
+  private answer(classified: Classified, asked: Parameters<LegacyServer['answer']>[0]): Promise<void> {
+    const { legacy, modern } = this.parts;
+    return classified.era === 'modern' && classified.envelope
+      ? modern.answer(asked, classified.envelope)
+      : legacy.answer(asked);
+  }
+
+  private cancel(request: McpRequestContext, { params }: RpcHead): void {
+    const requestId = isObject(params) ? params.requestId : undefined;
+    if (typeof requestId !== 'string' && typeof requestId !== 'number') return;
+    const span = members(request.text).get('params');
+    const raw = span && members(request.text, span[0]).get('requestId');
+    if (raw) this.parts.calls.cancel(request, slice(request.text, raw));
+  }
+}
+
+function refuse(sink: McpResponseSink, { status, code, message, data }: Fault, id = 'null'): void {
+  sink.reply(status, errorText(id, code, message, data));
+}
+
+/** The id of a message whose shape is sound, as JSON text. */
+function idIn(text: string): string {
+  const span = members(text).get('id');
+  return span ? slice(text, span) : 'null';
+}

@@ -1,0 +1,38 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
+import { Public } from '../../../platform/http/public.decorator.js';
+import { whileConnected } from '../client-gone.js';
+import { PendingInputCalls } from './pending-input-calls.js';
+import { PENDING_CALLS_PATH, type PendingCallHead, type PendingCallMessage } from './remote-pending-calls.js';
+
+/** Client answers that arrived at other processes, for calls that wait here. */
+@Controller(PENDING_CALLS_PATH)
+@ApiExcludeController()
+export class InternalPendingCallsController {
+  constructor(
+    private readonly calls: PendingInputCalls,
+    private readonly internal: InternalServer,
+  ) {}
+
+  /** The next round of one call. @throws RouteNotFoundError for a request that no process of this service signed */
+  @Post()
+  @HttpCode(200)
+  @Public()
+  async round(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
+    const accepted = await this.internal.accept<PendingCallHead>(request);
+    const { token, ...asked } = accepted.head;
+    const answers = await accepted.text();
+    const answer = new InternalAnswer(response);
+    const send = (message: PendingCallMessage) => answer.message(message);
+    const target = { sink: { event: (text: string) => send({ type: 'event', text }) }, token };
+    await answer.endAfter(
+      whileConnected(response, async (left) => {
+        const round = await this.calls.turn({ ...asked, answers }, target, left);
+        if ('asks' in round) send({ type: 'asks', asks: round.asks });
+        else send({ type: 'reply', text: round.reply.text, era: round.reply.era });
+      }),
+    );
+  }
+}

@@ -1,0 +1,88 @@
+import { OutcomeUnknownError } from '../../../platform/internal-http/error-codec.js';
+import {
+  ProcessUnreachedError,
+  RequestRefusedError,
+  type InternalClient,
+} from '../../../platform/internal-http/internal-client.js';
+import type { Cancellation } from '../../protocol/cancellation.js';
+import { STREAM_MS_MAX } from '../../client/http/http-exchange.js';
+import { CallerLeftError, UpstreamError } from '../../protocol/mcp-errors.js';
+import { parseMessage, replyTo } from '../../protocol/messages.js';
+import type { Era } from '../../protocol/protocol.js';
+import type { InputRequest } from '../bridge/input.js';
+import type { ResponseTarget, Round } from './pending-input-call.js';
+import { lost, StateRefusedError, type RoundRequest } from './request-state.js';
+
+/** Head of a request to the process that holds a call. The body is the client's answers. */
+export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<ResponseTarget, 'token'>;
+
+/** One message of the answer. */
+export type PendingCallMessage =
+  { type: 'event'; text: string } | { type: 'asks'; asks: InputRequest[] } | { type: 'reply'; text: string; era: Era };
+
+/** Path of the internal route. */
+export const PENDING_CALLS_PATH = '/internal/parked-calls';
+
+/** Time beyond {@link STREAM_MS_MAX}, the limit of an upstream call, for the way back. */
+const GRACE_MS = 2_000;
+
+/**
+ * The next round of a call that waits in another process.
+ *
+ * @param url address of that process; null when it has none
+ * @throws StateRefusedError when that process, or the call, is gone; UpstreamFailure
+ */
+export async function remoteRound(
+  client: InternalClient,
+  url: string | null,
+  { answers, ...asked }: RoundRequest,
+  target: ResponseTarget,
+  left: Cancellation,
+): Promise<Round> {
+  if (url === null) {
+    const why =
+      'Another process of this service holds the call and does not say where it is reached: set ADVERTISE_URL for it.';
+    throw new StateRefusedError(why, true);
+  }
+  const head: PendingCallHead = { ...asked, token: target.token };
+  let last: Exclude<PendingCallMessage, { type: 'event' }> | null = null;
+  const stream = client.follow<PendingCallMessage>(
+    { url, path: PENDING_CALLS_PATH, head, body: answers },
+    (message) => {
+      if (message.type === 'event') target.sink.event(message.text);
+      else last = message;
+    },
+  );
+  const onLeft = () => stream.abort(new CallerLeftError());
+  left.notify(onLeft);
+  // The process that holds the call enforces the limit, unless it is frozen.
+  const timer = setTimeout(() => stream.abort(new OutcomeUnknownError()), STREAM_MS_MAX + GRACE_MS).unref();
+  try {
+    await stream.ended;
+  } catch (error) {
+    throw left.isCancelled ? new CallerLeftError() : asMcpError(error);
+  } finally {
+    clearTimeout(timer);
+    left.forget(onLeft);
+  }
+  return roundIn(last);
+}
+
+function roundIn(message: Exclude<PendingCallMessage, { type: 'event' }> | null): Round {
+  if (!message) throw ended();
+  if (message.type === 'asks') return { asks: message.asks };
+  const head = parseMessage(message.text);
+  const reply = head && replyTo(head.id as number, message.text, head, message.era);
+  if (!reply) throw new UpstreamError('Another process sent an answer that is no JSON-RPC.', undefined, true);
+  return { reply };
+}
+
+function asMcpError(error: unknown): unknown {
+  if (error instanceof ProcessUnreachedError || error instanceof RequestRefusedError) return lost();
+  return error instanceof OutcomeUnknownError ? ended() : error;
+}
+
+function ended(): UpstreamError {
+  const message = 'The process of this service that held the call ended before the answer came.';
+  return new UpstreamError(message, undefined, true).ofCall();
+}

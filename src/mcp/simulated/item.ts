@@ -1,2 +1,0 @@
-/** An object of JSON whose members are somebody else's. */
-export type Item = Record<string, unknown>;

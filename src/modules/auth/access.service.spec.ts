@@ -1,0 +1,112 @@
+import { describe, expect, it } from '@jest/globals';
+import { Controller, Delete, Get, Module, Post, type Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Public } from '../../platform/http/public.decorator.js';
+import { routeTable } from '../../platform/http/route-table.js';
+import { checkRoutes, declarationOf, RouteDeclarationError } from './access.service.js';
+import { Access } from './access.decorator.js';
+
+@Controller('servers')
+class GoodController {
+  @Get(':name')
+  @Access('servers:read')
+  get(): void {}
+
+  @Delete(':name/items/*rest')
+  @Access('servers:write', { owner: 'name' })
+  remove(): void {}
+}
+
+@Public()
+@Controller('health')
+class OpenController {
+  @Get()
+  health(): void {}
+
+  /** What a method declares goes before what its class does. */
+  @Get('detail')
+  @Access('servers:read')
+  detail(): void {}
+}
+
+@Controller('servers')
+class ForgetfulController {
+  @Get('a')
+  forgotten(): void {}
+
+  @Post('b')
+  alsoForgotten(): void {}
+
+  @Get('c')
+  @Access('servers:read')
+  declared(): void {}
+}
+
+@Controller(':anything')
+class GreedyController {
+  @Get()
+  @Access('servers:read')
+  get(): void {}
+}
+
+@Controller('accounts/:accountId')
+class MisspeltController {
+  @Get()
+  @Access('accounts:read', { account: 'account' })
+  get(): void {}
+
+  @Delete()
+  @Access('accounts:write', { owner: 'namespace' })
+  remove(): void {}
+}
+
+async function routesOf(...controllers: Type[]) {
+  @Module({ controllers })
+  class AnyModule {}
+  return routeTable(await NestFactory.create(AnyModule, { logger: false, preview: true }));
+}
+
+async function faults(...controllers: Type[]): Promise<string[]> {
+  const routes = await routesOf(...controllers);
+  try {
+    checkRoutes(routes);
+    return [];
+  } catch (error) {
+    expect(error).toBeInstanceOf(RouteDeclarationError);
+    return (error as Error).message.split('\n');
+  }
+}
+
+describe('checkRoutes', () => {
+  it('accepts routes that say who may use them', async () => {
+    expect(await faults(GoodController, OpenController)).toEqual([]);
+  });
+
+  it('names every route that says nothing, and only those', async () => {
+    expect(await faults(GoodController, ForgetfulController)).toEqual([
+      'GET /servers/a declares neither @Access(…) nor @Public()',
+      'POST /servers/b declares neither @Access(…) nor @Public()',
+    ]);
+  });
+
+  it('names a route that begins with a parameter', async () => {
+    expect(await faults(GreedyController)).toEqual([
+      'GET /:anything must begin with a word: ":anything" matches every path',
+    ]);
+  });
+
+  it('names a route whose rule is about a parameter it does not have', async () => {
+    expect(await faults(MisspeltController)).toEqual([
+      'GET /accounts/:accountId has no parameter "account" to check',
+      'DELETE /accounts/:accountId has no parameter "namespace" to check',
+    ]);
+  });
+
+  it('reads the method’s declaration before its class’', async () => {
+    const declared = (await routesOf(OpenController)).map((route) => [route.path, declarationOf(route)]);
+    expect(declared).toEqual([
+      ['/health', 'public'],
+      ['/health/detail', { scope: 'servers:read' }],
+    ]);
+  });
+});

@@ -1,0 +1,180 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Logger, type INestApplicationContext } from '@nestjs/common';
+import {
+  EXCEPTION_FILTERS_METADATA,
+  GUARDS_METADATA,
+  INTERCEPTORS_METADATA,
+  PIPES_METADATA,
+  ROUTE_ARGS_METADATA,
+} from '@nestjs/common/constants.js';
+import { ApplicationConfig } from '@nestjs/core';
+import { errorAnswer, familyOf } from '../../platform/errors/error-body.js';
+import { ErrorFilter, logFailure } from '../../platform/errors/error.filter.js';
+import { InputPipe } from '../../platform/http/input.pipe.js';
+import type { Route } from '../../platform/http/route-table.js';
+import { AccessGuard } from './access.guard.js';
+import { declarationOf, RouteDeclarationError, type AccessService } from './access.service.js';
+import type { AccessRule } from './access.types.js';
+import { FAST_PATH, type FastPathRequest } from './fast-path.decorator.js';
+
+type FastPathHandler = (request: FastPathRequest, response: ServerResponse) => Promise<void>;
+
+interface FastPathRoute {
+  method: string;
+  segments: string[];
+  rule: AccessRule;
+  handle: FastPathHandler;
+}
+
+/**
+ * Global enhancers that the router replaces: it authorizes as the guard does, its handlers validate their input, and it
+ * answers errors as the filter does.
+ */
+const REPLACED: unknown[] = [AccessGuard, InputPipe, ErrorFilter];
+
+const ENHANCERS = [GUARDS_METADATA, PIPES_METADATA, INTERCEPTORS_METADATA, EXCEPTION_FILTERS_METADATA];
+
+/** Members of an access rule that the router does not apply. */
+const UNSUPPORTED_RULES = ['account', 'anonymous', 'signed'] as const;
+
+/** Arguments of a handler as Nest stores them: `type:index`, for `@Req()` first and `@Res()` second. */
+const HANDLER_ARGUMENTS = ['0:0', '1:1'];
+
+/** The guards, pipes, interceptors and exception filters that Nest applies to every route. */
+export function globalEnhancers(app: INestApplicationContext): object[] {
+  const config = app.get(ApplicationConfig, { strict: false });
+  const perRequest = [
+    ...config.getGlobalRequestGuards(),
+    ...config.getGlobalRequestPipes(),
+    ...config.getGlobalRequestInterceptors(),
+    ...config.getGlobalRequestFilters(),
+  ];
+  return [
+    ...config.getGlobalGuards(),
+    ...config.getGlobalPipes(),
+    ...config.getGlobalInterceptors(),
+    ...config.getGlobalFilters(),
+    ...perRequest.map(({ metatype, instance }) => metatype ?? (instance as object)),
+  ];
+}
+
+/** Serves the routes with `@FastPath()`: matches, authenticates, authorizes, and calls the handler. */
+export class FastPathRouter {
+  private readonly routes: FastPathRoute[];
+  private readonly logger = new Logger('http');
+
+  /**
+   * @param globals see {@link globalEnhancers}
+   * @throws RouteDeclarationError for every route that declares something the fast path does not run
+   */
+  constructor(
+    routes: Route[],
+    private readonly access: AccessService,
+    globals: object[] = [],
+  ) {
+    const own = routes.filter(({ handler }) => Reflect.getMetadata(FAST_PATH, handler) === true);
+    const faults = own.flatMap((route) => faultsOf(route, globals));
+    if (faults.length > 0) throw new RouteDeclarationError(faults.join('\n'));
+    this.routes = own.map((route) => ({
+      method: route.method,
+      segments: route.path.split('/'),
+      rule: declarationOf(route) as AccessRule,
+      handle: route.handler.bind(route.instance) as unknown as FastPathHandler,
+    }));
+  }
+
+  /** Serves a request, in the background. @param request with its canonical URL @returns false when no route matches */
+  take(request: IncomingMessage, response: ServerResponse): boolean {
+    const url = request.url ?? '';
+    const mark = url.indexOf('?');
+    const path = mark < 0 ? url : url.slice(0, mark);
+    const segments = path.split('/');
+    for (const route of this.routes) {
+      const params = route.method === request.method ? match(route.segments, segments) : null;
+      if (!params) continue;
+      void this.serve(route, Object.assign(request, { params }) as FastPathRequest, response, path);
+      return true;
+    }
+    return false;
+  }
+
+  private async serve(route: FastPathRoute, request: FastPathRequest, response: ServerResponse, path: string) {
+    try {
+      const caller = await this.access.authenticate(request.headers.authorization);
+      const { rule } = route;
+      const owner = rule.owner === undefined ? undefined : String(request.params[rule.owner]);
+      request.grant = await this.access.authorize(caller, rule, { owner });
+      await route.handle(request, response);
+    } catch (error) {
+      logFailure(this.logger, error, request);
+      answerError(response, error, path);
+    }
+  }
+}
+
+/** A failed call may have had effects; published clients retry without this header. */
+const noRetry = { 'x-should-retry': 'false' };
+
+function answerError(response: ServerResponse, error: unknown, path: string): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const { status, headers, body } = errorAnswer(error, familyOf(path));
+  const text = JSON.stringify(body);
+  // The rest of an unread body must not be taken for the next request.
+  const close = response.req.complete ? {} : { connection: 'close' };
+  response
+    .writeHead(status, { ...noRetry, ...headers, ...close, 'content-type': 'application/json; charset=utf-8' })
+    .end(text);
+}
+
+/** The parameters of a matching path, decoded once; null when it does not match or cannot be decoded. */
+function match(pattern: string[], given: string[]): Record<string, string | string[]> | null {
+  const last = pattern[pattern.length - 1] ?? '';
+  const isOpen = last.startsWith('*');
+  if (isOpen ? given.length < pattern.length : given.length !== pattern.length) return null;
+  const params: Record<string, string | string[]> = {};
+  try {
+    for (let i = 1; i < pattern.length; i += 1) {
+      const part = pattern[i];
+      if (part.startsWith(':')) {
+        if (given[i] === '') return null;
+        params[part.slice(1)] = decodeURIComponent(given[i]);
+      } else if (part.startsWith('*')) {
+        const rest = given.slice(i).map(decodeURIComponent);
+        if (rest.every((segment) => segment === '')) return null;
+        params[part.slice(1)] = rest;
+      } else if (part !== given[i]) return null;
+    }
+  } catch {
+    return null;
+  }
+  return params;
+}
+
+/** What a route declares that the fast path does not run, in sentences for the start's error. */
+function faultsOf(route: Route, globals: object[]): string[] {
+  const { method, path, controller, handler, name } = route;
+  const declared = declarationOf(route);
+  const rule: Partial<AccessRule> = declared === 'public' || declared === undefined ? {} : declared;
+  const rules = UNSUPPORTED_RULES.filter((member) => rule[member] !== undefined).map(
+    (member) => `the rule "${member}"`,
+  );
+  const enhancers = [handler, controller].flatMap((target) =>
+    ENHANCERS.flatMap((key) => (Reflect.getMetadata(key, target) as object[] | undefined) ?? []),
+  );
+  const foreign = [...enhancers, ...globals.filter((one) => !REPLACED.includes(classOf(one)))];
+  const parameters = Object.keys(
+    (Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined) ?? {},
+  );
+  return [
+    ...(declared === 'public' ? ['@Public()'] : rules),
+    ...foreign.map((one) => classOf(one).name),
+    ...(parameters.some((one) => !HANDLER_ARGUMENTS.includes(one)) ? ['parameters besides @Req() and @Res()'] : []),
+  ].map((what) => `${method} ${path} has @FastPath(), which does not run ${what}`);
+}
+
+function classOf(enhancer: object): { name: string } {
+  return typeof enhancer === 'function' ? enhancer : enhancer.constructor;
+}

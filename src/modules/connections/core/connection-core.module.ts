@@ -1,0 +1,37 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { CredentialsModule } from '../../oauth/credentials.module.js';
+import { RunModule } from '../../run/run.module.js';
+import { ServersModule } from '../../servers/servers.module.js';
+import { ConnectionHandles } from './connection-handles.js';
+import { ConnectionReader } from './connection-reader.js';
+import { ConnectionTransports } from './connection-transports.js';
+import { ConnectionUrls } from './connection-urls.js';
+import { ConnectionValues } from './connection-values.js';
+import { Connection } from './connection.entity.js';
+import { ConnectionEvents } from './connection.events.js';
+import { ConnectionRepository } from './connection.repository.js';
+import { StatusRecorder } from './status-recorder.js';
+import { StatusRepository } from './status.repository.js';
+import { TargetResolver } from './target-resolver.js';
+
+const providers = [
+  ConnectionEvents,
+  ConnectionHandles,
+  ConnectionReader,
+  ConnectionRepository,
+  ConnectionTransports,
+  ConnectionUrls,
+  ConnectionValues,
+  StatusRecorder,
+  StatusRepository,
+  TargetResolver,
+];
+
+/** Connections, their status, and the registry of transports. Every other folder of connections stands on this module. */
+@Module({
+  imports: [TypeOrmModule.forFeature([Connection]), ServersModule, CredentialsModule, RunModule],
+  providers,
+  exports: [TypeOrmModule, ServersModule, CredentialsModule, RunModule, ...providers],
+})
+export class ConnectionCoreModule {}

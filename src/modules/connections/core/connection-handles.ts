@@ -1,0 +1,210 @@
+import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { HandlePool } from '../../../mcp/client/handle-pool.js';
+import type { AuthAdapter } from '../../../mcp/oauth/auth-adapter.types.js';
+import { RowCache } from '../../../platform/database/row-cache.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { AuthAdaptersService } from '../../oauth/auth-adapters.service.js';
+import { ServerChannelsService } from '../../run/server-channels.service.js';
+import { ConnectionHandle } from './connection-handle.js';
+import { isConnectionId } from './connection-target.js';
+import { ConnectionTransports } from './connection-transports.js';
+import { ConnectionUrls } from './connection-urls.js';
+import { ConnectionValues } from './connection-values.js';
+import { Connection } from './connection.entity.js';
+import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
+import type { ConnectionTarget } from './connection.types.js';
+import { ResourceNotFoundError } from './connections.errors.js';
+import { StatusRecorder } from './status-recorder.js';
+
+/** Cache lifetime of a row. A change is also announced to every process at once. */
+const TARGET_CACHED_MS = 5_000;
+const TARGETS_CACHED_MAX = 50_000;
+
+/** Open upstream sessions of this process at most. */
+const HANDLES_MAX = 50_000;
+
+/** The handles of this process: one per connection, shared by all callers, made by the first call. */
+@Injectable()
+export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
+  private readonly logger = new Logger('connections');
+  private readonly handles = new HandlePool<ConnectionHandle>('connections', HANDLES_MAX);
+  private readonly targets = new RowCache<ConnectionTarget>((key) => this.load(key), {
+    max: TARGETS_CACHED_MAX,
+    ttlMs: TARGET_CACHED_MS,
+  });
+
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly transports: ConnectionTransports,
+    private readonly events: ConnectionEvents,
+    private readonly statuses: StatusRecorder,
+    private readonly values: ConnectionValues,
+    private readonly urls: ConnectionUrls,
+    private readonly servers: ServerChannelsService,
+    private readonly adapters: AuthAdaptersService,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  /** Handles that are open. */
+  get size(): number {
+    return this.handles.size;
+  }
+
+  async onModuleInit(): Promise<void> {
+    this.adapters.provide((id) => this.adapterOf(id));
+    this.servers.whenOffersChange((id) => this.handles.forgetListsWhere(({ serverId }) => serverId === id));
+    await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
+    await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
+      this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
+      this.handles.dropWhere(({ namespaceId }) => namespaceId === id, true);
+    });
+  }
+
+  /** The handle of a connection. No query while the row was read in the last 5 s. @throws ResourceNotFoundError */
+  async find(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionHandle> {
+    return this.handleTo(await this.target(namespace, connectionId));
+  }
+
+  /** The target of a connection, at most 5 s old. @throws ResourceNotFoundError */
+  async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
+    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
+    const target = await this.targets.get(keyOf({ namespaceId: namespace.id, connectionId }));
+    if (!target) throw new ResourceNotFoundError();
+    return target;
+  }
+
+  /** The handle to a row that was just written, which is announced to every process; null if it was deleted. */
+  async adopt(id: string): Promise<ConnectionHandle | null> {
+    const target = await this.read({ id });
+    if (!target) return null;
+    this.announce(target, target.revision);
+    return this.handleTo(target);
+  }
+
+  /** The target of a connection as its row is now; null if it was deleted. */
+  stored(id: string): Promise<ConnectionTarget | null> {
+    return this.read({ id });
+  }
+
+  /**
+   * Makes the handle of a connection that is about to be deleted, so that {@link deleted} can end the session that its
+   * server keeps. Never rejects: a session that is not ended here ends by its idle timeout.
+   */
+  async prepareEnd(id: string): Promise<void> {
+    try {
+      const target = await this.read({ id });
+      if (target?.kind === 'server') this.handleTo(target);
+    } catch (error) {
+      this.logger.warn({ msg: 'the upstream session of a deleted connection is not ended', err: error });
+    }
+  }
+
+  /** Ends what this process holds of a deleted connection, and announces the deletion to every process. */
+  async deleted(connection: { id: string; namespaceId: string; connectionId: string }): Promise<void> {
+    const ended = this.handles.end(connection.id, true);
+    this.publish({ key: keyOf(connection), id: connection.id, revision: null });
+    await ended;
+  }
+
+  /** Announces a changed connection to every process. */
+  announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number): void {
+    this.publish({ key: keyOf(connection), id: connection.id, revision });
+  }
+
+  /** Ends the handle of a connection, with its upstream session. */
+  end(id: string): Promise<void> {
+    return this.handles.end(id);
+  }
+
+  onApplicationShutdown(): Promise<void> {
+    return this.handles.close();
+  }
+
+  private publish(change: ConnectionChange): void {
+    this.applyChange(change);
+    this.pubSub.publish('connections.changed', change);
+  }
+
+  private applyChange(change: ConnectionChange): void {
+    const { key, id, revision } = change;
+    this.targets.drop(key);
+    const held = this.handles.get(id);
+    if (held && held.revision !== revision) this.handles.drop(id, revision === null);
+    this.events.emit('changed', change);
+  }
+
+  private handleTo(target: ConnectionTarget): ConnectionHandle {
+    const held = this.handles.get(target.id);
+    if (held && held.revision >= target.revision) return held;
+    const { id, setupEpoch } = target;
+    const handle = new ConnectionHandle(
+      target,
+      this.transports.channelTo(target),
+      this.statuses.observer(target),
+      this.events,
+      () => this.urls.setup(id, setupEpoch),
+    );
+    this.handles.put(target.id, handle, target.accountId);
+    return handle;
+  }
+
+  /** The code of a registry server that authorizes its users; null for other targets and servers without such code. */
+  private async adapterOf(connectionId: string): Promise<AuthAdapter | null> {
+    const target = await this.read({ id: connectionId });
+    if (target?.kind !== 'server' || target.serverId === null) return null;
+    return this.servers.adapterFor(target.serverId, target);
+  }
+
+  private load(key: string): Promise<ConnectionTarget | null> {
+    const slash = key.indexOf('/');
+    return this.read({ namespaceId: key.slice(0, slash), connectionId: key.slice(slash + 1) });
+  }
+
+  private async read(
+    where: { id: string } | { namespaceId: string; connectionId: string },
+  ): Promise<ConnectionTarget | null> {
+    const row = await this.connections.findOne({
+      where,
+      relations: { namespace: true },
+      select: {
+        id: true,
+        revision: true,
+        namespaceId: true,
+        namespace: { id: true, name: true, accountId: true },
+        connectionId: true,
+        setupEpoch: true,
+        targetKind: true,
+        isStateful: true,
+        mcpUrl: true,
+        serverId: true,
+        serverName: true,
+        mock: { scenario: true },
+        sealedHeaders: true,
+        sealedQuery: true,
+        recordingUntil: true,
+      },
+    });
+    return row && this.toTarget(row);
+  }
+
+  private toTarget(row: Connection): ConnectionTarget {
+    const { id, revision, namespaceId, connectionId, setupEpoch, recordingUntil, serverId, mcpUrl, mock } = row;
+    const { name: namespace, accountId } = row.namespace;
+    const ref = { id, revision, namespaceId, namespace, accountId, connectionId, setupEpoch, recordingUntil };
+    const serverName = row.serverName ?? '';
+    if (mock) return { ...ref, kind: 'mock', serverId, serverName, scenario: mock.scenario ?? null };
+    if (row.targetKind === 'uplink') return { ...ref, kind: 'uplink' };
+    if (row.targetKind === 'source') return { ...ref, kind: 'source', isStateful: row.isStateful };
+    const headers = this.values.openHeaders(id, row.sealedHeaders);
+    if (row.targetKind === 'url') return { ...ref, kind: 'url', url: mcpUrl ?? '', headers };
+    const query = this.values.openQuery(id, row.sealedQuery);
+    return { ...ref, kind: 'server', serverId, serverName, headers, query };
+  }
+}
+
+function keyOf({ namespaceId, connectionId }: { namespaceId: string; connectionId: string }): string {
+  return `${namespaceId}/${connectionId}`;
+}

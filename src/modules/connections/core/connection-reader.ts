@@ -1,0 +1,66 @@
+import { Injectable } from '@nestjs/common';
+import { decodeCursor, encodeCursor } from '../../../platform/http/cursor.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import type { ConnectionDto, ConnectionListDto, ConnectionQueryDto } from './connection.dto.js';
+import { toConnectionDto, type ShownConnection } from './connection.mapper.js';
+import { ConnectionRepository } from './connection.repository.js';
+import { isConnectionId } from './connection-target.js';
+import { ConnectionUrls } from './connection-urls.js';
+import { ResourceNotFoundError } from './connections.errors.js';
+import type { MetadataFilter } from './metadata-filter.js';
+import { StatusRecorder } from './status-recorder.js';
+import { TargetResolver } from './target-resolver.js';
+
+/** Reads connections as the API shows them. */
+@Injectable()
+export class ConnectionReader {
+  constructor(
+    private readonly connections: ConnectionRepository,
+    private readonly targets: TargetResolver,
+    private readonly statuses: StatusRecorder,
+    private readonly urls: ConnectionUrls,
+  ) {}
+
+  /** Includes the status that calls of this process have just observed. @throws ResourceNotFoundError */
+  async get(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionDto> {
+    if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
+    await this.statuses.settle();
+    return this.shown(await this.connections.findShown({ namespaceId: namespace.id, connectionId }));
+  }
+
+  /** @throws ResourceNotFoundError */
+  async byRowId(id: string): Promise<ConnectionDto> {
+    return this.shown(await this.connections.findShown({ id }));
+  }
+
+  /**
+   * Newest first; every filter must match. Any address of a registry server finds all connections to that server.
+   *
+   * @throws InvalidInputError for a cursor that is not ours
+   */
+  async list(
+    namespace: OwnedNamespace,
+    { limit = 100, cursor, name, mcpUrl }: ConnectionQueryDto,
+    metadata: MetadataFilter[],
+  ): Promise<ConnectionListDto> {
+    await this.statuses.settle();
+    const serverId = mcpUrl === undefined ? null : await this.targets.serverIdOf(mcpUrl);
+    const found = await this.connections.listShown(namespace.id, limit + 1, {
+      ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor) }),
+      ...(name !== undefined && { name }),
+      ...(serverId === null ? mcpUrl !== undefined && { mcpUrl } : { serverId }),
+      metadata,
+    });
+    const page = found.slice(0, limit);
+    const last = page[page.length - 1];
+    return {
+      connections: page.map((row) => toConnectionDto(row, this.urls)),
+      nextCursor: found.length > limit && last ? encodeCursor(last.seq) : null,
+    };
+  }
+
+  private shown(row: ShownConnection | null): ConnectionDto {
+    if (!row) throw new ResourceNotFoundError();
+    return toConnectionDto(row, this.urls);
+  }
+}

@@ -1,0 +1,208 @@
+import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
+import {
+  CallerLeftError,
+  InputNeededError,
+  NotHostedError,
+  UpstreamBusyError,
+  UplinkDisconnectedError,
+  UpstreamAuthRequiredError,
+  UpstreamError,
+  UpstreamFailure,
+  UpstreamTimeoutError,
+} from '../../../mcp/protocol/mcp-errors.js';
+import { bearerChallenge } from '../../../mcp/oauth/challenges.js';
+import { toStorableText } from '../../../platform/database/storable.js';
+import { visible } from '../../../platform/text/quoted.js';
+import { missingText, originalOf } from './connection-refusal.js';
+import type { StatusInputs } from './connection.types.js';
+
+/** Every state a connection may be in. `connected` is written only after a real round trip. */
+export const connectionStates = ['connected', 'disconnected', 'auth_required', 'input_required', 'error'] as const;
+export type ConnectionState = (typeof connectionStates)[number];
+
+/**
+ * The recheck of a connection without a call. `soon`: after a minute, then at growing intervals up to an hour. `seldom`:
+ * after CONNECTION_RECHECK_HOURS without a call. `never`: only its user can change the state.
+ */
+export type Pace = 'soon' | 'seldom' | 'never';
+
+/** The reasons of a status: the state of each, the advice for the user, and the time of the next recheck. */
+export const statusReasons = {
+  ok: { state: 'connected', pace: 'seldom', nextStep: null },
+  never_called: { state: 'disconnected', pace: 'soon', nextStep: 'Call one of its tools.' },
+  uplink_waiting: {
+    state: 'disconnected',
+    pace: 'never',
+    nextStep: 'Start the local server with `smithery mcp add --id <connectionId> -- <command>`: it pairs by itself.',
+  },
+  uplink_failed: {
+    state: 'error',
+    pace: 'never',
+    nextStep: 'Mend the local server, and start it with `smithery mcp add --id <connectionId> -- <command>`.',
+  },
+  unauthorized: {
+    state: 'auth_required',
+    pace: 'never',
+    nextStep: 'Open setupUrl in a browser, or PUT the connection with headers the server accepts.',
+  },
+  insufficient_scope: {
+    state: 'auth_required',
+    pace: 'never',
+    nextStep: 'Open setupUrl in a browser and grant what it asks for.',
+  },
+  authorization_ended: {
+    state: 'auth_required',
+    pace: 'never',
+    nextStep: 'Open setupUrl in a browser and authorize once more.',
+  },
+  scopes_refused: {
+    state: 'error',
+    pace: 'never',
+    nextStep: 'Ask whoever runs the MCP server why it does not accept what it granted. Other tools may still work.',
+  },
+  missing_values: {
+    state: 'input_required',
+    pace: 'never',
+    nextStep: 'Open setupUrl in a browser, or PUT the connection with the missing headers and query values.',
+  },
+  invalid_values: {
+    state: 'input_required',
+    pace: 'never',
+    nextStep: 'Open setupUrl in a browser, or PUT the connection with other values.',
+  },
+  authorization_unavailable: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Wait: Slipway tries again by itself, and the authorization is kept.',
+  },
+  not_mcp: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Check the path of mcpUrl, and create the connection anew with the right one.',
+  },
+  loop: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'It leads back to this service: create the connection anew, with the mcpUrl of the MCP server itself.',
+  },
+  blocked: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Ask the operator of this service to add the address to EGRESS_ALLOW.',
+  },
+  forbidden: { state: 'error', pace: 'soon', nextStep: 'PUT the connection with headers that give access.' },
+  timeout: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Wait: Slipway looks again by itself. Read the diagnosis if it stays so.',
+  },
+  unreachable: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Check the address. If it is right, wait: Slipway looks again by itself, and the diagnosis says more.',
+  },
+  not_runnable: { state: 'error', pace: 'soon', nextStep: 'Publish a release of the server that runs here.' },
+  server_deleted: { state: 'error', pace: 'never', nextStep: 'Delete the connection: its server is gone.' },
+  internal: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Wait: Slipway looks again by itself. If it stays so, PUT the connection with its headers once more.',
+  },
+  source_waiting: {
+    state: 'error',
+    pace: 'soon',
+    nextStep: 'Ask the operator of this service to enable hosting: it works by itself once that is done.',
+  },
+} as const satisfies Record<string, { state: ConnectionState; pace: Pace; nextStep: string | null }>;
+export type StatusReason = keyof typeof statusReasons;
+
+/** Authorizations for the same scopes within an hour, before the status becomes `scopes_refused`. */
+export const STEP_UPS_MAX = 2;
+
+/** The last observed status of the upstream. */
+export interface ConnectionStatus {
+  state: ConnectionState;
+  reason: StatusReason;
+  /** Null while connected. */
+  message: string | null;
+  /** The values that the server requires; null unless some are missing or invalid. */
+  inputs: StatusInputs | null;
+  /** The `WWW-Authenticate` headers of the 401 or 403; null without such an answer. */
+  challenges: string[] | null;
+}
+
+function status(
+  reason: StatusReason,
+  message: string | null,
+  { inputs = null, challenges = null }: Partial<Pick<ConnectionStatus, 'inputs' | 'challenges'>> = {},
+): ConnectionStatus {
+  const { state } = statusReasons[reason];
+  return { state, reason, message: message && toStorableText(message), inputs, challenges };
+}
+
+/** The status of a connection before the first call. */
+export const neverCalled = status('never_called', 'Not called yet.');
+
+/** The status of an uplink without a tunnel. */
+export const uplinkWaiting = status('uplink_waiting', 'No local server is paired.');
+
+/** The status of an uplink whose local server does not speak MCP. */
+export function uplinkFailed(message: string): ConnectionStatus {
+  return status('uplink_failed', message);
+}
+
+export const connected = status('ok', null);
+
+/** The status of a connection whose check failed inside Slipway. */
+export const failedInside = status('internal', 'Something failed inside Slipway; the operator finds it in the log.');
+
+/** The scopes of a challenge as it spells them; empty if it names none. */
+export function scopesAskedFor({ challenges }: Pick<ConnectionStatus, 'challenges'>): string {
+  return bearerChallenge(challenges ?? [])?.scope ?? '';
+}
+
+/** The status of a connection whose upstream does not accept the scopes that were granted. */
+export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatus {
+  const scopes = visible(scopesAskedFor({ challenges }), 200);
+  const asked = scopes === '' ? 'more scopes' : `the scopes "${scopes}"`;
+  return status(
+    'scopes_refused',
+    `The MCP server asks for ${asked} again, although that was granted ${STEP_UPS_MAX} times within the last hour: ` +
+      'what its authorization server grants does not satisfy it.',
+    { challenges },
+  );
+}
+
+/** The status after a failed call; null if the failure concerns only the call, such as a caller that left. */
+export function statusAfter(failure: unknown): ConnectionStatus | null {
+  const error = originalOf(failure);
+  if (isAboutTheCall(error)) return null;
+  if (error instanceof InputRequiredError) return status('missing_values', missingText(error), { inputs: error.data });
+  if (error instanceof InputInvalidError) return status('invalid_values', error.message, { inputs: error.inputs });
+  if (error instanceof UpstreamAuthRequiredError) {
+    const challenges = error.challenges.map(toStorableText);
+    return status(error.wantsMore ? 'insufficient_scope' : 'unauthorized', error.message, { challenges });
+  }
+  const reason = reasonOf(error);
+  return reason && status(reason, error instanceof UpstreamFailure ? error.aboutUpstream : (error as Error).message);
+}
+
+function isAboutTheCall(error: unknown): boolean {
+  return error instanceof CallerLeftError || error instanceof InputNeededError || error instanceof UpstreamBusyError;
+}
+
+function reasonOf(error: unknown): StatusReason | null {
+  if (error instanceof AuthorizationRequiredError) return 'authorization_ended';
+  if (error instanceof CredentialUnavailableError) return 'authorization_unavailable';
+  if (error instanceof UplinkDisconnectedError) return 'uplink_waiting';
+  if (error instanceof NotHostedError) return 'source_waiting';
+  if (error instanceof NotRunnableError) return 'not_runnable';
+  if (error instanceof ServerGoneError) return 'server_deleted';
+  if (error instanceof UpstreamTimeoutError) return 'timeout';
+  if (error instanceof UpstreamError && error.hint === 'blocked') return 'blocked';
+  if (error instanceof UpstreamError && error.hint === 'loop') return 'loop';
+  if (error instanceof UpstreamError && error.hint === 'wrong path') return 'not_mcp';
+  if (error instanceof UpstreamError && error.hint === 'forbidden') return 'forbidden';
+  return error instanceof UpstreamFailure ? 'unreachable' : null;
+}

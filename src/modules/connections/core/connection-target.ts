@@ -1,0 +1,144 @@
+import { parseUrl } from '../../../config/parse-url.js';
+import { storableFault } from '../../../platform/database/storable.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { isObject } from '../../../platform/text/json.js';
+import type { SetConnectionDto } from './connection.dto.js';
+import type { Connection } from './connection.entity.js';
+import type { QueryValues, StoredSource, TargetKind } from './connection.types.js';
+import { ConnectionTargetError } from './connections.errors.js';
+
+/** The limit of published clients for one file. */
+const SOURCE_BYTES_MAX = 128 * 1024;
+const SOURCE_NAME = /^(?!\.)[\w.-]{1,200}\.(?:ts|tsx|mts|cts)$/;
+
+const CONNECTION_ID = /^(?!\.)[A-Za-z0-9._-]{1,255}$/;
+
+/** True if a connection may have this id. */
+export function isConnectionId(id: string): boolean {
+  return CONNECTION_ID.test(id);
+}
+
+/** @throws InvalidInputError if no connection may have this id */
+export function requireConnectionId(id: string): void {
+  if (isConnectionId(id)) return;
+  throw new InvalidInputError(
+    'connectionId must be 1 to 255 letters, digits, dots, hyphens and underscores, and not begin with a dot',
+  );
+}
+
+/** The target that a body names, before it is looked up in the registry. */
+export type RequestedTarget =
+  | { kind: 'url'; url: string }
+  | { kind: 'server'; name: string }
+  | { kind: 'source'; source: StoredSource }
+  | { kind: 'uplink' };
+
+/** The target of a new connection, as columns of its row. */
+export interface NewTarget {
+  targetKind: TargetKind;
+  mcpUrl: string | null;
+  serverId: string | null;
+  serverName: string | null;
+  source: StoredSource | null;
+  /** True for a module that keeps sessions. */
+  isStateful: boolean;
+  /** Values for a registry server, from the query of its address. */
+  query: QueryValues;
+}
+
+function targetsOf({ mcpUrl, server, source }: SetConnectionDto): string[] {
+  return Object.entries({ mcpUrl, server, source }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+}
+
+/**
+ * The target of a new connection.
+ *
+ * @throws InvalidInputError unless there is exactly one that fits the transport, and nothing that does not fit it
+ */
+export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
+  const targets = targetsOf(body);
+  if (body.transport === 'uplink') {
+    const unfit = [...targets, ...(body.headers === undefined ? [] : ['headers'])];
+    if (unfit.length > 0) throw new InvalidInputError(`transport "uplink" takes no ${unfit.join(' and ')}`);
+    requireNoMock(body, 'an uplink');
+    return { kind: 'uplink' };
+  }
+  if (targets.length !== 1) throw new InvalidInputError('give exactly one of mcpUrl, server and source');
+  if (body.server !== undefined) return { kind: 'server', name: body.server.replace(/^@/, '') };
+  if (body.source !== undefined) {
+    if (body.headers !== undefined) throw new InvalidInputError('source takes no headers: the module runs here');
+    requireNoMock(body, 'a source');
+    return { kind: 'source', source: requireSource(body.source) };
+  }
+  return { kind: 'url', url: body.mcpUrl as string };
+}
+
+/** @throws InvalidInputError */
+export function requireNoMock({ mock }: SetConnectionDto, what: string): void {
+  if (mock?.enabled) throw new InvalidInputError(`mock is for registry servers only, not for ${what}: give server`);
+}
+
+/**
+ * The target that a change names; null if it names none. It must be the stored one. Another query of an address is allowed
+ * while values are missing, and for registry servers, whose query holds nothing but values.
+ *
+ * @throws ConnectionTargetError, InvalidInputError
+ */
+export function requireSameTarget(existing: Connection, body: SetConnectionDto): RequestedTarget | null {
+  const transport = existing.targetKind === 'uplink' ? 'uplink' : 'http';
+  if (body.transport !== undefined && body.transport !== transport) throw new ConnectionTargetError('transport');
+  const targets = targetsOf(body);
+  if (targets.length > 1) throw new InvalidInputError('give at most one of mcpUrl, server and source');
+  if (transport === 'uplink' || existing.targetKind === 'source') {
+    if (body.headers !== undefined && Object.keys(body.headers).length > 0) {
+      throw new InvalidInputError(
+        `A connection to ${transport === 'uplink' ? 'an uplink' : 'a source'} takes no headers`,
+      );
+    }
+  }
+  if (targets.length === 0) return null;
+  if (transport === 'uplink') throw new ConnectionTargetError('transport');
+  return requireNewTarget({ ...body, transport: undefined, headers: undefined, mock: undefined });
+}
+
+/** True if two addresses differ at most in their query. */
+export function isSamePlace(one: string, other: string): boolean {
+  const [a, b] = [parseUrl(one), parseUrl(other)];
+  return a !== null && b !== null && a.origin === b.origin && a.pathname === b.pathname;
+}
+
+/** The values in the query of an address. */
+export function queryOf(address: string): QueryValues {
+  return [...(parseUrl(address)?.searchParams ?? [])];
+}
+
+/**
+ * A module as published clients send it: one TypeScript file that is its own entrypoint.
+ *
+ * @throws InvalidInputError for any other shape
+ */
+function requireSource(value: Record<string, unknown>): StoredSource {
+  const { kind, entrypoint, sourceFiles, ...others } = value;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw new InvalidInputError(`source has no member "${unknown}"`);
+  if (kind !== 'module') throw new InvalidInputError('source.kind must be "module"');
+  if (typeof entrypoint !== 'string' || !SOURCE_NAME.test(entrypoint)) {
+    throw new InvalidInputError('source.entrypoint must name a .ts, .tsx, .mts or .cts file');
+  }
+  if (!Array.isArray(sourceFiles) || sourceFiles.length !== 1 || !isObject(sourceFiles[0])) {
+    throw new InvalidInputError('source.sourceFiles must hold exactly one file: {path, contents}');
+  }
+  const { path, contents, ...more } = sourceFiles[0];
+  const [extra] = Object.keys(more);
+  if (extra !== undefined) throw new InvalidInputError(`a source file has no member "${extra}"`);
+  if (path !== entrypoint) throw new InvalidInputError('source.entrypoint must be the path of the source file');
+  if (typeof contents !== 'string' || contents.trim() === '') {
+    throw new InvalidInputError('the contents of a source file must be its text');
+  }
+  const fault = storableFault(contents);
+  if (fault !== null) throw new InvalidInputError(`the contents of ${entrypoint} ${fault}`);
+  if (Buffer.byteLength(contents) > SOURCE_BYTES_MAX) {
+    throw new InvalidInputError(`${entrypoint} must be at most ${SOURCE_BYTES_MAX / 1024} KB`);
+  }
+  return { kind: 'module', entrypoint, sourceFiles: [{ path: entrypoint, contents }] };
+}

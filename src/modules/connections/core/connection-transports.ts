@@ -1,0 +1,85 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import { RefusingChannel } from '../../../mcp/client/refusing-channel.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
+import { ServerGoneError } from '../../run/run.errors.js';
+import { ServerChannelsService } from '../../run/server-channels.service.js';
+import type { ConnectionTarget, TargetOf } from './connection.types.js';
+
+/** Makes the channels of one kind of target. */
+export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {
+  /** Opens nothing: the channel connects with its first call. */
+  channelTo(target: TargetOf<Kind>): Channel;
+}
+
+/** Cache lifetime of the fact that a connection has no token. An authorization makes a new channel, which starts anew. */
+const NO_TOKEN_CACHED_MS = 5_000;
+
+/** Returns the bearer token for an upstream; `rejected` is the token that it just answered 401 to. */
+type Bearer = (upstreamUrl: string, rejected?: string) => Promise<string | null>;
+
+/** The transport of each kind of target. URLs and registry servers are built in; the other kinds are registered at start. */
+@Injectable()
+export class ConnectionTransports {
+  private readonly transports: { [Kind in ConnectionTarget['kind']]?: ConnectionTransport<Kind> } = {
+    url: { channelTo: (target) => this.channelToUrl(target) },
+    server: { channelTo: (target) => this.channelToServer(target) },
+  };
+
+  constructor(
+    private readonly servers: ServerChannelsService,
+    private readonly credentials: CredentialsService,
+    private readonly https: HttpChannels,
+    private readonly env: Env,
+  ) {}
+
+  /** Adds the transport of a kind; called by its module at start. */
+  register<Kind extends ConnectionTarget['kind']>(kind: Kind, transport: ConnectionTransport<Kind>): void {
+    Object.assign(this.transports, { [kind]: transport });
+  }
+
+  /** A new channel for calls of one connection. */
+  channelTo(target: ConnectionTarget): Channel {
+    const transport = this.transports[target.kind] as ConnectionTransport<ConnectionTarget['kind']> | undefined;
+    if (!transport) throw new Error(`No transport is registered for targets of kind ${target.kind}`);
+    return transport.channelTo(target);
+  }
+
+  /** A channel to a URL that sends no headers and no token. */
+  anonymousChannelTo(url: string): Channel {
+    return this.https.channelTo({
+      url: new URL(url),
+      headers: {},
+      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+    });
+  }
+
+  private channelToUrl({ id, url, headers }: TargetOf<'url'>): Channel {
+    const bearer = this.bearerOf(id, headers);
+    return this.https.channelTo({
+      url: new URL(url),
+      headers,
+      bearer: bearer && ((rejected) => bearer(url, rejected)),
+      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
+    });
+  }
+
+  private channelToServer({ id, serverId, serverName, headers, query }: TargetOf<'server'>): Channel {
+    if (serverId === null) return new RefusingChannel(() => new ServerGoneError(serverName));
+    return this.servers.channelFor(serverId, { id, serverName, headers, query, bearer: this.bearerOf(id, headers) });
+  }
+
+  /** The tokens of one channel; undefined if the connection's own headers authorize it. */
+  private bearerOf(id: string, headers: Record<string, string>): Bearer | undefined {
+    if (headers.authorization !== undefined) return undefined;
+    let none = { upstreamUrl: '', until: 0 };
+    return async (upstreamUrl, rejected) => {
+      if (none.upstreamUrl === upstreamUrl && Date.now() < none.until) return null;
+      const token = await this.credentials.accessToken({ kind: 'connection', id }, upstreamUrl, rejected);
+      if (token === null) none = { upstreamUrl, until: Date.now() + NO_TOKEN_CACHED_MS };
+      return token;
+    };
+  }
+}

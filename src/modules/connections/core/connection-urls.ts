@@ -1,0 +1,25 @@
+import { Injectable } from '@nestjs/common';
+import { SetupLinksService } from '../../oauth/setup/setup-links.service.js';
+import { ServerUrlsService } from '../../servers/server-urls.service.js';
+
+/** The kind of setup links that lead to a connection. */
+export const CONNECTION_LINKS = 'connections';
+
+/** The absolute URLs in the answers about a connection. */
+@Injectable()
+export class ConnectionUrls {
+  constructor(
+    private readonly servers: ServerUrlsService,
+    private readonly links: SetupLinksService,
+  ) {}
+
+  /** The MCP address of a registry server. */
+  run(slug: string): string {
+    return this.servers.run(slug);
+  }
+
+  /** The page where a person authorizes the connection or enters missing values. It opens while the row has this epoch. */
+  setup(id: string, epoch: number): string {
+    return this.links.url(CONNECTION_LINKS, { id, epoch });
+  }
+}

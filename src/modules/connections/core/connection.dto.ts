@@ -1,0 +1,249 @@
+import { IsWhole } from '../../../platform/http/input-values.js';
+import { ApiProperty } from '@nestjs/swagger';
+import { Type } from 'class-transformer';
+import {
+  IsBoolean,
+  IsIn,
+  IsObject,
+  IsOptional,
+  IsString,
+  Length,
+  Matches,
+  MaxLength,
+  ValidateNested,
+} from 'class-validator';
+import { ClosedBody } from '../../../platform/http/input.pipe.js';
+import { statusReasons } from './connection-status.js';
+import { AsGiven, IsHeaders, IsMcpUrl, IsMetadata, IsStorableText, Omittable } from './connection.validators.js';
+
+const SERVER = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
+
+/** Simulated tool calls that never reach the upstream server. */
+export class MockDto {
+  @IsBoolean()
+  enabled: boolean;
+
+  /**
+   * The answers of the tools. A JSON object with `tools` is a fixture; `replay:{connectionId}` replays a recording; any
+   * other text is read by the language model, if the service has one.
+   */
+  @Omittable()
+  @IsString()
+  @MaxLength(10_000)
+  @IsStorableText()
+  scenario?: string;
+}
+
+/** The simplest body. */
+export const newConnectionExample = {
+  mcpUrl: 'http://127.0.0.1:3001/mcp',
+  name: 'My first connection',
+  metadata: { userId: 'u-1' },
+};
+
+/** The target of a connection and its settings. Exactly one of `mcpUrl`, `server` and `source` for `http`; none for `uplink`. */
+@ClosedBody()
+export class SetConnectionDto {
+  /** `http` (default), or `uplink` for a local server paired over the command line tool. */
+  @Omittable()
+  @IsIn(['http', 'uplink'])
+  transport?: 'http' | 'uplink';
+
+  /**
+   * URL of the MCP server.
+   * @example 'http://127.0.0.1:3001/mcp'
+   */
+  @Omittable()
+  @IsMcpUrl()
+  mcpUrl?: string;
+
+  /** Qualified name of a registry server, such as `acme/weather`. The connection follows it to later releases. */
+  @Omittable()
+  @IsString()
+  @Length(1, 255)
+  @Matches(SERVER, { message: 'server must be a qualified name such as acme/weather' })
+  server?: string;
+
+  /**
+   * A server module: one TypeScript file of at most 128 KB that imports Node built-ins, `zod` and
+   * `@modelcontextprotocol/sdk`. It is compiled and loaded at once; a failure is 400 `invalid_module` with its place.
+   */
+  @Omittable()
+  @AsGiven()
+  @IsObject()
+  source?: Record<string, unknown>;
+
+  /**
+   * Shown to people, 1 to 255 characters. Default: the connection id.
+   * @example 'My first connection'
+   */
+  @Omittable()
+  @IsString()
+  @Length(1, 255)
+  @Matches(/^[^\p{Cc}\p{Cs}]*$/u, { message: 'name must not hold control characters or broken unicode' })
+  name?: string;
+
+  /**
+   * Your own data, for filtering lists: at most 16 KB of JSON.
+   * @example { "userId": "u-1" }
+   */
+  @Omittable()
+  @AsGiven()
+  @IsMetadata()
+  metadata?: Record<string, unknown>;
+
+  /**
+   * Headers sent to the MCP server with every request. Stored encrypted, never returned.
+   * @example { "X-Api-Key": "the key the MCP server wants" }
+   */
+  @Omittable()
+  @AsGiven()
+  @IsHeaders()
+  headers?: Record<string, string>;
+
+  /** Simulate the server: calls are answered here and never reach it. Registry servers only; cannot be changed. */
+  @Omittable()
+  @IsObject()
+  @ValidateNested()
+  @Type(() => MockDto)
+  mock?: MockDto;
+}
+
+/** A value that a server requires of its user. */
+export class InputFieldDto {
+  label: string;
+  description?: string;
+  required?: boolean;
+}
+
+/** The last known state of a connection. */
+export class ConnectionStatusDto {
+  /**
+   * `connected`, `disconnected`, `auth_required`, `input_required` or `error`.
+   * @example 'connected'
+   */
+  state: string;
+  /**
+   * The reason, as a stable code.
+   * @example 'ok'
+   */
+  @ApiProperty({ enum: Object.keys(statusReasons) })
+  reason: string;
+  /** The observation. Absent while connected. */
+  message?: string;
+  /** The advice for the user. Absent while connected. */
+  nextStep?: string;
+  /** A page where a person authorizes the connection or enters missing values. The link ends when it was used or values change. */
+  setupUrl?: string;
+  /** The same as `setupUrl`, under its older name. */
+  authorizationUrl?: string;
+  /** The values that the server requires, by the place where they are sent: `{headers?, query?}` by name. With `input_required`. */
+  http?: { headers?: Record<string, InputFieldDto>; query?: Record<string, InputFieldDto> };
+  /** The names of the missing ones. With `input_required`. */
+  missing?: { headers: string[]; query: string[] };
+  /**
+   * The begin of this state.
+   * @example '2026-11-20T10:15:00.000Z'
+   */
+  since: string;
+  /** The last good round trip. Absent before the first. */
+  lastOkAt?: string;
+}
+
+export class ServerIconDto {
+  src: string;
+  mimeType?: string;
+  sizes?: string[];
+}
+
+/** A JSON Schema of an object. */
+export class ObjectSchemaDto {
+  /** Always `object`. */
+  type: string;
+  properties?: Record<string, unknown>;
+  required?: string[];
+}
+
+/** The `serverInfo` of the MCP server. */
+export class ServerInfoDto {
+  /** @example 'echo-server' */
+  name: string;
+  /** @example '1.0.0' */
+  version: string;
+  title?: string;
+  icons?: ServerIconDto[];
+  websiteUrl?: string;
+  description?: string;
+}
+
+/** The answer to {@link newConnectionExample}. */
+export const connectionExample = {
+  connectionId: 'my-first',
+  ...newConnectionExample,
+  transport: 'http',
+  iconUrl: null,
+  createdAt: '2026-11-20T10:15:00.000Z',
+  status: {
+    state: 'connected',
+    reason: 'ok',
+    since: '2026-11-20T10:15:00.000Z',
+    lastOkAt: '2026-11-20T10:15:00.000Z',
+  },
+  serverInfo: { name: 'mcp-servers/everything', title: 'Everything Reference Server', version: '2.0.0' },
+};
+
+/** A connection to an MCP server. Never includes headers. Spec 2.1. */
+export class ConnectionDto {
+  /** @example 'my-first' */
+  connectionId: string;
+  /** @example 'My first connection' */
+  name: string;
+  /**
+   * URL of the MCP server. Null for an uplink and for a source.
+   * @example 'http://127.0.0.1:3001/mcp'
+   */
+  mcpUrl: string | null;
+  /** @example { "userId": "u-1" } */
+  metadata: Record<string, unknown>;
+  /** @example 'http' */
+  transport: string;
+  /** Absent unless the connection is simulated. */
+  mock?: MockDto;
+  iconUrl: string | null;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+  status: ConnectionStatusDto;
+  /** Absent before the first round trip. */
+  serverInfo?: ServerInfoDto;
+}
+
+export class ConnectionListDto {
+  connections: ConnectionDto[];
+  /** The `cursor` of the next page; null on the last one. */
+  nextCursor: string | null;
+}
+
+export class ConnectionQueryDto {
+  /** Connections per page. */
+  @IsWhole(1, 100)
+  limit?: number = 100;
+
+  /** The `nextCursor` of the previous page. */
+  @IsOptional()
+  @IsString()
+  cursor?: string;
+
+  /** Only connections with exactly this name. */
+  @IsOptional()
+  @IsString()
+  @MaxLength(255)
+  @IsStorableText()
+  name?: string;
+
+  /** Only connections to exactly this URL. */
+  @IsOptional()
+  @IsString()
+  @MaxLength(2048)
+  @IsStorableText()
+  mcpUrl?: string;
+}

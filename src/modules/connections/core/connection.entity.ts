@@ -1,0 +1,162 @@
+import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
+import type { Relation } from 'typeorm';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
+import { Namespace } from '../../namespaces/namespace.entity.js';
+import { Server } from '../../servers/server.entity.js';
+import { connectionStates, type ConnectionState, type StatusReason } from './connection-status.js';
+import {
+  targetKinds,
+  type StatusInputs,
+  type StepUp,
+  type StoredMock,
+  type StoredSource,
+  type TargetKind,
+} from './connection.types.js';
+
+export type Metadata = Record<string, unknown>;
+
+/**
+ * A connection of a namespace to an MCP server.
+ *
+ * Lists seek along `seq`, newest first. The metadata filter is a containment test on a GIN index (hand-written in the
+ * migration): 0.3 ms instead of 170 ms on a million rows.
+ */
+@Entity('connections')
+@Index('connections_id', ['namespaceId', 'connectionId'], { unique: true })
+@Index('connections_newest', ['namespaceId', 'seq'])
+@Index('connections_name', ['namespaceId', 'name', 'seq'])
+@Index('connections_mcp_url', ['namespaceId', 'mcpUrl', 'seq'])
+@Index('connections_metadata', { synchronize: false })
+@Index('connections_server', ['serverId', 'namespaceId', 'seq'])
+@Index('connections_due', ['nextCheckAt'], { where: 'next_check_at IS NOT NULL' })
+@Index('connections_shared', ['mcpUrl'], {
+  where: "next_check_at IS NOT NULL AND sealed_headers IS NULL AND target_kind = 'url'",
+})
+@Check('connections_target_kind', `"target_kind" IN (${targetKinds.map((kind) => `'${kind}'`).join(', ')})`)
+@Check('connections_state', `"status_state" IN (${connectionStates.map((state) => `'${state}'`).join(', ')})`)
+export class Connection {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  /** Creation order; what cursors hold. Text, since a bigint does not fit a number. */
+  @Column({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
+  seq: string;
+
+  @Column('uuid', { name: 'namespace_id' })
+  namespaceId: string;
+
+  /** CASCADE: connections go with their namespace (Spec 4.13). */
+  @ManyToOne(() => Namespace, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'connections_namespace_fk' })
+  namespace: Relation<Namespace>;
+
+  /** The id in the API, unique in its namespace. */
+  @Column('text', { name: 'connection_id' })
+  connectionId: string;
+
+  @Column('text')
+  name: string;
+
+  @Column('text', { name: 'target_kind', default: 'url' })
+  targetKind: TargetKind;
+
+  /** Null for uplinks and modules. Of a registry server its run address at creation; what is shown is computed. */
+  @Column('text', { name: 'mcp_url', nullable: true })
+  mcpUrl: string | null;
+
+  /** By id: another server that is later registered under the same name must not receive the calls. */
+  @Column('uuid', { name: 'server_id', nullable: true })
+  serverId: string | null;
+
+  /** SET NULL: the connection stays, with the status `server_deleted`. */
+  @ManyToOne(() => Server, { nullable: true, onDelete: 'SET NULL' })
+  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'connections_server_fk' })
+  server: Relation<Server> | null;
+
+  /** The server's qualified name at creation; null for other targets. */
+  @Column('text', { name: 'server_name', nullable: true })
+  serverName: string | null;
+
+  /** Null for other targets than modules. */
+  @Column('jsonb', { nullable: true, select: false })
+  source: StoredSource | null;
+
+  /** True for a module that keeps sessions. */
+  @Column('boolean', { name: 'is_stateful', default: false })
+  isStateful: boolean;
+
+  /** Null unless the connection is simulated. Never changes. */
+  @Column('jsonb', { nullable: true })
+  mock: StoredMock | null;
+
+  /** The end of the recording of tool calls; null while they are not recorded. */
+  @Column({ type: 'timestamptz', name: 'recording_until', precision: 3, nullable: true })
+  recordingUntil: Date | null;
+
+  @Column('jsonb', { default: {} })
+  metadata: Metadata;
+
+  /** Headers sent upstream, sealed by the vault for this row's id; null when there are none. Never leaves the service. */
+  @Column('text', { name: 'sealed_headers', nullable: true, select: false })
+  sealedHeaders: string | null;
+
+  /** Query values for a registry server, `[name, value][]`, sealed likewise. */
+  @Column('text', { name: 'sealed_query', nullable: true, select: false })
+  sealedQuery: string | null;
+
+  /** Counted up when a setup link was used or values changed, which ends the links handed out before. */
+  @Column('integer', { name: 'setup_epoch', default: 1 })
+  setupEpoch: number;
+
+  /** Counted up with every change, so that no process goes on with a channel made before. */
+  @Column('integer', { default: 1 })
+  revision: number;
+
+  @Column('text', { name: 'status_state' })
+  statusState: ConnectionState;
+
+  @Column('text', { name: 'status_reason', default: 'never_called' })
+  statusReason: StatusReason;
+
+  /** The values that the server requires; null unless some are missing or invalid. */
+  @Column('jsonb', { name: 'status_inputs', nullable: true })
+  statusInputs: StatusInputs | null;
+
+  @Column('text', { name: 'status_message', nullable: true })
+  statusMessage: string | null;
+
+  /** The time of the observation: an older one that is written later does not replace it. Null before the first. */
+  @Column({ type: 'timestamptz', name: 'status_seen_at', precision: 3, nullable: true, select: false })
+  statusSeenAt: Date | null;
+
+  /** The `WWW-Authenticate` headers of the last 401 or 403, for the authorization request. Null before the first. */
+  @Column('jsonb', { name: 'status_challenges', nullable: true, select: false })
+  statusChallenges: string[] | null;
+
+  /** The newest 10 authorizations after `insufficient_scope`: bounds how often the same scopes are requested. */
+  @Column('jsonb', { name: 'step_ups', default: [], select: false })
+  stepUps: StepUp[];
+
+  /** The time of the next recheck, or, during one, the end of its claim; null without rechecks. */
+  @Column({ type: 'timestamptz', name: 'next_check_at', precision: 3, nullable: true, select: false })
+  nextCheckAt: Date | null;
+
+  /** Consecutive failed checks: each doubles the time to the next one. */
+  @Column('integer', { name: 'check_failures', default: 0, select: false })
+  checkFailures: number;
+
+  /** The begin of the state. */
+  @Column({ type: 'timestamptz', name: 'status_since', precision: 3, default: () => 'now()' })
+  statusSince: Date;
+
+  /** The last good round trip; null before the first. */
+  @Column({ type: 'timestamptz', name: 'last_ok_at', precision: 3, nullable: true })
+  lastOkAt: Date | null;
+
+  /** From the server's answer to `initialize`; null before the first round trip. */
+  @Column('jsonb', { name: 'server_info', nullable: true })
+  serverInfo: ServerInfo | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+}

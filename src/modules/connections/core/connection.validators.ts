@@ -1,0 +1,107 @@
+import { Transform } from 'class-transformer';
+import { registerDecorator, ValidateIf } from 'class-validator';
+import { parseUrl } from '../../../config/parse-url.js';
+import { storableFault } from '../../../platform/database/storable.js';
+import { isObject } from '../../../platform/text/json.js';
+import type { QueryValues } from './connection.types.js';
+
+const URL_CHARS_MAX = 2048;
+const METADATA_BYTES_MAX = 16 * 1024;
+const QUERY_BYTES_MAX = 8 * 1024;
+const HEADER_COUNT_MAX = 64;
+const HEADER_BYTES_MAX = 8 * 1024;
+
+/** RFC 9110 token. */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
+
+/** Visible ASCII, blanks and tabs inside: what every HTTP server takes. */
+const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
+
+/** Headers that MCP or Slipway sets, or that change the framing or routing of the request. */
+const OWN_HEADERS =
+  /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id)$/i;
+
+type Fault = string | null;
+
+/** A property decorator whose message is `<property> <fault>`. */
+function Checked(name: string, faultOf: (value: unknown) => Fault): () => PropertyDecorator {
+  return () => (target, property) => {
+    registerDecorator({
+      name,
+      target: target.constructor,
+      propertyName: String(property),
+      validator: {
+        validate: (value) => faultOf(value) === null,
+        defaultMessage: (args) => `${args?.property} ${faultOf(args?.value)}`,
+      },
+    });
+  };
+}
+
+function urlFault(value: unknown): Fault {
+  const url = typeof value === 'string' ? parseUrl(value) : null;
+  if (typeof value !== 'string' || !url) return 'must be a URL such as https://example.com/mcp';
+  if (value.length > URL_CHARS_MAX) return `must be at most ${URL_CHARS_MAX} characters`;
+  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+  if (/[\u0000-\u0020\u007f\\]/.test(value)) return 'must not hold blanks, control characters or backslashes';
+  if (!value.isWellFormed()) return 'must not hold broken unicode';
+  const { protocol, username, password, hash } = url;
+  if (protocol !== 'http:' && protocol !== 'https:') return 'must start with https:// or http://';
+  if (username || password) return 'must not hold a user name or password: send credentials in headers';
+  return hash ? 'must not have a fragment' : null;
+}
+
+function metadataFault(value: unknown): Fault {
+  if (!isObject(value)) return 'must be an object';
+  const fault = storableFault(value);
+  if (fault !== null) return fault;
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  return bytes > METADATA_BYTES_MAX ? `must be at most ${METADATA_BYTES_MAX} bytes of JSON` : null;
+}
+
+/** The fault of headers for an upstream, as the end of a sentence about them; null without one. */
+export function headersFault(value: unknown): Fault {
+  if (!isObject(value)) return 'must be an object of texts';
+  const entries = Object.entries(value);
+  if (entries.length > HEADER_COUNT_MAX) return `must hold at most ${HEADER_COUNT_MAX} headers`;
+  const seen = new Set<string>();
+  for (const [name, text] of entries) {
+    if (!HEADER_NAME.test(name)) return `must hold valid header names; "${name.slice(0, 40)}" is none`;
+    if (OWN_HEADERS.test(name)) return `must not hold "${name}": Slipway sets it`;
+    if (seen.has(name.toLowerCase())) return `must hold each header once; "${name}" occurs twice`;
+    seen.add(name.toLowerCase());
+    if (typeof text !== 'string' || !HEADER_VALUE.test(text)) {
+      return `must hold header values of visible ASCII characters; that of "${name}" is none`;
+    }
+  }
+  const bytes = JSON.stringify(value).length;
+  return bytes > HEADER_BYTES_MAX ? `must be at most ${HEADER_BYTES_MAX} bytes together` : null;
+}
+
+/** The fault of query values, names included, as the end of a sentence; null without one. */
+export function queryFault(query: QueryValues): Fault {
+  const bytes = Buffer.byteLength(JSON.stringify(query));
+  return bytes > QUERY_BYTES_MAX ? `must be at most ${QUERY_BYTES_MAX} bytes together` : null;
+}
+
+/** An http or https URL of an MCP server, without credentials and fragment. */
+export const IsMcpUrl = Checked('isMcpUrl', urlFault);
+
+/** An object of anything that jsonb can hold. */
+export const IsMetadata = Checked('isMetadata', metadataFault);
+
+/** Headers that may be sent to an upstream. The fault names the header, never its value. */
+export const IsHeaders = Checked('isHeaders', headersFault);
+
+/** Text that can be compared with a stored one. */
+export const IsStorableText = Checked('isStorableText', storableFault);
+
+/** Allows the member to be absent. Unlike `IsOptional` it validates null. */
+export function Omittable(): PropertyDecorator {
+  return ValidateIf((_body, value) => value !== undefined);
+}
+
+/** Keeps the value as it was sent: the transformation of bodies drops members such as `toString`. */
+export function AsGiven(): PropertyDecorator {
+  return Transform(({ obj, key }) => (obj as Record<string, unknown>)[key]);
+}

@@ -1,0 +1,48 @@
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { Request } from 'express';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { storableFault } from '../../../platform/database/storable.js';
+
+const PREFIX = 'metadata.';
+
+/** Filters of one list; each is one or two containment tests. */
+const FILTERS_MAX = 16;
+
+/** One query parameter `metadata.{key}={value}`. */
+export interface MetadataFilter {
+  key: string;
+  value: string;
+}
+
+/** Reads the metadata filters of a query. @throws InvalidInputError */
+function metadataFilters(query: Record<string, unknown>): MetadataFilter[] {
+  const filters = Object.entries(query).flatMap(([name, value]) => {
+    if (!name.startsWith(PREFIX)) return [];
+    const key = name.slice(PREFIX.length);
+    if (key === '') throw new InvalidInputError('metadata. must be followed by a key');
+    if (typeof value !== 'string') throw new InvalidInputError(`${name} must be given once`);
+    const fault = storableFault(key) ?? storableFault(value);
+    if (fault !== null) throw new InvalidInputError(`${name} ${fault}`);
+    return [{ key, value }];
+  });
+  if (filters.length > FILTERS_MAX) throw new InvalidInputError(`at most ${FILTERS_MAX} metadata filters are taken`);
+  return filters;
+}
+
+/**
+ * The JSON values that a filter matches: its text and, since clients write other values as JSON, the parsed text. A value
+ * that jsonb cannot hold is left out.
+ */
+export function jsonValuesOf({ value }: MetadataFilter): unknown[] {
+  try {
+    const parsed: unknown = JSON.parse(value);
+    return typeof parsed === 'string' || storableFault(parsed) !== null ? [value] : [value, parsed];
+  } catch {
+    return [value];
+  }
+}
+
+/** Injects the `metadata.{key}={value}` parameters, which no DTO can list. */
+export const MetadataFilters = createParamDecorator((_: unknown, context: ExecutionContext): MetadataFilter[] => {
+  return metadataFilters(context.switchToHttp().getRequest<Request>().query);
+});

@@ -1,0 +1,67 @@
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
+import { isObject } from '../../../platform/text/json.js';
+import { toStorableText } from '../../../platform/database/storable.js';
+
+type Icon = NonNullable<ServerInfo['icons']>[number];
+
+function record(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {};
+}
+
+/** Limits of the stored server info: an answer may have 16 MB, and a list returns a hundred of them. */
+const TEXT_CHARS_MAX = 2_000;
+const ICON_CHARS_MAX = 32_000;
+const ICONS_MAX = 8;
+const SIZES_MAX = 16;
+const SIZE_CHARS_MAX = 32;
+
+/** The string members of these names. */
+function texts<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
+  const found = names.flatMap((name) => {
+    const text = value[name];
+    if (typeof text !== 'string') return [];
+    return [[name, toStorableText(text.slice(0, name === 'src' ? ICON_CHARS_MAX + 1 : TEXT_CHARS_MAX))]];
+  });
+  return Object.fromEntries(found) as Partial<Record<Name, string>>;
+}
+
+/** Leaves out icons without a `src` or with a huge one. Before revision 2025-11-25 some servers sent `sizes` as one string. */
+function iconsOf(value: unknown): Icon[] {
+  const isText = (size: unknown) => typeof size === 'string';
+  return (value as unknown[])
+    .slice(0, ICONS_MAX)
+    .map(record)
+    .flatMap(({ sizes, ...icon }) => {
+      const { src, ...rest } = texts(icon, 'src', 'mimeType', 'theme');
+      const given = isText(sizes)
+        ? sizes.slice(0, SIZES_MAX * SIZE_CHARS_MAX).split(' ')
+        : Array.isArray(sizes)
+          ? sizes.filter(isText)
+          : undefined;
+      return src === undefined || src.length > ICON_CHARS_MAX
+        ? []
+        : [
+            {
+              src,
+              ...rest,
+              ...(given && {
+                sizes: given.slice(0, SIZES_MAX).map((size) => toStorableText(size.slice(0, SIZE_CHARS_MAX))),
+              }),
+            },
+          ];
+    });
+}
+
+/**
+ * The `serverInfo` of an upstream as it is stored: the known fields (Spec 2.1), each only in its own type and in text that
+ * Postgres accepts. Other data of an upstream could make the connection unreadable.
+ */
+export function toStoredServerInfo(info: ServerInfo): ServerInfo {
+  const given = record(info);
+  return {
+    name: '',
+    version: '',
+    ...texts(given, 'name', 'version', 'title', 'description', 'websiteUrl'),
+    ...(Array.isArray(given.icons) && { icons: iconsOf(given.icons) }),
+  };
+}

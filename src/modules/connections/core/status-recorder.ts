@@ -1,0 +1,62 @@
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { WriteBehind } from '../../../platform/database/write-behind.js';
+import { connected, type ConnectionStatus } from './connection-status.js';
+import { StatusRepository, type Observation } from './status.repository.js';
+
+/** Good outcomes of calls are written at most this often; a change of state is always written. */
+const OK_EVERY_MS = 10_000;
+
+/** Writes the outcomes of calls into the status, behind the calls: no call waits for it. */
+@Injectable()
+export class StatusRecorder implements OnApplicationShutdown {
+  private readonly observed = new WriteBehind<string, Observation>('connection status', async (batch) => {
+    await this.repository.write([...batch.values()], 'call');
+  });
+
+  constructor(private readonly repository: StatusRepository) {}
+
+  /** The observer of one channel of a connection. */
+  observer({ id, revision }: { id: string; revision: number }): StatusObserver {
+    return new StatusObserver({ id, revision }, this.observed);
+  }
+
+  /** Writes pending observations, so that a read after this returns them. */
+  async settle(): Promise<void> {
+    await this.observed.flush();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.observed.onApplicationShutdown();
+  }
+}
+
+/** Keeps the last outcome of one channel, and records an outcome that differs from it. */
+export class StatusObserver {
+  private last: ConnectionStatus | null = null;
+  private okAt = 0;
+
+  constructor(
+    private readonly connection: { id: string; revision: number },
+    private readonly observed: WriteBehind<string, Observation>,
+  ) {}
+
+  succeeded(): void {
+    const now = Date.now();
+    if (this.last === connected && now - this.okAt < OK_EVERY_MS) return;
+    this.okAt = now;
+    this.record(connected);
+  }
+
+  /** `auth_required` is written at once: a person may be waiting for the setup link. */
+  failed(status: ConnectionStatus): void {
+    const isNews = this.last?.state !== status.state;
+    this.record(status);
+    if (isNews && status.state === 'auth_required') void this.observed.flush();
+  }
+
+  private record(status: ConnectionStatus): void {
+    this.last = status;
+    const okAt = this.okAt === 0 ? null : new Date(this.okAt);
+    this.observed.set(this.connection.id, { ...this.connection, status, at: new Date(), okAt, serverInfo: null });
+  }
+}

@@ -1,0 +1,137 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { In, Repository } from 'typeorm';
+import { Env } from '../../../config/env.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
+import { Connection } from './connection.entity.js';
+import {
+  scopesAskedFor,
+  scopesRefused,
+  statusReasons,
+  STEP_UPS_MAX,
+  type ConnectionStatus,
+} from './connection-status.js';
+
+/** The pause before the first recheck of a broken connection. It doubles with each failed one, up to an hour. */
+const FIRST_PAUSE_SECONDS = 60;
+const PAUSE_SECONDS_MAX = 3_600;
+
+const STEP_UP_MS = 60 * 60_000;
+
+/** Connections in one statement; the challenges of each may have 16 KB. */
+const ROWS_MAX = 500;
+
+/** The outcome of a call or check of a connection. */
+export interface Observation {
+  id: string;
+  /** The revision of the row that was used. The observation does not count for a later one. */
+  revision: number;
+  status: ConnectionStatus;
+  at: Date;
+  /** The last good round trip; null if there was none. */
+  okAt: Date | null;
+  /** From the answer to `initialize`; null if none was sent. */
+  serverInfo: ServerInfo | null;
+}
+
+/** Writes the status of connections and the time of their next recheck. No other code does. */
+@Injectable()
+export class StatusRepository {
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly env: Env,
+  ) {}
+
+  /**
+   * Writes observations, at most one of each connection. An observation that is older than the stored one, or of an earlier
+   * revision, is not written.
+   *
+   * @param by a check sets the time of the next recheck; a call does so only if it changes the state
+   * @returns the ids of the rows that were written
+   */
+  async write(observations: Observation[], by: 'call' | 'check'): Promise<string[]> {
+    const ids: string[] = [];
+    for (let from = 0; from < observations.length; from += ROWS_MAX) {
+      ids.push(...(await this.writeSome(observations.slice(from, from + ROWS_MAX), by)));
+    }
+    return ids;
+  }
+
+  /** The recheck interval of working connections; null if they are not rechecked. */
+  get recheckSeconds(): number | null {
+    const hours = this.env.connectionRecheckHours;
+    return hours === 0 ? null : hours * 3_600;
+  }
+
+  private async writeSome(observations: Observation[], by: 'call' | 'check'): Promise<string[]> {
+    const rows = await this.withStepUpLimit(observations);
+    // Each once: connections that shared a check share its server info, which may have 260 KB.
+    const infos = [...new Set(rows.flatMap(({ serverInfo }) => serverInfo ?? []))];
+    const [written] = await this.connections.query<[{ id: string }[]]>(
+      `UPDATE connections c
+          SET status_seen_at = LEAST(o.at, now()), status_state = o.state, status_reason = o.reason, status_message = o.message, status_inputs = o.inputs,
+              status_challenges = COALESCE(o.challenges, c.status_challenges),
+              status_since = CASE WHEN c.status_state = o.state THEN c.status_since ELSE o.at END,
+              last_ok_at = GREATEST(c.last_ok_at, o.ok_at),
+              server_info = COALESCE($6::jsonb -> o.info, c.server_info),
+              check_failures = CASE WHEN o.pace <> 'soon' THEN 0 WHEN $2 THEN c.check_failures + 1 ELSE c.check_failures END,
+              next_check_at = CASE
+                WHEN o.pace = 'never' OR c.mock IS NOT NULL OR c.target_kind NOT IN ('url', 'server') THEN NULL
+                WHEN NOT $2 AND c.status_state = o.state AND c.next_check_at IS NOT NULL THEN c.next_check_at
+                WHEN o.pace = 'seldom' THEN now() + $3 * o.jitter * interval '1 second'
+                ELSE now() + LEAST($5, $4 * 2 ^ LEAST(c.check_failures, 16)) * o.jitter * interval '1 second' END
+         FROM jsonb_to_recordset($1::jsonb) AS o(id uuid, revision int, state text, reason text, message text, inputs jsonb,
+              challenges jsonb, at timestamptz, ok_at timestamptz, info int, pace text, jitter float8)
+        WHERE c.id = o.id AND c.revision = o.revision AND COALESCE(c.status_seen_at <= o.at, true)
+        RETURNING c.id`,
+      [
+        JSON.stringify(rows.map((row) => toRecord(row, infos))),
+        by === 'check',
+        this.recheckSeconds,
+        FIRST_PAUSE_SECONDS,
+        PAUSE_SECONDS_MAX,
+        JSON.stringify(infos),
+      ],
+    );
+    return written.map(({ id }) => id);
+  }
+
+  /** Replaces `insufficient_scope` by `scopes_refused` for scopes that were granted twice within the last hour. */
+  private async withStepUpLimit(observations: Observation[]): Promise<Observation[]> {
+    const refused = observations.filter(({ status }) => status.reason === 'insufficient_scope');
+    if (refused.length === 0) return observations;
+    const rows = await this.connections.find({
+      where: { id: In(refused.map(({ id }) => id)) },
+      select: { id: true, stepUps: true },
+    });
+    const since = new Date(Date.now() - STEP_UP_MS).toISOString();
+    const granted = new Map(rows.map(({ id, stepUps }) => [id, stepUps.filter(({ at }) => at > since)]));
+    return observations.map((one) => {
+      const { id, status } = one;
+      const same = (granted.get(id) ?? []).filter(({ scopes }) => scopes === scopesAskedFor(status));
+      const isOver = status.reason === 'insufficient_scope' && same.length >= STEP_UPS_MAX;
+      return isOver ? { ...one, status: scopesRefused(status) } : one;
+    });
+  }
+}
+
+function toRecord({ id, revision, status, at, okAt, serverInfo }: Observation, infos: readonly ServerInfo[]): object {
+  const { state, reason, message, inputs, challenges } = status;
+  const { pace } = statusReasons[reason];
+  // An eighth more or less, so that connections that broke together are not rechecked together.
+  const jitter = 0.875 + Math.random() / 4;
+  return {
+    id,
+    revision,
+    state,
+    reason,
+    message,
+    inputs,
+    challenges,
+    at,
+    ok_at: okAt,
+    info: serverInfo && infos.indexOf(serverInfo),
+    pace,
+    jitter,
+  };
+}

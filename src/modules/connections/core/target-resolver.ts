@@ -1,0 +1,185 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { parseUrl } from '../../../config/parse-url.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import type { RunnableServer } from '../../servers/server.types.js';
+import { ServerUrlsService } from '../../servers/server-urls.service.js';
+import { ServersService } from '../../servers/servers.service.js';
+import { ServerNotFoundError } from '../../servers/servers.errors.js';
+import type { SetConnectionDto } from './connection.dto.js';
+import type { Connection } from './connection.entity.js';
+import {
+  isSamePlace,
+  queryOf,
+  requireNewTarget,
+  requireNoMock,
+  requireSameTarget,
+  type NewTarget,
+  type RequestedTarget,
+} from './connection-target.js';
+import { ConnectionTargetError } from './connections.errors.js';
+import type { QueryValues } from './connection.types.js';
+
+const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, isStateful: false, query: [] };
+
+/** The part of an address that identifies a server of this registry. */
+type RegistryAddress = { name: string } | { slug: string };
+
+/** The hosts of published tools for registry servers; their registry is this one. */
+const NAME_HOST = 'server.smithery.ai';
+const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.run\.tools$/;
+
+/** Looks up the targets of connections in the registry. */
+@Injectable()
+export class TargetResolver {
+  constructor(
+    private readonly servers: ServersService,
+    private readonly urls: ServerUrlsService,
+    private readonly env: Env,
+  ) {}
+
+  /**
+   * The target of a new connection.
+   *
+   * @throws InvalidInputError, also for a server that does not exist
+   */
+  async resolve(body: SetConnectionDto): Promise<NewTarget> {
+    const requested = requireNewTarget(body);
+    switch (requested.kind) {
+      case 'uplink':
+        return { ...NOWHERE, targetKind: 'uplink' };
+      case 'source':
+        return { ...NOWHERE, targetKind: 'source', source: requested.source };
+      case 'server':
+      case 'url':
+        break;
+    }
+    const server = await this.serverOf(requested);
+    if (server) return { ...this.toTarget(server), query: requested.kind === 'url' ? queryOf(requested.url) : [] };
+    if (requested.kind === 'server') throw unknownServer(requested.name);
+    if (isOwnAddress(requested.url, this.env.baseUrl)) {
+      throw new InvalidInputError(
+        'mcpUrl is an address of this service, which would call itself: for a registry server give server.',
+      );
+    }
+    requireNoMock(body, 'a custom mcpUrl');
+    return { ...NOWHERE, targetKind: 'url', mcpUrl: requested.url };
+  }
+
+  /**
+   * The change of the target: at most another query of its address, which holds values.
+   *
+   * @param existing with its `source`
+   * @throws ConnectionTargetError for another target, InvalidInputError
+   */
+  async change(existing: Connection, body: SetConnectionDto): Promise<{ mcpUrl?: string; query?: QueryValues }> {
+    const requested = requireSameTarget(existing, body);
+    if (requested === null) return {};
+    if (requested.kind === 'uplink') throw new ConnectionTargetError('transport');
+    if (requested.kind === 'source') {
+      if (isDeepStrictEqual(requested.source, existing.source)) return {};
+      throw new ConnectionTargetError('source');
+    }
+    const server = await this.serverOf(requested);
+    if (existing.targetKind === 'server') {
+      if (!server || server.id !== existing.serverId) throw new ConnectionTargetError('server');
+      const query = requested.kind === 'url' ? queryOf(requested.url) : [];
+      return query.length > 0 ? { query } : {};
+    }
+    if (requested.kind === 'server') throw new ConnectionTargetError('server');
+    if (server || existing.mcpUrl === null) throw new ConnectionTargetError('mcpUrl');
+    if (requested.url === existing.mcpUrl) return {};
+    if (existing.statusState !== 'input_required' || !isSamePlace(requested.url, existing.mcpUrl)) {
+      throw new ConnectionTargetError('mcpUrl');
+    }
+    return { mcpUrl: requested.url };
+  }
+
+  /** The registry server that an address leads to; null for any other address. */
+  async serverIdOf(address: string): Promise<string | null> {
+    const found = registryAddressOf(address, this.env.baseUrl);
+    return found && ((await this.at(found))?.id ?? null);
+  }
+
+  private async serverOf(requested: RequestedTarget): Promise<RunnableServer | null> {
+    if (requested.kind !== 'url') return requested.kind === 'server' ? this.named(requested.name) : null;
+    const found = registryAddressOf(requested.url, this.env.baseUrl);
+    if (!found) return null;
+    const server = await this.at(found);
+    if (!server) throw unknownServer('name' in found ? found.name : found.slug);
+    return server;
+  }
+
+  private at(address: RegistryAddress): Promise<RunnableServer | null> {
+    return 'name' in address ? this.named(address.name) : this.servers.findRunnable(address);
+  }
+
+  private async named(name: string): Promise<RunnableServer | null> {
+    const slash = name.indexOf('/');
+    const parts =
+      slash < 0 ? { namespace: name, name: '' } : { namespace: name.slice(0, slash), name: name.slice(slash + 1) };
+    try {
+      const { id } = await this.servers.find(parts);
+      return await this.servers.findRunnable({ id });
+    } catch (error) {
+      if (error instanceof ServerNotFoundError) return null;
+      throw error;
+    }
+  }
+
+  private toTarget({ id, namespace, name, slug }: RunnableServer): Omit<NewTarget, 'query'> {
+    const serverName = name === '' ? namespace : `${namespace}/${name}`;
+    return { ...NOWHERE, targetKind: 'server', mcpUrl: this.urls.run(slug), serverId: id, serverName };
+  }
+}
+
+function unknownServer(name: string): InvalidInputError {
+  return new InvalidInputError(`The registry has no server "${name}": check its qualified name, such as acme/weather.`);
+}
+
+/**
+ * The server of this registry that an address means, which is then called without the network: our own run addresses, and
+ * those that published command line tools write (`https://server.smithery.ai/acme/weather[/mcp]`,
+ * `https://acme--weather.run.tools`). Null for any other address.
+ */
+function registryAddressOf(address: string, baseUrl: string): RegistryAddress | null {
+  const url = parseUrl(address);
+  if (!url) return null;
+  const segments = segmentsOf(url);
+  if (!segments) return null;
+  if (url.hostname === NAME_HOST)
+    return segments.length === 1 || segments.length === 2 ? { name: nameOf(segments) } : null;
+  const slug = SLUG_HOST.exec(url.hostname)?.[1];
+  if (slug !== undefined) return segments.length === 0 ? { slug } : null;
+  const base = new URL(baseUrl);
+  if (url.origin !== base.origin) return null;
+  const prefix = `${base.pathname.replace(/\/$/, '')}/run/`;
+  const own = url.pathname.startsWith(prefix)
+    ? /^([A-Za-z0-9_-]{1,128})(?:\/mcp)?\/?$/.exec(url.pathname.slice(prefix.length))
+    : null;
+  return own?.[1] === undefined ? null : { slug: own[1] };
+}
+
+/** True for an address of this service. */
+function isOwnAddress(address: string, baseUrl: string): boolean {
+  return parseUrl(address)?.origin === new URL(baseUrl).origin;
+}
+
+/** The decoded path, without the `/mcp` that clients add; null when it cannot be decoded. */
+function segmentsOf({ pathname }: URL): string[] | null {
+  try {
+    const segments = pathname
+      .split('/')
+      .filter((segment) => segment !== '')
+      .map(decodeURIComponent);
+    const last = segments.at(-1);
+    return last === 'mcp' && segments.length > 1 ? segments.slice(0, -1) : segments;
+  } catch {
+    return null;
+  }
+}
+
+function nameOf(segments: string[]): string {
+  return segments.join('/').replace(/^@/, '');
+}

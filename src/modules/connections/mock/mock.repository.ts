@@ -1,0 +1,92 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
+import type { Answer, Answerer, FrozenServer, PastCall, ToolCall, UseCounts } from './simulator/simulator.js';
+
+/** Calls kept of one mock. */
+const CALLS_KEPT = 1_000;
+
+/** Longest arguments and longest answer of a call that are kept, as JSON. */
+const TEXT_CHARS_MAX = 16 * 1024;
+
+/** The rows of mocks, their calls, and the daily usage of the language model. */
+@Injectable()
+export class MockRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** @param id of the connection's row @param replies recorded calls to replay, sealed, in order */
+  async insert(
+    { id, seed, server, replies }: { id: string; seed: string; server: FrozenServer; replies: readonly string[] },
+    tx: EntityManager,
+  ): Promise<void> {
+    await tx.query('INSERT INTO connection_mocks (connection_id, seed, server) VALUES ($1, $2, $3::jsonb)', [
+      id,
+      seed,
+      JSON.stringify(server),
+    ]);
+    if (replies.length === 0) return;
+    await tx.query(
+      `INSERT INTO mock_replies (connection_id, place, sealed)
+       SELECT $1, place, sealed FROM unnest($2::text[]) WITH ORDINALITY AS reply(sealed, place)`,
+      [id, replies],
+    );
+  }
+
+  /** The newest calls of a mock, oldest first. */
+  async recentCalls(id: string, limit: number): Promise<PastCall[]> {
+    const newest = await this.database.query<PastCall[]>(
+      'SELECT seq, tool, arguments, answer FROM mock_calls WHERE connection_id = $1 ORDER BY seq DESC LIMIT $2',
+      [id, limit],
+    );
+    return newest.reverse();
+  }
+
+  /**
+   * Appends a call and answers it under the lock of the mock's row: calls of all processes have one order.
+   *
+   * @throws ResourceNotFoundError when the connection was deleted
+   */
+  appendCall(id: string, call: ToolCall, answerer: Answerer): Promise<Answer> {
+    return this.database.transaction(async (tx) => {
+      const [mock] = await tx.query<{ calls: number; uses: UseCounts }[]>(
+        'SELECT calls, uses FROM connection_mocks WHERE connection_id = $1 FOR UPDATE',
+        [id],
+      );
+      if (!mock) throw new ResourceNotFoundError();
+      const seq = mock.calls + 1;
+      const answer = answerer(mock.uses);
+      await tx.query('UPDATE connection_mocks SET calls = $2, uses = $3::jsonb WHERE connection_id = $1', [
+        id,
+        seq,
+        JSON.stringify(answer.uses),
+      ]);
+      await tx.query(
+        'INSERT INTO mock_calls (connection_id, seq, tool, arguments, answer) VALUES ($1, $2, $3, $4, $5)',
+        [id, seq, call.tool, bounded(call.arguments), bounded(answer.result)],
+      );
+      await tx.query('DELETE FROM mock_calls WHERE connection_id = $1 AND seq <= $2', [id, seq - CALLS_KEPT]);
+      return answer;
+    });
+  }
+
+  /** Counts a question to the language model. @returns false when a quota of the day is used up */
+  async countQuestion(namespaceId: string, quota: { total: number; namespace: number }): Promise<boolean> {
+    const rows = await this.database.query<{ calls: number }[]>(
+      `INSERT INTO simulator_days AS d (day, namespace_id, calls)
+       SELECT current_date, $1, 1
+        WHERE (SELECT coalesce(sum(calls), 0) FROM simulator_days WHERE day = current_date) < $2
+       ON CONFLICT (day, namespace_id) DO UPDATE SET calls = d.calls + 1 WHERE d.calls < $3
+       RETURNING calls`,
+      [namespaceId, quota.total, quota.namespace],
+    );
+    if (rows[0]?.calls === 1) await this.database.query('DELETE FROM simulator_days WHERE day < current_date');
+    return rows.length > 0;
+  }
+}
+
+/** JSON text; null when it is too long: a cut text would be no JSON. */
+function bounded(value: unknown): string | null {
+  const text = JSON.stringify(value);
+  return text.length > TEXT_CHARS_MAX ? null : text;
+}

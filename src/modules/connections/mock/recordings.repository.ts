@@ -1,0 +1,83 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+
+/** How long recording goes on by itself, and how long a recorded call is kept. */
+const RETENTION = `interval '7 days'`;
+
+/** The row of a connection whose recording was switched. */
+export interface SwitchedRecording {
+  id: string;
+  namespaceId: string;
+  connectionId: string;
+  revision: number;
+}
+
+/** A recorded call; `sealed` by the vault for the connection's row, `bytes` before sealing. */
+export interface SealedCall {
+  tool: string;
+  sealed: string;
+  bytes: number;
+}
+
+/** The rows of recorded calls, and the state of recording in the rows of connections. */
+@Injectable()
+export class RecordingsRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** Starts recording for 7 days, or stops it. Null for a missing or simulated connection. */
+  async setEnabled(namespaceId: string, connectionId: string, enabled: boolean): Promise<SwitchedRecording | null> {
+    const [rows] = await this.database.query<[SwitchedRecording[], number]>(
+      `UPDATE connections SET recording_until = CASE WHEN $3 THEN now() + ${RETENTION} END, revision = revision + 1
+        WHERE namespace_id = $1 AND connection_id = $2 AND mock IS NULL
+        RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", revision`,
+      [namespaceId, connectionId, enabled],
+    );
+    return rows[0] ?? null;
+  }
+
+  /** The recorded calls of a connection, counted by tool. */
+  tools(id: string): Promise<{ name: string; calls: number; bytes: number }[]> {
+    return this.database.query(
+      `SELECT tool AS name, count(*)::int AS calls, sum(bytes)::int AS bytes FROM recorded_calls
+        WHERE connection_id = $1 AND recorded_at > now() - ${RETENTION} GROUP BY tool ORDER BY tool`,
+      [id],
+    );
+  }
+
+  /** The recorded calls of a connection in their order. `id`: its row, which they are sealed for. */
+  recorded(namespaceId: string, connectionId: string): Promise<{ id: string; sealed: string }[]> {
+    return this.database.query(
+      `SELECT c.id, r.sealed FROM connections c JOIN recorded_calls r ON r.connection_id = c.id
+        WHERE c.namespace_id = $1 AND c.connection_id = $2 AND r.recorded_at > now() - ${RETENTION} ORDER BY r.seq`,
+      [namespaceId, connectionId],
+    );
+  }
+
+  async deleteExpired(): Promise<void> {
+    await this.database.query(`DELETE FROM recorded_calls WHERE recorded_at < now() - ${RETENTION}`);
+  }
+
+  /** Size of a recording; null while the connection is not recorded. Locks its row for the transaction. */
+  async lockActive(id: string, tx: EntityManager): Promise<{ calls: number; bytes: number } | null> {
+    const [active] = await tx.query<unknown[]>(
+      'SELECT 1 FROM connections WHERE id = $1 AND recording_until > now() FOR NO KEY UPDATE',
+      [id],
+    );
+    if (!active) return null;
+    const [size] = await tx.query<{ calls: number; bytes: number }[]>(
+      'SELECT count(*)::int AS calls, coalesce(sum(bytes), 0)::int AS bytes FROM recorded_calls WHERE connection_id = $1',
+      [id],
+    );
+    return size ?? null;
+  }
+
+  async insert(id: string, { tool, sealed, bytes }: SealedCall, tx: EntityManager): Promise<void> {
+    await tx.query('INSERT INTO recorded_calls (connection_id, tool, sealed, bytes) VALUES ($1, $2, $3, $4)', [
+      id,
+      tool,
+      sealed,
+      bytes,
+    ]);
+  }
+}

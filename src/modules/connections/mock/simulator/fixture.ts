@@ -1,0 +1,120 @@
+import { DEPTH_MAX } from '../../../../platform/database/storable.js';
+import { InvalidInputError } from '../../../../platform/errors/domain-error.js';
+import { isObject, isWithinDepth, type JsonObject } from '../../../../platform/text/json.js';
+import { quoted } from '../../../../platform/text/quoted.js';
+import { errorResult, structuredResult, textResult, type ToolResult } from './simulator.js';
+
+/** One rule of a tool: the calls it answers, and the answer. */
+export interface FixtureRule {
+  /** Members that a call's arguments must have; empty: any arguments. */
+  arguments: JsonObject;
+  /** Null: a value of the tool's schema. */
+  result: ToolResult | null;
+  delayMs: number;
+  /** Calls it answers; later ones go to the next matching rule. Infinity without a limit. */
+  times: number;
+}
+
+/** The rules of each tool, in order. */
+export type Fixture = ReadonlyMap<string, readonly FixtureRule[]>;
+
+const DELAY_MS_MAX = 60_000;
+const TIMES_MAX = 1_000_000;
+
+/**
+ * Reads a scenario as a fixture: a JSON object with `tools`. Null for any other text.
+ *
+ * @throws InvalidInputError with the JSON path of what is wrong
+ */
+export function parseFixture(scenario: string): Fixture | null {
+  const value = parsed(scenario);
+  if (!isObject(value) || !Object.hasOwn(value, 'tools')) return null;
+  if (!isWithinDepth(value, DEPTH_MAX)) fail('$', `must not be nested deeper than ${DEPTH_MAX} levels`);
+  requireMembers(value, ['tools'], '$');
+  if (!isObject(value.tools)) return fail('$.tools', 'must be an object with a list of rules for each tool');
+  return new Map(
+    Object.entries(value.tools).map(([tool, rules]) => {
+      const path = `$.tools${step(tool)}`;
+      if (!Array.isArray(rules)) return fail(path, 'must be a list of rules');
+      return [tool, rules.map((rule: unknown, at) => readRule(rule, `${path}[${at}]`))];
+    }),
+  );
+}
+
+/** @throws InvalidInputError for a tool that the server does not have */
+export function requireTools(fixture: Fixture, tools: readonly JsonObject[]): void {
+  for (const tool of fixture.keys()) {
+    if (!tools.some(({ name }) => name === tool)) fail(`$.tools${step(tool)}`, 'names a tool the server does not have');
+  }
+}
+
+/** Text that was meant as a fixture and is no JSON is an error: as prose it would silently do nothing. */
+function parsed(scenario: string): unknown {
+  try {
+    return JSON.parse(scenario);
+  } catch (error) {
+    if (!/^\s*\{[^]*"tools"/.test(scenario)) return null;
+    return fail('$', `is no JSON: ${(error as Error).message.slice(0, 200)}`);
+  }
+}
+
+function readRule(rule: unknown, path: string): FixtureRule {
+  if (!isObject(rule)) return fail(path, 'must be an object');
+  requireMembers(rule, ['arguments', 'result', 'error', 'delayMs', 'times'], path);
+  const { arguments: wanted = {}, delayMs = 0, times } = rule;
+  if (!isObject(wanted)) fail(`${path}.arguments`, 'must be an object');
+  return {
+    arguments: wanted,
+    result: readResult(rule, path),
+    delayMs: readCount(delayMs, 0, DELAY_MS_MAX, `${path}.delayMs`),
+    times: times === undefined ? Infinity : readCount(times, 1, TIMES_MAX, `${path}.times`),
+  };
+}
+
+function readResult({ result, error }: JsonObject, path: string): ToolResult | null {
+  if (error !== undefined) {
+    if (result !== undefined) fail(path, 'must not have both result and error');
+    return typeof error === 'string' ? errorResult(error) : fail(`${path}.error`, 'must be a text');
+  }
+  if (result === undefined) return null;
+  if (typeof result === 'string') return textResult(result);
+  return isObject(result) ? readToolResult(result, `${path}.result`) : fail(`${path}.result`, RESULT_FORM);
+}
+
+const RESULT_FORM = 'must be a text, or a result of MCP: an object with content or structuredContent';
+
+/** A result of MCP. Without `content` its structured content is the text. */
+function readToolResult(result: JsonObject, path: string): ToolResult {
+  requireMembers(result, ['content', 'structuredContent', 'isError', '_meta'], path);
+  const { content, structuredContent, isError, _meta } = result;
+  if (content === undefined && structuredContent === undefined) fail(path, RESULT_FORM);
+  if (isError !== undefined && typeof isError !== 'boolean') fail(`${path}.isError`, 'must be true or false');
+  if (_meta !== undefined && !isObject(_meta)) fail(`${path}._meta`, 'must be an object');
+  if (content === undefined) return { ...result, ...structuredResult(structuredContent) };
+  if (!Array.isArray(content)) return fail(`${path}.content`, 'must be a list of content blocks');
+  content.forEach((block: unknown, at) => {
+    if (!isObject(block) || typeof block.type !== 'string') {
+      fail(`${path}.content[${at}]`, 'must be a content block of MCP: an object with a type');
+    }
+  });
+  return { ...result, content: content as JsonObject[] };
+}
+
+function readCount(value: unknown, min: number, max: number, path: string): number {
+  const isCount = Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+  return isCount ? (value as number) : fail(path, `must be a whole number from ${min} to ${max}`);
+}
+
+function requireMembers(value: JsonObject, names: string[], path: string): void {
+  const unknown = Object.keys(value).find((name) => !names.includes(name));
+  if (unknown !== undefined) fail(path + step(unknown), `is unknown: expected ${names.join(', ')}`);
+}
+
+/** One step of a JSONPath. */
+function step(name: string): string {
+  return /^[A-Za-z_]\w{0,63}$/.test(name) ? `.${name}` : `[${quoted(name)}]`;
+}
+
+function fail(path: string, problem: string): never {
+  throw new InvalidInputError(`mock.scenario: ${path} ${problem}`);
+}

@@ -1,0 +1,80 @@
+import { referenced } from '../../../../platform/json-schema/references.js';
+import { isObject, type JsonObject } from '../../../../platform/text/json.js';
+
+/** References followed and parts merged for one schema. */
+const PARTS_MAX = 100;
+
+/** A schema merged with its local references and `allOf` parts. A value that is no schema becomes `{}`. */
+export function mergedSchema(schema: unknown, root: unknown): JsonObject {
+  return merge(schema, root, { left: PARTS_MAX });
+}
+
+function merge(given: unknown, root: unknown, budget: { left: number }): JsonObject {
+  budget.left -= 1;
+  if (!isObject(given) || budget.left < 0) return {};
+  const { $ref, allOf, ...own } = given;
+  const parts = [
+    ...(typeof $ref === 'string' ? [merge(referenced($ref, root), root, budget)] : []),
+    ...(Array.isArray(allOf) ? allOf.map((part: unknown) => merge(part, root, budget)) : []),
+  ];
+  return [own, ...parts].reduce(both, {});
+}
+
+/** The intersection of two schemas, keyword by keyword. */
+function both(one: JsonObject, other: JsonObject): JsonObject {
+  const merged: JsonObject = { ...one };
+  for (const [keyword, value] of Object.entries(other)) {
+    merged[keyword] = keyword in one ? together(keyword, one[keyword], value) : value;
+  }
+  return merged;
+}
+
+function together(keyword: string, one: unknown, other: unknown): unknown {
+  if (keyword === 'properties' && isObject(one) && isObject(other)) return properties(one, other);
+  if (keyword === 'required' && Array.isArray(one) && Array.isArray(other))
+    return [...new Set<unknown>([...(one as unknown[]), ...(other as unknown[])])];
+  if (keyword === 'enum' && Array.isArray(one) && Array.isArray(other)) {
+    return one.filter((choice) => other.some((same) => JSON.stringify(same) === JSON.stringify(choice)));
+  }
+  if (keyword === 'type') return types(one, other);
+  if (keyword === 'additionalProperties') return one === false || other === false ? false : other;
+  if (typeof one === 'number' && typeof other === 'number') {
+    return /^(max|exclusiveMax)/.test(keyword) ? Math.min(one, other) : Math.max(one, other);
+  }
+  return one;
+}
+
+function properties(one: JsonObject, other: JsonObject): JsonObject {
+  const merged: JsonObject = { ...one };
+  for (const [name, schema] of Object.entries(other)) {
+    merged[name] = name in one ? { allOf: [one[name], schema] } : schema;
+  }
+  return merged;
+}
+
+function types(one: unknown, other: unknown): unknown {
+  const [first, second] = [one, other].map((value) => (Array.isArray(value) ? (value as unknown[]) : [value]));
+  const shared = (first ?? []).filter(
+    (type) => second?.includes(type) || (type === 'integer' && second?.includes('number')),
+  );
+  return shared.length === 0 && second?.includes('integer') && first?.includes('number') ? 'integer' : shared;
+}
+
+/** The alternatives of a schema, each merged with the keywords around them; empty without any. At most 100. */
+export function variantsOf(schema: JsonObject, root: unknown): JsonObject[] {
+  return variants(schema, root, { left: PARTS_MAX });
+}
+
+function variants(schema: JsonObject, root: unknown, budget: { left: number }): JsonObject[] {
+  const { oneOf, anyOf, ...rest } = schema;
+  const choices = Array.isArray(oneOf) ? oneOf : anyOf;
+  if (!Array.isArray(choices)) return [];
+  const outer = Array.isArray(oneOf) && Array.isArray(anyOf) ? { ...rest, anyOf } : rest;
+  return choices.flatMap((choice: unknown) => {
+    budget.left -= 1;
+    if (choice === false || budget.left < 0) return [];
+    const merged = mergedSchema({ allOf: [choice, outer] }, root);
+    const inner = 'oneOf' in merged || 'anyOf' in merged ? variants(merged, root, budget) : [];
+    return inner.length > 0 ? inner : [merged];
+  });
+}

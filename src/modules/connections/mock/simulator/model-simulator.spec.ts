@@ -1,0 +1,135 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { startLanguageModel, type LanguageModel } from '../../../../../test/support/language-model.js';
+import { tracker } from '../../../../../test/support/tracker.js';
+import { AddressPolicy, parseEgressAllow } from '../../../../platform/egress/address-policy.js';
+import { Egress } from '../../../../platform/egress/egress.js';
+import { ModelClient, ModelFailure } from './model-client.js';
+import { ModelSimulator } from './model-simulator.js';
+import type { JsonObject } from '../../../../platform/text/json.js';
+import { SchemaSimulator } from './schema-simulator.js';
+import type { PastCall, ToolResult } from './simulator.js';
+
+let model: LanguageModel;
+const egress = new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1')));
+const schema = new SchemaSimulator(tracker, { seed: 'a', scenario: null });
+
+beforeAll(async () => {
+  model = await startLanguageModel();
+});
+afterEach(() => {
+  model.answer = () => '{}';
+  model.questions.length = 0;
+});
+afterAll(async () => {
+  await egress.close();
+  await model.close();
+});
+
+interface Asked {
+  tool?: string;
+  given?: JsonObject;
+  base?: string;
+  timeoutMs?: number;
+  recent?: PastCall[];
+  spend?: <T>(ask: () => Promise<T>) => Promise<T>;
+}
+
+async function ask({
+  tool = 'get_weather',
+  given = { city: 'Lisbon' },
+  base = '/v1',
+  ...more
+}: Asked = {}): Promise<ToolResult> {
+  const client = new ModelClient(egress, { url: `${model.origin}${base}`, apiKey: 'the-key', model: 'the-model' });
+  const simulator = new ModelSimulator(schema, {
+    client,
+    scenario: 'It rains everywhere',
+    timeoutMs: more.timeoutMs ?? 10_000,
+    spend: more.spend ?? ((question) => question()),
+  });
+  const recent = () => Promise.resolve(more.recent ?? []);
+  const answer = await simulator.prepare({ tool, arguments: given, recent, timeoutMs: 20_000 });
+  return answer({}).result;
+}
+
+const rain = { city: 'Lisbon', temperature: 12, conditions: 'rain' };
+const byModel = { 'slipway/simulator': 'model' };
+
+describe('a language model', () => {
+  it.each([
+    ['/v1', '/v1/chat/completions', { authorization: 'Bearer the-key' }],
+    ['/v1/chat/completions', '/v1/chat/completions', { authorization: 'Bearer the-key' }],
+    ['/v1/messages', '/v1/messages', { 'x-api-key': 'the-key', 'anthropic-version': '2023-06-01' }],
+  ])('is asked at %s, and its answer is marked', async (base, path, headers) => {
+    model.answer = () => JSON.stringify({ result: rain });
+    const recent = [{ seq: 1, tool: 'get_weather', arguments: '{"city":"Oslo"}', answer: '{"snow":true}' }];
+    expect(await ask({ base, recent })).toEqual({
+      content: [{ type: 'text', text: JSON.stringify(rain) }],
+      structuredContent: rain,
+      _meta: byModel,
+    });
+    expect(model.questions).toEqual([expect.objectContaining({ path, model: 'the-model' })]);
+    expect(model.questions[0].headers).toMatchObject(headers);
+    for (const part of ['It rains everywhere', '{"city":"Lisbon"}', '{"snow":true}', '"conditions"']) {
+      expect(model.questions[0].prompt).toContain(part);
+    }
+  });
+
+  it('may answer in a fence, without the wrapper, with a text, or with an error of the tool', async () => {
+    model.answer = () => '```json\n' + JSON.stringify(rain) + '\n```';
+    expect(await ask()).toMatchObject({ structuredContent: rain, _meta: byModel });
+    model.answer = () => '{"text": "Hello back"}';
+    const echo = { tool: 'echo', given: { message: 'Hello' } };
+    expect(await ask(echo)).toEqual({ content: [{ type: 'text', text: 'Hello back' }], _meta: byModel });
+    model.answer = () => '{"error": "No such city"}';
+    expect(await ask()).toEqual({ content: [{ type: 'text', text: 'No such city' }], isError: true, _meta: byModel });
+  });
+
+  it('is asked once more when its answer does not fit, and told why', async () => {
+    model.answer = ({ prompt }) => JSON.stringify({ result: prompt.includes('was refused') ? rain : { city: 7 } });
+    expect(await ask()).toMatchObject({ structuredContent: rain, _meta: byModel });
+    expect(model.questions.map(({ prompt }) => prompt.includes("must have required property 'temperature'"))).toEqual([
+      false,
+      true,
+    ]);
+  });
+});
+
+describe('the schemas answer, and say why, when the model', () => {
+  const huge = 'x'.repeat(1024 * 1024 + 1);
+
+  it.each<[string, () => LanguageModel['answer'], RegExp, number]>([
+    ['never fits', () => () => '{"result": {}}', /answers did not fit: must have required property 'city'/, 2],
+    ['writes no JSON', () => () => 'I am sorry', /did not fit: it was no JSON object/, 2],
+    ['is out of order', () => () => ({ status: 500, body: 'secret detail' }), /answered with status 500\.$/, 1],
+    ['answers without a text', () => () => ({ status: 200, body: '{}' }), /answered without a text/, 1],
+    ['answers no JSON', () => () => ({ status: 200, body: 'oops' }), /something that is no JSON/, 1],
+    ['answers without end', () => () => ({ status: 200, body: huge }), /more than 1 MB/, 1],
+    ['redirects', () => () => ({ status: 302, body: '' }), /answered with status 302/, 1],
+  ])('%s', async (_name, script, reason, questions) => {
+    model.answer = script();
+    const result = await ask();
+    expect(result._meta).toEqual({ 'slipway/simulator': 'schema', 'slipway/reason': expect.stringMatching(reason) });
+    expect(result.structuredContent).toMatchObject({ city: 'Lisbon', temperature: expect.any(Number) });
+    expect(model.questions).toHaveLength(questions);
+  });
+
+  it('does not answer in time', async () => {
+    model.answer = () => null;
+    expect((await ask({ timeoutMs: 100 }))._meta).toMatchObject({
+      'slipway/reason': 'The language model did not answer in time.',
+    });
+  });
+
+  it('may not be asked now', async () => {
+    const result = await ask({ spend: () => Promise.reject(new ModelFailure('No.')) });
+    expect(result._meta).toEqual({ 'slipway/simulator': 'schema', 'slipway/reason': 'No.' });
+    expect(model.questions).toHaveLength(0);
+  });
+
+  it('would have to read too much', async () => {
+    const given = { city: 'x'.repeat(20_000) };
+    expect((await ask({ given }))._meta).toMatchObject({ 'slipway/reason': expect.stringMatching(/too long/) });
+    expect(model.questions).toHaveLength(0);
+  });
+});

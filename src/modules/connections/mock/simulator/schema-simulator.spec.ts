@@ -1,0 +1,114 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { randomRuns } from '../../../../../test/support/random-runs.js';
+import { tracker, trackerTools } from '../../../../../test/support/tracker.js';
+import { schemaCheck } from '../../../../platform/json-schema/schema-check.js';
+import type { JsonObject } from '../../../../platform/text/json.js';
+import { SchemaSimulator } from './schema-simulator.js';
+import type { FrozenServer, ToolResult } from './simulator.js';
+
+/** The result of a call on a mock. */
+function call(
+  tool: string,
+  given: JsonObject = {},
+  {
+    seed = 'acme/mock',
+    scenario = null,
+    server = tracker,
+  }: { seed?: string; scenario?: string | null; server?: FrozenServer } = {},
+): ToolResult {
+  const simulator = new SchemaSimulator(server, { seed, scenario });
+  const { result, uses } = simulator.answerer({ tool, arguments: given })({});
+  expect(uses).toEqual({});
+  return result;
+}
+
+function serverOf(...tools: JsonObject[]): FrozenServer {
+  return { serverInfo: null, tools, resources: null, resourceTemplates: null, prompts: null };
+}
+
+describe('an answer of the schemas', () => {
+  it('is the same for the same call, and another one for another seed, scenario or call', () => {
+    const first = call('list_users');
+    expect(call('list_users')).toEqual(first);
+    expect(call('list_users', {}, { seed: 'acme/other' })).not.toEqual(first);
+    expect(call('list_users', {}, { scenario: '4 users' })).not.toEqual(first);
+    expect(call('list_users', { page: 2 })).not.toEqual(first);
+  });
+
+  it('repeats arguments under equal names, as structured content and as text', () => {
+    const { structuredContent, content } = call('get_weather', { city: 'Lisbon' });
+    expect(structuredContent).toMatchObject({ city: 'Lisbon', temperature: expect.any(Number) });
+    expect(content).toEqual([{ type: 'text', text: JSON.stringify(structuredContent) }]);
+  });
+
+  it.each<[string, JsonObject, string]>([
+    ['echo', { message: 'Hello' }, 'Hello'],
+    ['create_note', { text: 'Buy milk', pinned: true }, 'create_note (text: Buy milk, pinned: true)'],
+    ['list_notes', {}, 'list_notes: done.'],
+  ])('of %s, which declares no output schema, is a text', (tool, given, text) => {
+    expect(call(tool, given)).toEqual({ content: [{ type: 'text', text }] });
+  });
+
+  it('follows the inferred schema of a tool that declares none', () => {
+    const inferred = { read: { type: 'object', required: ['lines'], properties: { lines: { type: 'integer' } } } };
+    const server = { ...serverOf({ name: 'read', inputSchema: {} }), inferred };
+    expect(call('read', {}, { server }).structuredContent).toEqual({ lines: expect.any(Number) });
+  });
+
+  it('satisfies its output schema, whatever is called', () => {
+    const checks = new Map(
+      trackerTools.map((tool) => [tool.name, 'outputSchema' in tool ? schemaCheck(tool.outputSchema) : null]),
+    );
+    const simulator = new SchemaSimulator(tracker, { seed: 'a', scenario: null });
+    const calls = fc.oneof(
+      fc.record({ title: fc.string({ minLength: 1 }), assignee: fc.string() }).map((given) => ['create_issue', given]),
+      fc
+        .integer()
+        .chain((issue_id) =>
+          fc
+            .constantFrom('get_issue', 'close_issue', 'delete_issue', 'update_issue')
+            .map((tool) => [tool, { issue_id }]),
+        ),
+      fc.string().map((query) => ['search_issues', { query }]),
+      fc.constantFrom({}, { state: 'open' }, { limit: 1 }, { assignee: 'x' }).map((given) => ['list_issues', given]),
+      fc.string().map((name) => ['get_user', { name }]),
+      fc.string().map((city) => ['get_weather', { city }]),
+    ) as fc.Arbitrary<[string, JsonObject]>;
+    fc.assert(
+      fc.property(calls, ([tool, given]) => {
+        const { result } = simulator.answerer({ tool, arguments: given })({});
+        expect(result.isError).toBeUndefined();
+        expect(checks.get(tool)?.(result.structuredContent)).toBeNull();
+      }),
+      { numRuns: randomRuns(200) },
+    );
+  });
+
+  it('is an error where the schema cannot be satisfied', () => {
+    const outputSchema = { type: 'object', required: ['a'], properties: { a: false } };
+    const server = serverOf({ name: 'impossible', inputSchema: {}, outputSchema });
+    expect(call('impossible', {}, { server })).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringMatching(/asks for something the simulator cannot make/) }],
+    });
+  });
+
+  it.each(['constructor', '__proto__', 'toString'])('comes from a tool named %s, too', (name) => {
+    expect(call(name, {}, { server: serverOf({ name, inputSchema: {} }) })).toMatchObject({
+      content: [{ text: `${name}: done.` }],
+    });
+  });
+});
+
+describe('arguments', () => {
+  it.each<[JsonObject, string]>([
+    [{}, "must have required property 'title'"],
+    [{ title: 7 }, 'title must be string'],
+    [{ title: 'a', more: 1 }, 'must NOT have additional properties (more)'],
+    [{ title: 'a', state: 'new' }, 'state must be equal to one of the allowed values (open, closed)'],
+  ])('%j are refused as SDK servers do', (given, fault) => {
+    const text = `MCP error -32602: Input validation error: Invalid arguments for tool create_issue: ${fault}`;
+    expect(call('create_issue', given)).toEqual({ isError: true, content: [{ type: 'text', text }] });
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { schemaCheck } from '../../../../platform/json-schema/schema-check.js';
+import { UnsatisfiableError, valueFor } from './schema-value.js';
+import { randomRuns } from '../../../../../test/support/random-runs.js';
+
+/** Schemas as tools have them, each one satisfiable. */
+const { schema: schemas } = fc.letrec<{ schema: object; leaf: object }>((tie) => ({
+  leaf: fc.oneof(
+    fc.constantFrom({ type: 'boolean' }, { type: 'null' }, { type: ['string', 'null'] }, {}, { const: { a: 1 } }),
+    fc.record({ enum: fc.uniqueArray(fc.oneof(fc.string(), fc.integer(), fc.boolean()), { minLength: 1 }) }),
+    fc
+      .tuple(fc.integer({ min: -1_000, max: 1_000 }), fc.integer({ min: 0, max: 500 }), fc.boolean())
+      .map(([minimum, more, whole]) => ({ type: whole ? 'integer' : 'number', minimum, maximum: minimum + more })),
+    fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 40 })).map(([minLength, more]) => ({
+      type: 'string',
+      minLength,
+      maxLength: minLength + more,
+    })),
+    fc
+      .constantFrom('date-time', 'date', 'time', 'email', 'uri', 'uuid', 'hostname', 'ipv4', 'ipv6', 'duration')
+      .map((format) => ({ type: 'string', format })),
+    fc
+      .constantFrom('^[A-Z]{3}-\\d+$', '^(open|closed)$', '^[^@\\s]+@x\\.org$', '^v?\\d{1,2}(?:\\.\\d)*$')
+      .map((pattern) => ({ type: 'string', pattern })),
+    fc.constantFrom(
+      { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 0.005 },
+      { type: 'integer', multipleOf: 7 },
+    ),
+  ),
+  schema: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    tie('leaf'),
+    fc
+      .tuple(
+        fc.dictionary(fc.constantFrom('id', 'name', 'items', 'created_at', 'total'), tie('schema')),
+        fc.boolean(),
+        fc.boolean(),
+      )
+      .map(([properties, isClosed, allRequired]) => ({
+        type: 'object',
+        properties,
+        required: allRequired ? Object.keys(properties) : [],
+        ...(isClosed ? { additionalProperties: false } : {}),
+      })),
+    fc.tuple(tie('schema'), fc.nat(3)).map(([items, minItems]) => ({ type: 'array', items, minItems })),
+    fc.array(tie('schema'), { minLength: 1, maxLength: 3 }).map((anyOf) => ({ anyOf })),
+    tie('schema').map((part) => ({ allOf: [part], description: 'wrapped' })),
+  ),
+}));
+
+describe('a value for a schema', () => {
+  it('satisfies it, whatever is known of it, and is the same each time', () => {
+    fc.assert(
+      fc.property(schemas, fc.string(), fc.option(fc.jsonValue()), (schema, seed, known) => {
+        const check = schemaCheck(schema);
+        const value = valueFor(schema, { seed, given: known ?? undefined });
+        expect(check?.(value)).toBeNull();
+        expect(valueFor(schema, { seed, given: known ?? undefined })).toEqual(value);
+      }),
+      { numRuns: randomRuns(500) },
+    );
+  });
+
+  it('follows references, also endless ones', () => {
+    const schema = {
+      type: 'object',
+      required: ['root'],
+      properties: { root: { $ref: '#/$defs/node' } },
+      $defs: {
+        node: {
+          type: 'object',
+          required: ['value', 'children'],
+          properties: { value: { type: 'integer' }, children: { type: 'array', items: { $ref: '#/$defs/node' } } },
+          additionalProperties: false,
+        },
+      },
+    };
+    expect(schemaCheck(schema)?.(valueFor(schema, { seed: 'a' }))).toBeNull();
+  });
+
+  it.each([
+    ['a required member of itself', { type: 'object', required: ['me'], properties: { me: { $ref: '#' } } }],
+    ['false', false],
+    ['a billion items', { type: 'array', minItems: 1e9 }],
+    ['a billion letters', { type: 'string', minLength: 1e9 }],
+    ['a billion members', { type: 'object', minProperties: 1e9 }],
+    ['no choice', { enum: [] }],
+    ['an empty range', { type: 'integer', minimum: 3, maximum: 2 }],
+    ['alternatives of itself', { type: 'object', required: ['x'], properties: { x: { anyOf: [{ $ref: '#' }] } } }],
+  ])('says that %s cannot be had', (_name, schema) => {
+    expect(() => valueFor(schema, { seed: 'a' })).toThrow(UnsatisfiableError);
+  });
+
+  it('uses what is known where it fits, by names in any spelling, and makes up the rest', () => {
+    const schema = {
+      type: 'object',
+      required: ['issue_number', 'title', 'state'],
+      properties: {
+        issue_number: { type: 'integer' },
+        title: { type: 'string', maxLength: 10 },
+        state: { enum: ['OPEN', 'CLOSED'] },
+        email: { type: 'string', format: 'email' },
+      },
+      additionalProperties: false,
+    };
+    const given = { issueNumber: 7, title: 'longer than ten letters', state: 'closed', email: 'no email', more: true };
+    const value = valueFor(schema, { seed: 'a', given }) as Record<string, unknown>;
+    expect(value).toMatchObject({ issue_number: 7, state: 'CLOSED' });
+    expect(value).not.toHaveProperty('more');
+    expect(schemaCheck(schema)?.(value)).toBeNull();
+  });
+});

@@ -1,0 +1,168 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DEPTH_MAX } from '../../../../platform/database/storable.js';
+import { isObject, isWithinDepth, type JsonObject } from '../../../../platform/text/json.js';
+import type { Channel, Listening, McpCall, McpReply, RpcError } from '../../../../mcp/protocol/channel.js';
+import { deadlineIn, withinDeadline } from '../../../../mcp/protocol/deadline.js';
+import { members } from '../../../../mcp/protocol/json-text.js';
+import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity, type ServerInfo } from '../../../../mcp/protocol/protocol.js';
+import { promptResult, resourceResult } from './made-up-content.js';
+import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
+
+/** The calls of one mock, in one order for all processes. */
+export interface CallHistory {
+  /** The newest calls, oldest first. */
+  recent(limit: number): Promise<PastCall[]>;
+  /** Appends a call, exactly once, and answers it at its place. */
+  append(call: ToolCall, answerer: Answerer): Promise<Answer>;
+}
+
+/** A simulated server with the simulator of its tools. */
+export interface SimulatedServer {
+  server: FrozenServer;
+  simulator: Simulator;
+  history: CallHistory;
+}
+
+/** A request that is answered with a JSON-RPC error. */
+class RefusedError extends Error {
+  constructor(readonly rpc: RpcError) {
+    super(rpc.message);
+  }
+}
+
+/** Answers MCP requests from the frozen lists of a server. Sends nothing to that server. */
+export class SimulatedChannel implements Channel {
+  /** @param load called for each request; the caller caches */
+  constructor(private readonly load: () => Promise<SimulatedServer>) {}
+
+  async open(timeoutMs: number): Promise<UpstreamIdentity> {
+    const { server } = await withinDeadline(this.load(), timeoutMs, TIMEOUT_MESSAGE);
+    const has = (name: string, list: unknown) => (list === null ? {} : { [name]: {} });
+    return {
+      era: 'legacy',
+      protocolVersion: LEGACY_VERSIONS[0],
+      capabilities: {
+        ...has('tools', server.tools),
+        ...has('resources', server.resources ?? server.resourceTemplates),
+        ...has('prompts', server.prompts),
+      },
+      serverInfo: serverInfoOf(server),
+    };
+  }
+
+  async request(call: McpCall): Promise<McpReply> {
+    const work = this.answer(call);
+    const result = await withinDeadline(work, call.timeoutMs, TIMEOUT_MESSAGE, call.cancellation).catch(
+      (error: unknown) => {
+        if (error instanceof RefusedError) return error;
+        throw error;
+      },
+    );
+    return result instanceof RefusedError ? errorReply(result.rpc) : resultReply(JSON.stringify(result));
+  }
+
+  listen(): Promise<Listening> {
+    return Promise.resolve({ honoured: {}, close: async () => undefined });
+  }
+
+  async release(): Promise<void> {}
+
+  async close(): Promise<void> {}
+
+  private async answer(call: McpCall): Promise<object> {
+    const simulated = await this.load();
+    const { server } = simulated;
+    const params = paramsOf(call.params);
+    switch (call.method) {
+      case 'ping':
+      case 'logging/setLevel':
+        return {};
+      case 'tools/list':
+        return { tools: required(server.tools, call.method) };
+      case 'resources/list':
+        return { resources: server.resources ?? required(server.resourceTemplates && [], call.method) };
+      case 'resources/templates/list':
+        return { resourceTemplates: server.resourceTemplates ?? required(server.resources && [], call.method) };
+      case 'prompts/list':
+        return { prompts: required(server.prompts, call.method) };
+      case 'resources/read':
+        return resourceResult(server, params) ?? refuse(`Resource ${String(params.uri)} not found`);
+      case 'prompts/get':
+        return prompt(server, params);
+      case 'completion/complete':
+        return { completion: { values: [], total: 0, hasMore: false } };
+      case 'tools/call':
+        return callTool(simulated, call, params);
+      default:
+        throw unknownMethod(call.method);
+    }
+  }
+}
+
+const TIMEOUT_MESSAGE = 'The simulated server did not answer in time.';
+
+async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonObject): Promise<ToolResult> {
+  const { server, simulator, history } = simulated;
+  const left = deadlineIn(call.timeoutMs);
+  const tool = String(params.name);
+  if (!server.tools?.some(({ name }) => name === tool)) return refuse(`Tool ${tool} not found`);
+  const given = params.arguments ?? {};
+  if (!isObject(given)) return refuse('arguments must be an object');
+  // Simulators read arguments recursively.
+  if (!isWithinDepth(given, DEPTH_MAX)) return refuse(`arguments must not be nested deeper than ${DEPTH_MAX} levels`);
+  const toolCall = { tool, arguments: given };
+  const recent = (limit: number) => history.recent(limit);
+  const answerer = await simulator.prepare({ ...toolCall, recent, timeoutMs: left() });
+  // A cancelled call is not recorded.
+  if (call.cancellation?.isCancelled) return refuse('The call was cancelled');
+  const { result, delayMs } = await history.append(toolCall, answerer);
+  // Outside of the mock's order, so that a slow answer delays no other call.
+  if (delayMs !== undefined) await sleep(delayMs, undefined, { ref: false });
+  return result;
+}
+
+function prompt(server: FrozenServer, params: JsonObject): object {
+  const found = server.prompts?.find(({ name }) => name === params.name);
+  if (!found) return refuse(`Prompt ${String(params.name)} not found`);
+  const result = promptResult(found, isObject(params.arguments) ? params.arguments : {});
+  return typeof result === 'string' ? refuse(result) : result;
+}
+
+function serverInfoOf({ serverInfo }: FrozenServer): ServerInfo {
+  const { name, version } = serverInfo ?? {};
+  return {
+    ...serverInfo,
+    name: typeof name === 'string' ? name : 'simulated',
+    version: typeof version === 'string' ? version : '',
+  };
+}
+
+/** The list, unless the server offers none of its kind. */
+function required<T>(list: T | null, method: string): T {
+  if (list === null) throw unknownMethod(method);
+  return list;
+}
+
+function unknownMethod(method: string): RefusedError {
+  return new RefusedError({ code: rpcCode.methodNotFound, message: `Method not found: ${method.slice(0, 100)}` });
+}
+
+function refuse(message: string): never {
+  throw new RefusedError({ code: rpcCode.invalidParams, message: `MCP error -32602: ${message}` });
+}
+
+function paramsOf(text: string | undefined): JsonObject {
+  const params: unknown = text === undefined ? {} : JSON.parse(text);
+  return isObject(params) ? params : {};
+}
+
+function resultReply(result: string): McpReply {
+  const text = `{"jsonrpc":"2.0","id":1,"result":${result}}`;
+  const parts = members(text);
+  return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null, era: 'legacy' };
+}
+
+function errorReply(error: RpcError): McpReply {
+  const text = `{"jsonrpc":"2.0","id":1,"error":${JSON.stringify(error)}}`;
+  return { text, id: members(text).get('id') ?? null, result: null, error, era: 'legacy' };
+}

@@ -1,0 +1,108 @@
+import type { JsonObject } from '../../../../platform/text/json.js';
+
+/** A server's scanned lists at the moment its mock was created. */
+export interface FrozenServer {
+  serverInfo: JsonObject | null;
+  /** Null: the server does not offer this kind at all. Each item has a `name`. */
+  tools: JsonObject[] | null;
+  resources: JsonObject[] | null;
+  resourceTemplates: JsonObject[] | null;
+  prompts: JsonObject[] | null;
+  /** Inferred JSON Schemas of the results of tools without an output schema, by tool. */
+  inferred?: Record<string, JsonObject>;
+}
+
+/** The result of a tool call, as MCP's `CallToolResult`. */
+export interface ToolResult {
+  content: JsonObject[];
+  structuredContent?: unknown;
+  isError?: boolean;
+  _meta?: JsonObject;
+}
+
+/** One call of a tool. */
+export interface ToolCall {
+  tool: string;
+  arguments: JsonObject;
+}
+
+/** An answered call. Arguments and answer are JSON text; null when they were longer than 16 KB. */
+export interface PastCall {
+  seq: number;
+  tool: string;
+  arguments: string | null;
+  answer: string | null;
+}
+
+/** A call of a tool the server has. */
+export interface SimulatedCall extends ToolCall {
+  /** The newest earlier calls, oldest first. */
+  recent: (limit: number) => Promise<PastCall[]>;
+  /** Time left for the answer. */
+  timeoutMs: number;
+}
+
+/** How many calls of a mock each fixture rule and each recorded call has answered, by key. The only state of a mock. */
+export type UseCounts = Readonly<Record<string, number>>;
+
+/** The answer to a call. */
+export interface Answer {
+  result: ToolResult;
+  /** After the call; the same object when nothing changed. */
+  uses: UseCounts;
+  /** Delay before the result is sent. */
+  delayMs?: number;
+}
+
+/** Answers a call at its place among all calls of the mock. Pure: equal counts give an equal answer. */
+export type Answerer = (uses: UseCounts) => Answer;
+
+/**
+ * Answers tool calls in place of a server. `prepare` does what takes time, such as asking a language model; the order of
+ * calls is decided afterwards, so that no call waits for another one's network.
+ */
+export interface Simulator {
+  prepare(call: SimulatedCall): Promise<Answerer>;
+}
+
+/** Members of a result's `_meta` that name the source of an answer. */
+export const simulatorMark = {
+  /** `fixture`, `recording`, `model` or `schema`. Absent when the schemas answer and no scenario was given. */
+  by: 'slipway/simulator',
+  /** Why the scenario or the model did not answer. */
+  reason: 'slipway/reason',
+} as const;
+
+/** The result with more members in its `_meta`. */
+export function marked(result: ToolResult, mark: JsonObject): ToolResult {
+  return { ...result, _meta: { ...result._meta, ...mark } };
+}
+
+/** The answers of the schemas, marked with the reason why they answer. */
+export function fallback(answerer: Answerer, reason: string): Answerer {
+  const mark = { [simulatorMark.by]: 'schema', [simulatorMark.reason]: reason };
+  return (uses) => {
+    const answer = answerer(uses);
+    return { ...answer, result: marked(answer.result, mark) };
+  };
+}
+
+/** The counts with one more use of `key`. */
+export function counted(uses: UseCounts, key: string): UseCounts {
+  return { ...uses, [key]: (uses[key] ?? 0) + 1 };
+}
+
+/** A result of one text. */
+export function textResult(text: string): ToolResult {
+  return { content: [{ type: 'text', text }] };
+}
+
+/** A tool's own error. */
+export function errorResult(text: string): ToolResult {
+  return { ...textResult(text), isError: true };
+}
+
+/** A result with structured content, and the same as text for older clients, as MCP asks. */
+export function structuredResult(value: unknown): ToolResult {
+  return { ...textResult(JSON.stringify(value)), structuredContent: value };
+}

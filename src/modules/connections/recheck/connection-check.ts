@@ -1,0 +1,97 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { Env } from '../../../config/env.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import { connected, statusAfter, type ConnectionStatus } from '../core/connection-status.js';
+import { ConnectionTransports } from '../core/connection-transports.js';
+import { Connection } from '../core/connection.entity.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
+import { toStoredServerInfo } from '../core/server-info.js';
+import { StatusRepository, type Observation } from '../core/status.repository.js';
+
+/** A connection of the revision that is checked. */
+export type CheckedConnection = Pick<Observation, 'id' | 'revision'>;
+
+/** Opens sessions with upstreams and writes the outcome into the status. */
+@Injectable()
+export class ConnectionCheck {
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly handles: ConnectionHandles,
+    private readonly transports: ConnectionTransports,
+    private readonly statuses: StatusRepository,
+    private readonly env: Env,
+  ) {}
+
+  /**
+   * Opens the session that calls use, and writes the outcome unless the connection was changed again.
+   *
+   * @returns the failure; null if the session is open
+   * @throws ResourceNotFoundError if the connection was deleted
+   */
+  async run(id: string): Promise<Error | null> {
+    const handle = await this.handles.adopt(id);
+    if (!handle) throw new ResourceNotFoundError();
+    const { failure, ...observed } = await this.check(handle);
+    const written = await this.statuses.write([{ id, revision: handle.revision, ...observed }], 'check');
+    if (written.length === 0 && !(await this.connections.existsBy({ id }))) {
+      await this.handles.end(id);
+      throw new ResourceNotFoundError();
+    }
+    return failure;
+  }
+
+  /** Opens a session of its own, ends it, and writes the outcome. Does nothing for a deleted connection. */
+  async runAside(one: CheckedConnection): Promise<void> {
+    const target = await this.handles.stored(one.id);
+    if (target) await this.checkAside(this.transports.channelTo(target), [one]);
+  }
+
+  /**
+   * {@link runAside} for all connections to this URL that have no credentials. Sends none either, also not those that one
+   * of them was given a moment ago: the answer to them concerns no other connection.
+   */
+  runPublic(url: string, group: CheckedConnection[]): Promise<void> {
+    return this.checkAside(this.transports.anonymousChannelTo(url), group);
+  }
+
+  /** Writes a status that is known without a check. */
+  async record(group: CheckedConnection[], status: ConnectionStatus): Promise<void> {
+    await this.write(group, { status, at: new Date(), okAt: null, serverInfo: null });
+  }
+
+  private async checkAside(channel: Channel, group: CheckedConnection[]): Promise<void> {
+    try {
+      const { failure: _, ...observed } = await this.check(channel);
+      await this.write(group, observed);
+    } finally {
+      await channel.close();
+    }
+  }
+
+  private async write(group: CheckedConnection[], observed: Omit<Observation, 'id' | 'revision'>): Promise<void> {
+    await this.statuses.write(
+      group.map(({ id, revision }) => ({ id, revision, ...observed })),
+      'check',
+    );
+  }
+
+  private async check(channel: Channel): Promise<Omit<Observation, 'id' | 'revision'> & { failure: Error | null }> {
+    let serverInfo: ServerInfo | null = null;
+    let status: ConnectionStatus = connected;
+    let failure: Error | null = null;
+    try {
+      serverInfo = toStoredServerInfo((await channel.open(this.env.upstreamConnectTimeoutMs)).serverInfo);
+    } catch (error) {
+      const observed = statusAfter(error);
+      if (!observed) throw error;
+      status = observed;
+      failure = error as Error;
+    }
+    const at = new Date();
+    return { status, at, okAt: status === connected ? at : null, serverInfo, failure };
+  }
+}

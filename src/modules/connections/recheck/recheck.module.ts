@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { ConnectionCoreModule } from '../core/connection-core.module.js';
+import { ConnectionCheck } from './connection-check.js';
+import { ConnectionRechecker } from './connection-rechecker.js';
+import { ConnectionRefresher } from './connection-refresher.js';
+import { RecheckRepository } from './recheck.repository.js';
+
+/** Checks of upstreams: after a change, and by itself for connections that nobody calls. */
+@Module({
+  imports: [ConnectionCoreModule],
+  providers: [ConnectionCheck, ConnectionRechecker, ConnectionRefresher, RecheckRepository],
+  exports: [ConnectionCheck, ConnectionRechecker],
+})
+export class RecheckModule {}

@@ -1,0 +1,138 @@
+import type { ServerResponse } from 'node:http';
+import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
+import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { readBody } from '../../../platform/http/request-body.js';
+import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { FastPath } from '../../auth/fast-path.decorator.js';
+import type { FastPathRequest } from '../../auth/fast-path.decorator.js';
+import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
+import { ConnectionToolsService } from './connection-tools.service.js';
+import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
+import { LogRecorder } from '../log/log-recorder.js';
+import { whileConnected } from '../../../mcp/server/client-gone.js';
+
+/** The largest body of arguments. */
+const ARGUMENTS_BYTES_MAX = 16 * 1024 * 1024;
+
+const toolPathParam = {
+  name: 'toolPath',
+  description: "The tool's name. `repo/search`, `repo%2Fsearch` and `repo.search` mean the same tool.",
+  example: 'echo',
+  type: String,
+};
+
+const json = 'application/json; charset=utf-8';
+
+const failures = [
+  400,
+  404,
+  {
+    status: 409,
+    text: 'The MCP server wants authorization.',
+    code: 'auth_required',
+    message:
+      'The MCP server answered 401: it wants authorization. ' +
+      'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.',
+  },
+  {
+    status: 502,
+    text: 'The MCP server is down or does not speak MCP.',
+    message: 'Nothing listens on 127.0.0.1:3001: is the server running, and is the port right?',
+  },
+  {
+    status: 504,
+    text: 'The MCP server did not answer in time.',
+    message: '127.0.0.1:3001 did not answer completely within 50 s.',
+  },
+];
+
+@ApiTags('Tools')
+@ApiExtraModels(NamespaceToolsDto, ToolDto, ToolListDto)
+@Controller('connect/:namespace')
+@ApiParam(namespaceParam)
+export class ConnectionToolsController {
+  constructor(
+    private readonly tools: ConnectionToolsService,
+    private readonly recorder: LogRecorder,
+  ) {}
+
+  /** List the tools of a connection. */
+  @Get(':connectionId/.tools')
+  @Header('content-type', json)
+  @ApiParam(connectionIdParam)
+  @Access('connections:read', ownConnections)
+  @ApiOkResponse({ type: ToolListDto, example: { tools: [toolExample] } })
+  @ApiErrors(...failures.slice(1))
+  list(@CurrentNamespace() namespace: OwnedNamespace, @Param('connectionId') id: string): Promise<string> {
+    return this.tools.list(namespace, id);
+  }
+
+  /** Get one tool, or list the tools of a category. `repo` lists `repo.search` and `repo.issues.create`. Spec 4.5. */
+  @Get(':connectionId/.tools/*toolPath')
+  @Header('content-type', json)
+  @ApiParam(connectionIdParam)
+  @ApiParam(toolPathParam)
+  @Access('connections:read', ownConnections)
+  @ApiOkResponse({
+    description: 'The tool, or `{tools: […]}` for a category.',
+    schema: { oneOf: [{ $ref: getSchemaPath(ToolDto) }, { $ref: getSchemaPath(ToolListDto) }], example: toolExample },
+  })
+  @ApiErrors(...failures.slice(1))
+  get(
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Param('connectionId') id: string,
+    @Param('toolPath') path: string[],
+  ): Promise<string> {
+    return this.tools.get(namespace, id, path.join('/'));
+  }
+
+  /**
+   * Call a tool. The body is the arguments object itself; the answer is the unchanged result of the tool, also with
+   * `isError`.
+   */
+  @Post(':connectionId/.tools/*toolPath')
+  @HttpCode(200)
+  @FastPath()
+  @ApiParam(connectionIdParam)
+  @ApiParam(toolPathParam)
+  @ApiBody({ schema: { type: 'object', additionalProperties: true, example: { message: 'Hello' } } })
+  @Access('connections:execute', ownConnections)
+  @ApiOkResponse({
+    type: CallToolResultDto,
+    description: "The tool's result.",
+    example: { content: [{ type: 'text', text: 'Echo: Hello' }] },
+  })
+  @ApiErrors(...failures, {
+    status: 422,
+    text: 'The MCP server rejected the call.',
+    message: 'Invalid arguments for tool echo',
+  })
+  async call(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
+    const { connectionId, toolPath } = request.params as { connectionId: string; toolPath: string[] };
+    const body = await readBody(request, ARGUMENTS_BYTES_MAX);
+    const namespace = request.grant.namespace as OwnedNamespace;
+    const result = await this.recorder.watching(request, response, (record) =>
+      whileConnected(response, (cancellation) =>
+        this.tools.call(namespace, connectionId, toolPath.join('/'), body, cancellation, record),
+      ),
+    );
+    response.writeHead(200, { 'content-type': json, 'content-length': Buffer.byteLength(result) }).end(result);
+  }
+
+  /**
+   * List the tools of the newest 100 connections of a namespace, keyed by connection id. A failing MCP server is listed with
+   * its error and does not fail the others.
+   */
+  @Get('.tools')
+  @Header('content-type', json)
+  @Access('connections:read', ownConnections)
+  @ApiOkResponse({
+    schema: { type: 'object', additionalProperties: { $ref: getSchemaPath(NamespaceToolsDto) } },
+  })
+  @ApiErrors(404)
+  listNamespace(@CurrentNamespace() namespace: OwnedNamespace): Promise<string> {
+    return this.tools.listNamespace(namespace);
+  }
+}

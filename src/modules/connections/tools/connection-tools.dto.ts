@@ -1,0 +1,69 @@
+import { ObjectSchemaDto, ServerIconDto } from '../core/connection.dto.js';
+
+/** Hints about a tool, as the server gives them. */
+export class ToolAnnotationsDto {
+  title?: string;
+  readOnlyHint?: boolean;
+  destructiveHint?: boolean;
+  idempotentHint?: boolean;
+  openWorldHint?: boolean;
+}
+
+/** A tool as servers describe them. */
+export const toolExample = {
+  name: 'echo',
+  description: 'Echoes back the input string',
+  inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+};
+
+/** A tool as its server describes it; fields not listed here pass unchanged. Spec 2.4. */
+export class ToolDto {
+  /** @example 'echo' */
+  name: string;
+  inputSchema: ObjectSchemaDto;
+  title?: string;
+  icons?: ServerIconDto[];
+  /** @example 'Gives the message back.' */
+  description?: string;
+  outputSchema?: ObjectSchemaDto;
+  annotations?: ToolAnnotationsDto;
+  execution?: Record<string, unknown>;
+  _meta?: Record<string, unknown>;
+}
+
+export class ToolListDto {
+  tools: ToolDto[];
+}
+
+/** One part of a result: text, an image, audio, a link or a resource. */
+export class ContentDto {
+  /** @example 'text' */
+  type: string;
+  /** @example 'Hello' */
+  text?: string;
+}
+
+/** The result of a tool, as the server sent it. */
+export class CallToolResultDto {
+  content: ContentDto[];
+  structuredContent?: Record<string, unknown>;
+  /** True when the tool says that it failed. */
+  isError?: boolean;
+  _meta?: Record<string, unknown>;
+}
+
+export class NamespaceToolsStatusDto {
+  /** @example 'connected' */
+  state: string;
+}
+
+/** The tools of one connection of a namespace. */
+export class NamespaceToolsDto {
+  /** @example 'my-first' */
+  connectionId: string;
+  name: string;
+  status: NamespaceToolsStatusDto;
+  tools: ToolDto[];
+  /** The reason why there are no tools. */
+  error?: string;
+}

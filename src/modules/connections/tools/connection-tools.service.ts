@@ -1,0 +1,190 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { Env } from '../../../config/env.js';
+import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
+import type { McpReply } from '../../../mcp/protocol/channel.js';
+import { deadlineIn } from '../../../mcp/protocol/deadline.js';
+import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { slice } from '../../../mcp/protocol/json-text.js';
+import { completeOrRefuse } from '../../../mcp/protocol/messages.js';
+import type { ToolText } from '../../../mcp/client/tool-catalog.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import type { ConnectionHandle } from '../core/connection-handle.js';
+import { ConnectionHandles } from '../core/connection-handles.js';
+import { ConnectionInputError, ConnectionInputRequiredError } from '../core/connection-refusal.js';
+import { statusAfter } from '../core/connection-status.js';
+import { Connection } from '../core/connection.entity.js';
+import { ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
+import type { CallRecord } from '../log/call-record.js';
+
+/** Connections of one answer, and concurrent requests to their upstreams. */
+const NAMESPACE_CONNECTIONS_MAX = 100;
+const NAMESPACE_PARALLEL = 8;
+
+/** The timeout of each of them. */
+const NAMESPACE_WAIT_MS = 5_000;
+
+type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
+
+/** The tools of connections. The JSON text of upstreams passes unchanged. */
+@Injectable()
+export class ConnectionToolsService {
+  constructor(
+    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly handles: ConnectionHandles,
+    private readonly env: Env,
+  ) {}
+
+  /** `{"tools": […]}` as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
+  async list(namespace: OwnedNamespace, connectionId: string): Promise<string> {
+    const handle = await this.handles.find(namespace, connectionId);
+    return toolsText(await withFullMessage(handle.catalog.list(this.env.upstreamCallTimeoutMs)));
+  }
+
+  /** One tool, or `{"tools": […]}` of a category, as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
+  async get(namespace: OwnedNamespace, connectionId: string, path: string): Promise<string> {
+    const handle = await this.handles.find(namespace, connectionId);
+    const match = await withFullMessage(handle.catalog.find(path, this.env.upstreamCallTimeoutMs));
+    if (!match) throw new ResourceNotFoundError();
+    return 'tool' in match ? match.tool.text : toolsText(match.category);
+  }
+
+  /**
+   * Calls a tool and returns its `CallToolResult` as JSON text, `isError` results included.
+   *
+   * @param body the arguments as JSON text; empty counts as `{}`
+   * @param record receives the connection, the tool and the outcome
+   * @throws ResourceNotFoundError, InvalidInputError, ToolError, UpstreamFailure
+   */
+  async call(
+    namespace: OwnedNamespace,
+    connectionId: string,
+    path: string,
+    body: string,
+    cancellation: Cancellation,
+    record: CallRecord,
+  ): Promise<string> {
+    const handle = await this.handles.find(namespace, connectionId);
+    record.connectionId = handle.id;
+    record.asked('tools/call', { name: path });
+    const args = argumentsText(body);
+    const left = deadlineIn(this.env.upstreamCallTimeoutMs);
+    // A name without separators needs no list. After a failure the list says if the tool exists.
+    const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left())) : path;
+    if (name !== path) record.asked('tools/call', { name });
+    const request = handle.request({
+      method: 'tools/call',
+      params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,
+      timeoutMs: left(),
+      cancellation,
+      timing: record.timing,
+      invocationId: record.invocationId,
+    });
+    const reply = await withFullMessage(request);
+    record.answered(reply);
+    completeOrRefuse(reply);
+    if (failed(reply) && (await isUnknown(handle, name, left()))) throw new ResourceNotFoundError({ tool: path });
+    if (reply.error) throw new ToolError(reply.error.message, { code: reply.error.code });
+    return reply.result ? slice(reply.text, reply.result) : '{}';
+  }
+
+  /**
+   * The tools of every connection of a namespace, newest 100, as JSON text: an object keyed by connection id. A failing
+   * upstream does not fail the others, and one that wants authorization is not called.
+   */
+  async listNamespace(namespace: OwnedNamespace): Promise<string> {
+    const rows = await this.connections.find({
+      where: { namespaceId: namespace.id },
+      select: { connectionId: true, name: true, statusState: true, statusMessage: true },
+      order: { seq: 'DESC' },
+      take: NAMESPACE_CONNECTIONS_MAX,
+    });
+    const left = deadlineIn(this.env.upstreamCallTimeoutMs);
+    const entries: string[] = [];
+    const queue = rows.entries();
+    const worker = async () => {
+      for (const [i, row] of queue) {
+        const timeoutMs = Math.min(left(), NAMESPACE_WAIT_MS);
+        entries[i] = `${JSON.stringify(row.connectionId)}:${await this.entry(namespace, row, timeoutMs)}`;
+      }
+    };
+    await Promise.all(Array.from({ length: NAMESPACE_PARALLEL }, worker));
+    return `{${entries.join(',')}}`;
+  }
+
+  private async entry(namespace: OwnedNamespace, row: ListedConnection, timeoutMs: number): Promise<string> {
+    const { connectionId, name } = row;
+    const head = (state: string) => JSON.stringify({ connectionId, name, status: { state } }).slice(0, -1);
+    const failed = (state: string, message: string | null) =>
+      `${head(state)},"tools":[],"error":${JSON.stringify(message)}}`;
+    if (row.statusState === 'auth_required' || row.statusState === 'input_required') {
+      return failed(row.statusState, row.statusMessage);
+    }
+    try {
+      const handle = await this.handles.find(namespace, connectionId);
+      const tools = await handle.catalog.list(timeoutMs);
+      return `${head('connected')},"tools":[${tools.map(({ text }) => text).join(',')}]}`;
+    } catch (error) {
+      const state = error instanceof ResourceNotFoundError ? 'error' : statusAfter(error)?.state;
+      if (state === undefined) throw error;
+      return failed(state, (error as Error).message);
+    }
+  }
+}
+
+/** Puts into the message what MCP clients read in the `data` of an error. */
+async function withFullMessage<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
+  }
+}
+
+/** The name of the tool of a path. @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
+async function nameOf(handle: ConnectionHandle, path: string, timeoutMs: number): Promise<string> {
+  const match = await handle.catalog.find(path, timeoutMs);
+  if (!match || !('tool' in match)) throw new ResourceNotFoundError({ tool: path });
+  return match.tool.name;
+}
+
+/** True if the upstream lists no such tool; false also if it does not answer the list. */
+async function isUnknown(handle: ConnectionHandle, name: string, timeoutMs: number): Promise<boolean> {
+  try {
+    const match = await handle.catalog.find(name, timeoutMs);
+    return !match || !('tool' in match);
+  } catch (error) {
+    if (error instanceof UpstreamFailure) return false;
+    throw error;
+  }
+}
+
+function toolsText(tools: ToolText[]): string {
+  return `{"tools":[${tools.map(({ text }) => text).join(',')}]}`;
+}
+
+function argumentsText(body: string): string {
+  if (body.trim() === '') return '{}';
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch (error) {
+    throw new InvalidInputError(`The body is not valid JSON: ${(error as Error).message}`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new InvalidInputError("The body must be the tool's arguments: a JSON object");
+  }
+  return body;
+}
+
+/** An unknown tool may come back as an error or, from some servers, as an `isError` result. */
+function failed({ text, error, result }: McpReply): boolean {
+  if (error) return true;
+  return (
+    result !== null &&
+    text.includes('"isError"') &&
+    (JSON.parse(slice(text, result)) as { isError?: unknown }).isError === true
+  );
+}

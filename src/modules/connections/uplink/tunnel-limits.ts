@@ -1,0 +1,31 @@
+import { Injectable } from '@nestjs/common';
+import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
+import { Counts } from '../../../platform/telemetry/figures.js';
+import { NoTunnelError, TooManyTunnelsError, UplinkTakenError } from './uplink.errors.js';
+
+/** Tunnels of one process: each takes some 10 KB while idle (`bench/uplinks.mjs`). One account may have a quarter. */
+export const TUNNELS_MAX = 20_000;
+export const TUNNELS_EACH_MAX = TUNNELS_MAX / 4;
+
+/** Limits of the tunnels in this process: in all, and for each account. */
+@Injectable()
+export class TunnelLimits {
+  private readonly limiter = new KeyedLimiter(TUNNELS_EACH_MAX, TUNNELS_MAX);
+  /** Tunnels that were refused, by reason. */
+  readonly refused = new Counts('reason', ['account_share', 'process_full', 'paired', 'other']);
+
+  /** Counts a tunnel. @returns a function to call when the tunnel has ended @throws TooManyTunnelsError, NoTunnelError */
+  enter(accountId: string): () => void {
+    const leave = this.limiter.enter(accountId);
+    if (leave) return leave;
+    if (this.limiter.size < TUNNELS_MAX) throw new TooManyTunnelsError(TUNNELS_EACH_MAX);
+    throw new NoTunnelError(`This process holds ${TUNNELS_MAX} tunnels already: try again in a few seconds`);
+  }
+
+  /** Counts a refused tunnel by its reason. */
+  refuse(error: unknown): void {
+    if (error instanceof TooManyTunnelsError) this.refused.add('account_share');
+    else if (error instanceof UplinkTakenError) this.refused.add('paired');
+    else this.refused.add(this.limiter.size < TUNNELS_MAX ? 'other' : 'process_full');
+  }
+}

@@ -1,0 +1,144 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
+import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
+import { ownerLives } from '../../../platform/processes/processes.repository.js';
+import type { ConnectionStatus } from '../core/connection-status.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
+
+/** A connection whose row was written, so that cached values of it are outdated. */
+export interface ChangedConnection {
+  id: string;
+  namespaceId: string;
+  connectionId: string;
+  revision: number;
+}
+
+/** One tunnel of one connection (`connections.id`). */
+export interface TunnelName {
+  connectionId: string;
+  tunnel: string;
+}
+
+/** The live tunnel of a connection. */
+export interface TunnelOwner {
+  tunnel: string;
+  processId: string;
+  /** Null when the process does not say where it is reached. */
+  url: string | null;
+}
+
+/** Outcome of {@link UplinkTunnelsRepository.claim}. */
+export interface TunnelClaim {
+  /** The epoch of the claiming process is still valid. */
+  isCurrent: boolean;
+  /** Number of the new tunnel; null when another one is open, or the epoch is not valid. */
+  tunnel: string | null;
+}
+
+/**
+ * Rows of tunnels: which process holds the tunnel of which connection. Every statement names the tunnel it is about, so that
+ * a tunnel that was replaced changes neither the row nor the status of the connection.
+ */
+@Injectable()
+export class UplinkTunnelsRepository {
+  constructor(private readonly database: DataSource) {}
+
+  /** Moves the tunnels that the process still has to its new epoch. */
+  async adopt(processId: string, epoch: string, tx: EntityManager): Promise<void> {
+    await tx.query('UPDATE uplink_tunnels SET epoch = $2 WHERE process_id = $1', [processId, epoch]);
+  }
+
+  /** Tunnels of a process. */
+  async heldBy(processId: string): Promise<Set<string>> {
+    const rows = await this.database.query<{ tunnel: string }[]>(
+      'SELECT tunnel FROM uplink_tunnels WHERE process_id = $1',
+      [processId],
+    );
+    return new Set(rows.map(({ tunnel }) => tunnel));
+  }
+
+  /**
+   * Makes a process the owner of the connection's tunnel, if none is open or `force` is set.
+   *
+   * @throws ResourceNotFoundError when the connection was deleted
+   */
+  async claim(connectionId: string, process: { id: string; epoch: string }, force: boolean): Promise<TunnelClaim> {
+    try {
+      const [row] = await this.database.query<[TunnelClaim]>(
+        `WITH own AS (SELECT id, epoch FROM processes WHERE id = $2 AND epoch = $3 AND lease_until > now()),
+              claimed AS (
+                INSERT INTO uplink_tunnels AS held (connection_id, process_id, epoch) SELECT $1, id, epoch FROM own
+                ON CONFLICT (connection_id) DO UPDATE
+                   SET process_id = EXCLUDED.process_id, epoch = EXCLUDED.epoch, tunnel = DEFAULT, created_at = now()
+                 WHERE $4 OR NOT ${ownerLives('held')}
+                RETURNING tunnel)
+         SELECT EXISTS (SELECT 1 FROM own) AS "isCurrent", (SELECT tunnel FROM claimed) AS tunnel`,
+        [connectionId, process.id, process.epoch, force],
+      );
+      return row;
+    } catch (error) {
+      throw isForeignKeyViolation(error) ? new ResourceNotFoundError() : error;
+    }
+  }
+
+  /** The live tunnel of a connection; null when there is none. */
+  async owner(connectionId: string): Promise<TunnelOwner | null> {
+    const [row] = await this.database.query<TunnelOwner[]>(
+      `SELECT t.tunnel, t.process_id AS "processId", p.address AS url
+         FROM uplink_tunnels t JOIN processes p ON p.id = t.process_id AND p.epoch = t.epoch
+        WHERE t.connection_id = $1 AND p.lease_until > now()`,
+      [connectionId],
+    );
+    return row ?? null;
+  }
+
+  /** Sets the connection of a tunnel to `connected`. @returns null when the tunnel was replaced meanwhile */
+  async opened({ connectionId, tunnel }: TunnelName, serverInfo: ServerInfo): Promise<ChangedConnection | null> {
+    const [[row]] = await this.database.query<[ChangedConnection[]]>(
+      `UPDATE connections c
+          SET status_state = 'connected', status_reason = 'ok', status_message = NULL, status_inputs = NULL,
+              status_since = now(), last_ok_at = now(),
+              server_info = $3, revision = c.revision + 1
+         FROM uplink_tunnels t
+        WHERE c.id = $1 AND t.connection_id = c.id AND t.tunnel = $2
+        RETURNING ${changed}`,
+      [connectionId, tunnel, JSON.stringify(serverInfo)],
+    );
+    return row ?? null;
+  }
+
+  /**
+   * Releases tunnels and sets the status of their connections. Tunnels that were replaced, and tunnels of deleted
+   * connections, change nothing.
+   *
+   * @returns the connections that were changed
+   */
+  async release(names: TunnelName[], { state, reason, message }: ConnectionStatus): Promise<ChangedConnection[]> {
+    if (names.length === 0) return [];
+    // Locks the connection before its tunnel, as its deletion does: the published client closes and deletes at once.
+    const [rows] = await this.database.query<[ChangedConnection[]]>(
+      `WITH names AS (SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS names(id, tunnel)),
+            locked AS (SELECT id FROM connections WHERE id IN (SELECT id FROM names) ORDER BY id FOR UPDATE),
+            released AS (DELETE FROM uplink_tunnels t USING names, locked
+                          WHERE t.connection_id = locked.id AND t.connection_id = names.id AND t.tunnel = names.tunnel
+                      RETURNING t.connection_id)
+       UPDATE connections c
+          SET status_state = $3, status_reason = $4, status_message = $5, status_inputs = NULL, status_since = now(),
+              server_info = NULL, revision = c.revision + 1
+         FROM released WHERE c.id = released.connection_id
+       RETURNING ${changed}`,
+      [names.map(({ connectionId }) => connectionId), names.map(({ tunnel }) => tunnel), state, reason, message],
+    );
+    return rows;
+  }
+
+  /** Tunnels of processes whose lease is over. */
+  abandoned(): Promise<TunnelName[]> {
+    return this.database.query<TunnelName[]>(
+      `SELECT held.connection_id AS "connectionId", held.tunnel FROM uplink_tunnels held WHERE NOT ${ownerLives('held')}`,
+    );
+  }
+}
+
+const changed = 'c.id, c.namespace_id AS "namespaceId", c.connection_id AS "connectionId", c.revision';

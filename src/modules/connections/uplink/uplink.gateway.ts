@@ -1,0 +1,122 @@
+import { STATUS_CODES, type IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { Injectable, Logger } from '@nestjs/common';
+import { WebSocketServer, type WebSocket } from 'ws';
+import { errorAnswer } from '../../../platform/errors/error-body.js';
+import { logFailure } from '../../../platform/errors/error.filter.js';
+import { AccessService } from '../../auth/access.service.js';
+import type { AccessRule, OwnedNamespace } from '../../auth/access.types.js';
+import { ownConnections } from '../core/connections.access.js';
+import { ResourceNotFoundError } from '../core/connections.errors.js';
+import { TunnelLimits } from './tunnel-limits.js';
+import { UplinkTunnels } from './uplink-tunnels.js';
+import { BadHandshakeError } from './uplink.errors.js';
+import { UplinksService } from './uplinks.service.js';
+
+/** Largest frame of a local server. */
+const FRAME_BYTES_MAX = 16 * 1024 * 1024;
+
+/** `/connect/{namespace}/{connectionId}`, and the form with `/uplink` of older clients. */
+const UPLINK_PATH = /^\/connect\/([^/]+)\/([^/]+?)(?:\/uplink)?$/;
+
+const rule: AccessRule = { scope: 'connections:write', ...ownConnections };
+
+/**
+ * Accepts the WebSocket handshakes of local servers, which Express routes cannot serve. Refusals are plain HTTP responses;
+ * the published client shows their reason phrase.
+ */
+@Injectable()
+export class UplinkGateway {
+  private readonly logger = new Logger('http');
+  /** Without compression: its buffers would be most of an idle tunnel's memory. */
+  private readonly server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    autoPong: false,
+    maxPayload: FRAME_BYTES_MAX,
+  });
+
+  constructor(
+    private readonly uplinks: UplinksService,
+    private readonly access: AccessService,
+    private readonly tunnels: UplinkTunnels,
+    private readonly limits: TunnelLimits,
+  ) {}
+
+  /** Answers one handshake. `request.url` is canonical. Never rejects. */
+  async take(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const onError = () => socket.destroy();
+    socket.on('error', onError);
+    try {
+      await this.pair(request, () => {
+        socket.off('error', onError);
+        return this.accept(request, socket, head);
+      });
+    } catch (error) {
+      this.limits.refuse(error);
+      logFailure(this.logger, error, request);
+      refuse(socket, error);
+    }
+  }
+
+  private async pair(request: IncomingMessage, accept: () => WebSocket | null): Promise<void> {
+    const { authorization } = request.headers;
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://slipway');
+    const caller = await this.access.authenticate(authorization);
+    const [namespace, connectionId] = connectionOf(pathname);
+    const grant = await this.access.authorize(caller, rule, { owner: namespace });
+    const owned = grant.namespace as OwnedNamespace;
+    const id = await this.uplinks.find(owned, connectionId);
+    requireHandshake(request);
+    const { accountId } = caller;
+    const force = ['1', 'true'].includes(searchParams.get('force') ?? '');
+    await this.tunnels.pair({ connectionId: id, namespaceId: owned.id, accountId, authorization, force }, accept);
+  }
+
+  /** Opens the socket. @returns null when the peer has closed it */
+  private accept(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | null {
+    let opened: WebSocket | null = null;
+    this.server.handleUpgrade(request, socket, head, (webSocket) => (opened = webSocket));
+    return opened;
+  }
+}
+
+/** Names in the path. @throws ResourceNotFoundError for another path */
+function connectionOf(pathname: string): [namespace: string, connectionId: string] {
+  const [, namespace, connectionId] = (UPLINK_PATH.exec(pathname) ?? []).map(decoded);
+  if (namespace === undefined || connectionId === undefined) {
+    throw new ResourceNotFoundError();
+  }
+  return [namespace, connectionId];
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw new ResourceNotFoundError();
+  }
+}
+
+/** Validates the handshake before the tunnel is claimed; ws would refuse it only afterwards. @throws BadHandshakeError */
+function requireHandshake({ method, headers }: IncomingMessage): void {
+  const key = headers['sec-websocket-key'];
+  const isKey = key !== undefined && /^[+/0-9A-Za-z]{22}==$/.test(key);
+  const isVersion = headers['sec-websocket-version'] === '13' || headers['sec-websocket-version'] === '8';
+  if (method !== 'GET' || !isKey || !isVersion) throw new BadHandshakeError();
+}
+
+function refuse(socket: Duplex, error: unknown): void {
+  const { status, headers, body } = errorAnswer(error, 'connections');
+  const text = JSON.stringify(body);
+  const lines = Object.entries({
+    ...headers,
+    connection: 'close',
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(text)),
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  // A peer that does not close its side would leave the socket open.
+  socket.once('finish', () => socket.destroy());
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
+}

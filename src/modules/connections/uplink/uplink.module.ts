@@ -1,0 +1,22 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuthModule } from '../../auth/auth.module.js';
+import { ConnectionCoreModule } from '../core/connection-core.module.js';
+import { InternalUplinkController } from './internal-uplink.controller.js';
+import { TunnelLimits } from './tunnel-limits.js';
+import { UplinkChannels } from './uplink-channels.js';
+import { UplinkTunnel } from './uplink-tunnel.entity.js';
+import { UplinkTunnelsRepository } from './uplink-tunnels.repository.js';
+import { UplinkTunnels } from './uplink-tunnels.js';
+import { UplinkController } from './uplink.controller.js';
+import { UplinkGateway } from './uplink.gateway.js';
+import { UplinksService } from './uplinks.service.js';
+
+/** Connections to local servers, over tunnels that their command line tool opens. */
+@Module({
+  imports: [TypeOrmModule.forFeature([UplinkTunnel]), AuthModule, ConnectionCoreModule],
+  controllers: [UplinkController, InternalUplinkController],
+  providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits, UplinksService],
+  exports: [UplinkTunnels, TunnelLimits],
+})
+export class UplinkModule {}

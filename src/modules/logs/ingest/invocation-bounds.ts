@@ -1,0 +1,132 @@
+import { toStorableText } from '../../../platform/database/storable.js';
+import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
+import { redact } from '../../../platform/telemetry/logger.js';
+import type { ConnectionCall, Invocation, LogException, LogLine } from '../invocation.types.js';
+
+/** Maximum number of lines, and of exceptions, of one invocation; the earliest are stored. */
+export const LINES_MAX = 1_000;
+
+/** Maximum lengths in characters. */
+const MESSAGE_CHARS_MAX = 8_192;
+const NAME_CHARS_MAX = 200;
+const URL_CHARS_MAX = 2_048;
+const PAYLOAD_CHARS_MAX = 65_536;
+
+/** Maximum total length of the messages of one invocation; hosted code has a lower limit. */
+const MESSAGES_CHARS_MAX = 1024 * 1024;
+
+/** Characters read beyond the limit before redaction, so that a credential across the cut is recognized. */
+const CREDENTIAL_CHARS_MAX = 1_400;
+
+/** The largest time value of a Date. */
+const TIME_MAX = 8.64e15;
+
+/**
+ * Merges parts of one invocation into one, in the form that is stored: bounded, credentials redacted, texts that Postgres
+ * can store.
+ */
+export function mergeInvocation(parts: Invocation[]): Invocation {
+  const { record, id, lines, exceptions, leftOut } = mergeParts(parts);
+  const lastOf = <K extends 'outcome' | 'cpuMs'>(name: K) =>
+    parts.findLast((part) => part.method == null && part[name] !== undefined)?.[name];
+  return {
+    id,
+    serverId: parts[0].serverId,
+    releaseId: record?.releaseId,
+    ...fieldsOf(record, id),
+    outcome: lastOf('outcome') ?? record?.outcome,
+    cpuMs: finite(lastOf('cpuMs') ?? record?.cpuMs),
+    wallMs: finite(record?.wallMs),
+    payload: record?.payload && {
+      arguments: optional(record.payload.arguments, PAYLOAD_CHARS_MAX),
+      result: optional(record.payload.result, PAYLOAD_CHARS_MAX),
+    },
+    lines,
+    exceptions,
+    leftOut,
+  };
+}
+
+/** The same for parts of a connection's view. */
+export function mergeCall(parts: ConnectionCall[]): ConnectionCall {
+  const { record, id, lines, exceptions } = mergeParts(parts);
+  const { connectionId } = parts[0];
+  if (!record) return { id, connectionId, lines, exceptions };
+  const { outcome, timing } = record;
+  return { id, connectionId, ...fieldsOf(record, id), outcome, timing, lines, exceptions };
+}
+
+/** Only the first part with `method` counts: a record that is sent again adds nothing. */
+function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]) {
+  const [{ id }] = all;
+  const record = all.find(({ method }) => method != null);
+  const parts = all.filter((part) => part === record || part.method == null);
+  const madeAt = timeOfUuidV7(id).getTime();
+  const lines = earliest(
+    parts.flatMap((part) => part.lines.map((line) => ({ ...line, at: timeOr(line.at, madeAt) }))),
+    ({ at, level, message }: LogLine) => ({
+      at,
+      level: text(level, NAME_CHARS_MAX),
+      message: text(message, MESSAGE_CHARS_MAX),
+    }),
+  );
+  const exceptions = earliest(
+    parts.flatMap((part) => part.exceptions.map((one) => ({ ...one, at: timeOr(one.at, madeAt) }))),
+    ({ at, name, message }: LogException) => ({
+      at,
+      name: text(name, NAME_CHARS_MAX),
+      message: text(message, MESSAGE_CHARS_MAX),
+    }),
+  );
+  return {
+    id,
+    record,
+    lines: lines.stored,
+    exceptions: exceptions.stored,
+    leftOut: lines.leftOut + exceptions.leftOut,
+  };
+}
+
+function fieldsOf(record: Invocation | ConnectionCall | undefined, id: string) {
+  if (!record) return {};
+  return {
+    at: timeOr(record.at, timeOfUuidV7(id).getTime()),
+    method: optional(record.method, NAME_CHARS_MAX),
+    url: optional(record.url, URL_CHARS_MAX),
+    rpcMethod: optional(record.rpcMethod, NAME_CHARS_MAX),
+    toolName: optional(record.toolName, NAME_CHARS_MAX),
+    status: Math.trunc(finite(record.status) ?? 0),
+  };
+}
+
+/** The earliest entries within the limits on their number and total length. */
+function earliest<Entry extends LogLine | LogException>(entries: Entry[], bounded: (entry: Entry) => Entry) {
+  const stored: Entry[] = [];
+  let chars = 0;
+  for (const entry of entries.toSorted((a, b) => a.at - b.at)) {
+    const one = bounded(entry);
+    chars += one.message.length;
+    if (stored.length === LINES_MAX || chars > MESSAGES_CHARS_MAX) break;
+    stored.push(one);
+  }
+  return { stored, leftOut: entries.length - stored.length };
+}
+
+function optional(value: string | null | undefined, charsMax: number): string | null {
+  return value == null ? null : text(value, charsMax);
+}
+
+function text(value: string, charsMax: number): string {
+  const isWhole = value.length <= charsMax + CREDENTIAL_CHARS_MAX;
+  const read = redact(isWhole ? value : value.slice(0, charsMax + CREDENTIAL_CHARS_MAX));
+  return toStorableText(read.slice(0, isWhole ? charsMax : Math.min(charsMax, read.length - CREDENTIAL_CHARS_MAX)));
+}
+
+function timeOr(at: number | null | undefined, otherwise: number): number {
+  return typeof at === 'number' && Math.abs(at) <= TIME_MAX ? at : otherwise;
+}
+
+/** Within the range of `real` and `integer`. */
+function finite(value: number | null | undefined): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? Math.max(-2e9, Math.min(2e9, value)) : null;
+}

@@ -1,0 +1,124 @@
+import type { Invocation } from '../invocation.types.js';
+
+/** Maximum number of invocations that wait for the queue, in all and of one server. More are dropped and counted. */
+export const WAITING_MAX = 50_000;
+export const WAITING_OF_ONE_MAX = WAITING_MAX / 4;
+
+/** Maximum total length of the texts that wait, in characters, in all and of one server. */
+const WAITING_CHARS_MAX = 64 * 1024 * 1024;
+const WAITING_CHARS_OF_ONE_MAX = WAITING_CHARS_MAX / 4;
+
+/** Memory of an invocation, a line and an exception besides their texts, as characters. */
+const BARE_CHARS = 400;
+const BARE_ENTRY_CHARS = 40;
+
+/** Maximum number of parts of one invocation that wait. */
+const PARTS_MAX = 1_000;
+
+/** The parts of one invocation that came since the last flush. */
+export interface PendingInvocation {
+  id: string;
+  serverId: string;
+  parts: Invocation[];
+  chars: number;
+}
+
+/** Collects parts of invocations in memory, by invocation. Bounded; counts what it drops. */
+export class InvocationBuffer {
+  private readonly waiting = new Map<string, PendingInvocation>();
+  private readonly waitingOf = new Map<string, { count: number; chars: number }>();
+  private chars = 0;
+  /** Parts that were dropped since the process started. */
+  dropped = 0;
+
+  /** Number of invocations that wait. */
+  get size(): number {
+    return this.waiting.size;
+  }
+
+  /** True if `add` would drop none of these parts of one server. */
+  hasRoomFor(serverId: string, parts: readonly Invocation[]): boolean {
+    const added = new Set<string>();
+    let chars = 0;
+    for (const part of parts) {
+      const known = this.waiting.get(part.id);
+      if (known && isClosed(known, part)) return false;
+      if (!known) added.add(part.id);
+      chars += charsOf(part);
+    }
+    return this.fits(this.waitingOf.get(serverId), added.size, chars);
+  }
+
+  /** Adds a part, or drops and counts it. */
+  add(part: Invocation): void {
+    const { id, serverId } = part;
+    const known = this.waiting.get(id);
+    const of = this.waitingOf.get(serverId) ?? { count: 0, chars: 0 };
+    const chars = charsOf(part);
+    if ((known && isClosed(known, part)) || !this.fits(of, known ? 0 : 1, chars)) {
+      this.dropped += 1;
+      return;
+    }
+    const pending = known ?? { id, serverId, parts: [], chars: 0 };
+    if (!known) {
+      this.waiting.set(id, pending);
+      this.waitingOf.set(serverId, of);
+      of.count += 1;
+    }
+    of.chars += chars;
+    pending.chars += chars;
+    this.chars += chars;
+    pending.parts.push(part);
+  }
+
+  /** Removes and returns the oldest: at most `countMax`, and at most about `charsMax` characters unless the first is longer. */
+  take(countMax: number, charsMax: number): PendingInvocation[] {
+    const taken: PendingInvocation[] = [];
+    let chars = 0;
+    for (const pending of this.waiting.values()) {
+      chars += pending.chars;
+      if (taken.length === countMax || (taken.length > 0 && chars > charsMax)) break;
+      taken.push(pending);
+      this.remove(pending);
+    }
+    return taken;
+  }
+
+  private fits(of = { count: 0, chars: 0 }, count: number, chars: number): boolean {
+    return (
+      this.waiting.size + count <= WAITING_MAX &&
+      of.count + count <= WAITING_OF_ONE_MAX &&
+      this.chars + chars <= WAITING_CHARS_MAX &&
+      of.chars + chars <= WAITING_CHARS_OF_ONE_MAX
+    );
+  }
+
+  private remove({ id, serverId, chars }: PendingInvocation): void {
+    this.waiting.delete(id);
+    this.chars -= chars;
+    const of = this.waitingOf.get(serverId);
+    if (!of) return;
+    of.count -= 1;
+    of.chars -= chars;
+    if (of.count === 0) this.waitingOf.delete(serverId);
+  }
+}
+
+/** True if the invocation accepts no more parts, or belongs to another server. */
+function isClosed({ parts, serverId }: PendingInvocation, part: Invocation): boolean {
+  return parts.length >= PARTS_MAX || serverId !== part.serverId;
+}
+
+/** Counts the whole texts, also those that are cut later: they wait whole. */
+function charsOf(part: Invocation): number {
+  const { method, url, rpcMethod, toolName, payload } = part;
+  let chars = method == null ? 0 : BARE_CHARS;
+  chars += lengthOf([method, url, rpcMethod, toolName, payload?.arguments, payload?.result]);
+  for (const { level, message } of part.lines) chars += lengthOf([level, message]) + BARE_ENTRY_CHARS;
+  for (const { name, message } of part.exceptions) chars += lengthOf([name, message]) + BARE_ENTRY_CHARS;
+  return chars;
+}
+
+function lengthOf(texts: unknown[]): number {
+  return texts.reduce<number>((sum, text) => sum + (typeof text === 'string' ? text.length : 0), 0);
+}

@@ -1,0 +1,178 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { uuidV7 } from '../../../platform/database/uuid-v7.js';
+import { until } from '../../../../test/support/until.js';
+import { verifies } from '../../../../test/support/verifies.js';
+import type { Metrics } from '../../../platform/telemetry/metrics.js';
+import { WAITING_MAX, WAITING_OF_ONE_MAX } from './invocation-buffer.js';
+import type { Invocation } from '../invocation.types.js';
+import { InvocationsService } from './invocations.service.js';
+import type { KeepInvocationsJob, LogsQueue } from './logs.queue.js';
+
+const idOf = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+
+function invocation(more: Partial<Invocation> = {}): Invocation {
+  return {
+    id: uuidV7(),
+    serverId: idOf(1),
+    releaseId: null,
+    at: Date.now(),
+    method: 'POST',
+    url: '/run/acme/weather/mcp',
+    rpcMethod: 'tools/call',
+    toolName: 'echo',
+    status: 200,
+    outcome: 'ok',
+    cpuMs: 0,
+    wallMs: 3,
+    lines: [],
+    exceptions: [],
+    ...more,
+  };
+}
+
+const noMetrics = { gauge: () => undefined, counter: () => undefined };
+
+/** A service on a queue that does what it is told. */
+function on(queue: { rowsWanted?: () => Promise<number>; add?: (job: KeepInvocationsJob) => Promise<void> }) {
+  const jobs: KeepInvocationsJob[] = [];
+  const rowsWanted = queue.rowsWanted ?? (() => Promise.resolve(1));
+  const add = queue.add ?? (() => Promise.resolve());
+  const whole = { rowsWanted, add: (job: KeepInvocationsJob) => add(job).finally(() => jobs.push(job)) };
+  return { service: new InvocationsService(whole as unknown as LogsQueue, noMetrics as unknown as Metrics), jobs };
+}
+
+beforeAll(() => Logger.overrideLogger(false));
+
+describe('InvocationsService', () => {
+  verifies(
+    'log-ingestion:bounded',
+    'drops and counts what finds no room while the queue is away, and never lets one server take all of it',
+    () => {
+      const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
+      for (let n = 0; n < WAITING_OF_ONE_MAX + 10; n += 1) service.record(invocation());
+      expect(service.stats()).toMatchObject({ waiting: WAITING_OF_ONE_MAX, dropped: 10 });
+      for (let n = 0; n < WAITING_MAX; n += 1) service.record(invocation({ serverId: idOf(2 + (n % 8)) }));
+      expect(service.stats()).toMatchObject({ waiting: WAITING_MAX, dropped: 10 + WAITING_OF_ONE_MAX });
+    },
+  );
+
+  it('takes no more characters than it may, of one server and of all, in whichever member they stand', () => {
+    const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
+    const long = 'x'.repeat(1024 * 1024);
+    const at = Date.now();
+    const large: Partial<Invocation>[] = [
+      { lines: [{ at, level: 'log', message: long }] },
+      { lines: [{ at, level: long, message: '' }] },
+      { exceptions: [{ at, name: long, message: '' }] },
+      { url: long },
+      { toolName: long },
+      { method: long },
+      { rpcMethod: long },
+      { payload: { arguments: long, result: null } },
+    ];
+    for (let n = 0; n < 40; n += 1) service.record(invocation(large[n % large.length]));
+    expect(service.stats()).toMatchObject({ waiting: 15, dropped: 25 });
+    for (let n = 0; n < 100; n += 1) service.record(invocation({ serverId: idOf(2 + (n % 8)), url: long }));
+    expect(service.stats()).toMatchObject({ waiting: 63, dropped: 77 });
+  });
+
+  it('says that there is no room for what waits under the same id of another server', () => {
+    const { service } = on({ rowsWanted: () => new Promise(() => undefined) });
+    const one = invocation();
+    service.record(one);
+    expect(service.hasRoomFor(idOf(1), [one])).toBe(true);
+    expect(service.hasRoomFor(idOf(2), [{ ...one, serverId: idOf(2) }])).toBe(false);
+  });
+
+  it('brings a record and its pieces together, in the order of time; what a piece says of the outcome holds', async () => {
+    const { service, jobs } = on({});
+    const { id, serverId, ...rest } = invocation({ lines: [{ at: 20, level: 'log', message: 'second' }] });
+    const early = [{ at: 10, level: 'warn', message: 'first' }];
+    service.record({ id, serverId, outcome: 'exceededCpu', cpuMs: 9, lines: early, exceptions: [] });
+    service.record({ id, serverId, ...rest });
+    const thrown = [{ at: 30, name: 'Error', message: 'third' }];
+    service.record({ id, serverId, lines: [], exceptions: thrown });
+    await until(() => jobs.length > 0, 'the queue has it');
+    expect(jobs).toHaveLength(1);
+    expect(jobs[0].rows).toMatchObject([
+      {
+        id,
+        method: 'POST',
+        outcome: 'exceededCpu',
+        cpuMs: 9,
+        lines: [{ message: 'first' }, { message: 'second' }],
+        exceptions: [{ name: 'Error', message: 'third' }],
+      },
+    ]);
+  });
+
+  it('stores a record that comes twice once, with what was added to it', async () => {
+    const { service, jobs } = on({});
+    const line = { at: 1, level: 'log', message: 'once' };
+    const one = invocation({ lines: [line] });
+    for (const part of [one, { ...one, toolName: 'other' }]) service.record(part);
+    service.record({ id: one.id, serverId: one.serverId, lines: [{ ...line, message: 'added' }], exceptions: [] });
+    await until(() => jobs.length > 0, 'the queue has it');
+    expect(jobs[0].rows).toMatchObject([{ toolName: 'echo', lines: [line, { message: 'added' }] }]);
+  });
+
+  it('blanks credentials and what Postgres cannot hold before the queue sees them', async () => {
+    const { service, jobs } = on({});
+    const lines = [{ at: Date.now(), level: 'log', message: 'Authorization: Bearer abcdefghijkl \0 \ud800 end' }];
+    service.record(invocation({ lines, toolName: 'a\0b', wallMs: Infinity, status: NaN }));
+    await until(() => jobs.length > 0, 'the queue has it');
+    const [row] = jobs[0].rows;
+    expect(row.lines[0].message).toBe('Authorization: Bearer [redacted] \ufffd \ufffd end');
+    expect(row).toMatchObject({ toolName: 'a\ufffdb', wallMs: null, status: 0 });
+  });
+
+  it('blanks credentials that stand where a long text is cut', async () => {
+    const { service, jobs } = on({});
+    const secret = 'hunter2hunter2hunter2';
+    const message = (before: number) => `${'x '.repeat(before / 2)}postgres://u:${secret}@db ${'y'.repeat(3_000)}`;
+    const lines = [8_160, 8_174, 9_570].map((before) => ({ at: Date.now(), level: 'log', message: message(before) }));
+    service.record(invocation({ lines: [...lines, { at: Date.now(), level: 'log', message: 'z'.repeat(20_000) }] }));
+    await until(() => jobs.length > 0, 'the queue has it');
+    const kept = jobs[0].rows[0].lines.map((line) => line.message);
+    expect(kept.filter((text) => text.includes('hunter'))).toEqual([]);
+    expect(kept.map((text) => text.length)).toEqual([8_181, 8_181, 8_192, 8_192]);
+  });
+
+  it('keeps the first 1,000 lines of an invocation and says how many it left out', async () => {
+    const { service, jobs } = on({});
+    const lines = Array.from({ length: 1_200 }, (_, n) => ({ at: n, level: 'log', message: `line ${n}` }));
+    service.record(invocation({ lines: lines.toReversed() }));
+    await until(() => jobs.length > 0, 'the queue has it');
+    const [row] = jobs[0].rows;
+    expect([row.lines.length, row.lines[0].message, row.leftOut]).toEqual([1_000, 'line 0', 200]);
+  });
+
+  it('never throws, and one that cannot be read does not keep the others back', async () => {
+    const { service, jobs } = on({});
+    service.record(null as unknown as Invocation);
+    service.record(invocation({ lines: [{ at: 'noon', level: 1, message: 'x' }] as never }));
+    service.record(invocation());
+    await until(() => jobs.length > 0, 'the queue has it');
+    expect([jobs[0].rows.length, service.stats().unreadable]).toEqual([1, 2]);
+  });
+
+  it('offers the very same job again when the queue failed, since it may have taken it', async () => {
+    let failures = 1;
+    const { service, jobs } = on({
+      add: () => (failures-- > 0 ? Promise.reject(new Error('away')) : Promise.resolve()),
+    });
+    service.record(invocation());
+    await until(() => jobs.length === 2, 'it is offered twice');
+    expect(jobs[1]).toBe(jobs[0]);
+    expect(service.stats()).toMatchObject({ sent: 1, waiting: 0 });
+  });
+
+  it('hands over 1,000 at a time while many jobs wait', async () => {
+    const { service, jobs } = on({ rowsWanted: () => Promise.resolve(1_000) });
+    for (let n = 0; n < 1_500; n += 1) service.record(invocation());
+    await until(() => jobs.length > 0, 'the queue has some');
+    expect(jobs.map(({ rows }) => rows.length)).toEqual([1_000]);
+    expect(service.stats().waiting).toBe(500);
+  });
+});

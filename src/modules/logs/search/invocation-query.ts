@@ -1,0 +1,74 @@
+import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
+import { DAY_MS, dayOf, leastIdAt } from '../store/invocation-days.js';
+import { searchForm } from '../store/invocations.repository.js';
+import type { InvocationOutcome } from '../invocation.types.js';
+import { ID_SLACK_MS } from '../ingest/ingest-limits.js';
+
+/** Which invocations of a server to find. All conditions must hold. */
+export interface InvocationQuery {
+  /** From this time on. */
+  from?: Date;
+  /** Before this time. */
+  to?: Date;
+  /** Older than the invocation with this id. */
+  before?: string;
+  /** Occurs in a message or an exception, in any case. */
+  search?: string;
+  outcome?: InvocationOutcome;
+  tool?: string;
+  /** The MCP method. */
+  method?: string;
+  minDurationMs?: number;
+}
+
+/** A SQL condition with its parameters. */
+export interface Condition {
+  sql: string;
+  values: unknown[];
+}
+
+/** A range of time, end exclusive. */
+export interface TimeRange {
+  from: Date;
+  to: Date;
+}
+
+/** The range of times of ids in which matches can be, from the oldest partition to tomorrow. */
+export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): TimeRange {
+  const newest = Date.now() + DAY_MS;
+  const within = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
+  return {
+    from: within((from?.getTime() ?? oldest) - ID_SLACK_MS),
+    to: within(Math.min((to?.getTime() ?? newest) + ID_SLACK_MS, before ? timeOfUuidV7(before).getTime() + 1 : newest)),
+  };
+}
+
+/** The condition on the columns. Its times are those of the records; the times of ids differ by up to a minute. */
+export function condition(serverId: string, query: InvocationQuery): Condition {
+  const values: unknown[] = [serverId];
+  const parts = ['server_id = $1'];
+  const add = (sql: string, value: unknown) => {
+    if (value === undefined) return;
+    values.push(value);
+    parts.push(`${sql} $${values.length}`);
+  };
+  add('at >=', query.from);
+  add('at <', query.to);
+  add('id <', query.before);
+  add('outcome =', query.outcome);
+  add('tool_name =', query.tool);
+  add('rpc_method =', query.method);
+  add('wall_ms >=', query.minDurationMs);
+  add('search_text LIKE', query.search === undefined ? undefined : likePattern(query.search));
+  return { sql: parts.join(' AND '), values };
+}
+
+/** A pattern in which every character of the word is literal. */
+function likePattern(word: string): string {
+  return `%${searchForm(word).replace(/[\\%_]/g, '\\$&')}%`;
+}
+
+/** A range as a condition on days and ids. Computed here, so safe to write into a statement. */
+export function part({ from, to }: TimeRange): string {
+  return `day >= '${dayOf(from)}' AND day <= '${dayOf(to)}' AND id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
+}

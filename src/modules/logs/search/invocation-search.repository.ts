@@ -1,0 +1,237 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Env } from '../../../config/env.js';
+import { codeOf } from '../../../platform/database/postgres-errors.js';
+import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
+import type { ConnectionCallQuery, FoundCall, Invocation } from '../invocation.types.js';
+import { SearchTooLongError } from '../logs.errors.js';
+import { DAY_MS, dayOfId } from '../store/invocation-days.js';
+import { PartitionCache } from '../store/partition-cache.js';
+import { searchRanges, type IndexedRange } from '../store/search-ranges.js';
+import { condition, part, rangeOf, type Condition, type InvocationQuery } from './invocation-query.js';
+
+/** `total` is exact up to here: counting ten times as many of a common word takes hundreds of milliseconds. */
+export const TOTAL_MAX = 1_000;
+
+/** The newest invocations, read without the search index first: enough to count 1,000 if every fourth has the word. */
+const NEAREST_MAX = 4_000;
+
+/** The newest requests of a connection that its view shows and searches. */
+const CALLS_MAX = 1_000;
+
+/** Time limit of one search. With a server and a day it takes milliseconds. */
+const SEARCH_MS_MAX = 10_000;
+
+/** Time limit of the wait for other searches. */
+const WAIT_MS_MAX = 10_000;
+
+const QUERY_CANCELED = '57014';
+
+/** A row of the server's view. `method` is null while only later parts have come. */
+export type FoundInvocation = Omit<Invocation, 'serverId' | 'at'> & { at: Date };
+
+/** An invocation and its version, which changes when a part is added to the server's view. */
+export interface InvocationVersion {
+  id: string;
+  version: number;
+}
+
+const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "rpcMethod", tool_name AS "toolName",
+  status, outcome, cpu_ms AS "cpuMs", wall_ms AS "wallMs", lines, exceptions, payload, left_out AS "leftOut"`;
+
+/** Searches at most the 1,000 newest requests, which are read along the index of the connection. */
+const CALLS = `
+  WITH newest AS (
+    SELECT id, call FROM invocations WHERE connection_id = $1 AND call -> 'status' IS NOT NULL
+     ORDER BY id DESC LIMIT ${CALLS_MAX})
+  SELECT id, call, count(*) OVER ()::int AS total FROM newest
+   WHERE ($2::float8 IS NULL OR (call ->> 'at')::float8 >= $2) AND ($3::float8 IS NULL OR (call ->> 'at')::float8 < $3)
+     AND ($4::text IS NULL OR call ->> 'outcome' = $4) AND ($5::text IS NULL OR call ->> 'toolName' = $5)
+     AND ($6::text IS NULL OR position(lower($6) IN lower(call ->> 'toolName')) > 0
+          OR EXISTS (SELECT FROM jsonb_array_elements((call -> 'exceptions') || (call -> 'lines')) AS entry
+                      WHERE position(lower($6) IN lower(concat_ws(chr(10), entry ->> 'name', entry ->> 'message'))) > 0))
+   ORDER BY id DESC LIMIT $7`;
+
+/** The number of matches, up to one more than the maximum, and the ids of the newest, newest first. */
+interface Counted {
+  total: number;
+  ids: string[];
+}
+
+/**
+ * Finds invocations of one server, or of one connection; each view reads its own columns only. For a word the newest
+ * invocations of the server are read along `(server_id, id)` first: a common word is found there at once, whatever the
+ * planner estimates. Older ones are read range by range (`searchRanges`), because Postgres uses a search index only for a
+ * condition within its range, and newest first, which ends the search once enough are found.
+ */
+@Injectable()
+export class InvocationSearchRepository {
+  private readonly slots: FairSemaphore;
+
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly partitions: PartitionCache,
+    @Inject(Env) env: Env,
+  ) {
+    // Half of the pool at most, and a quarter of it for one server or connection.
+    this.slots = new FairSemaphore(Math.max(2, Math.floor(env.databasePoolMax / 2)), WAIT_MS_MAX);
+  }
+
+  /**
+   * The newest matches, newest first, and their number, exact up to 1,000.
+   *
+   * @throws SearchTooLongError after 10 s, NoSlotError after 10 s of waiting for other searches
+   */
+  async find(
+    serverId: string,
+    query: InvocationQuery,
+    limit: number,
+  ): Promise<{ invocations: FoundInvocation[]; total: number; totalIsExact: boolean }> {
+    const indexed = query.search === undefined ? null : await this.partitions.indexedRanges();
+    const oldest = Date.parse(await this.partitions.oldestDay());
+    return this.bounded(serverId, async (tx) => {
+      const counted = indexed
+        ? await searched(tx, serverId, query, limit, oldest, indexed)
+        : await count(tx, [part(rangeOf(query, oldest))], condition(serverId, query), limit, TOTAL_MAX + 1);
+      const invocations = await byIds(tx, serverId, counted.ids);
+      return { invocations, total: Math.min(counted.total, TOTAL_MAX), totalIsExact: counted.total <= TOTAL_MAX };
+    });
+  }
+
+  /**
+   * The newest matching requests of a connection, newest first, and their number, of its newest 1,000.
+   *
+   * @throws as `find`
+   */
+  async findCalls(
+    connectionId: string,
+    { from, to, outcome, tool, search }: ConnectionCallQuery,
+    limit: number,
+  ): Promise<{ calls: FoundCall[]; total: number }> {
+    const rows = await this.bounded(connectionId, (tx) =>
+      tx.query<{ id: string; call: Omit<FoundCall, 'id'>; total: number }[]>(CALLS, [
+        connectionId,
+        from?.getTime() ?? null,
+        to?.getTime() ?? null,
+        outcome ?? null,
+        tool ?? null,
+        search ?? null,
+        limit,
+      ]),
+    );
+    return { calls: rows.map(({ id, call }) => ({ id, ...call })), total: rows[0]?.total ?? 0 };
+  }
+
+  /** The newest matches since a time, newest first, with their versions. @throws as `find` */
+  async versions(serverId: string, query: InvocationQuery, since: Date, limit: number): Promise<InvocationVersion[]> {
+    const { sql, values } = condition(serverId, query);
+    const to = new Date(Date.now() + DAY_MS);
+    return this.bounded(serverId, (tx) =>
+      tx.query<InvocationVersion[]>(
+        `SELECT id, cardinality(jobs) AS version FROM invocations
+          WHERE ${part({ from: since, to })} AND ${sql} ORDER BY id DESC LIMIT ${limit}`,
+        values,
+      ),
+    );
+  }
+
+  /** The invocations with these ids, newest first; those that do not exist are missing. */
+  async byIds(serverId: string, ids: string[]): Promise<FoundInvocation[]> {
+    return byIds(this.database.manager, serverId, ids);
+  }
+
+  /**
+   * Runs the statements of one search on one core and within 10 s, and few searches of one owner at a time. The rows of a
+   * search lie close together: with the default cost of a page Postgres would scan the primary key, past all other rows.
+   */
+  private bounded<T>(ownerId: string, work: (tx: EntityManager) => Promise<T>): Promise<T> {
+    return this.slots.run(ownerId, async () => {
+      try {
+        return await this.database.transaction(async (tx) => {
+          await tx.query(
+            `SELECT set_config('statement_timeout', '${SEARCH_MS_MAX}', true), set_config('jit', 'off', true),
+                    set_config('max_parallel_workers_per_gather', '0', true), set_config('random_page_cost', '1.1', true)`,
+          );
+          return work(tx);
+        });
+      } catch (error) {
+        if (codeOf(error) === QUERY_CANCELED) throw new SearchTooLongError();
+        throw error;
+      }
+    });
+  }
+}
+
+/** Matches of a word: among the newest of the server, then among the rest unless those suffice. */
+async function searched(
+  tx: EntityManager,
+  serverId: string,
+  query: InvocationQuery,
+  limit: number,
+  oldest: number,
+  indexed: readonly IndexedRange[],
+): Promise<Counted> {
+  const near = await nearest(tx, part(rangeOf(query, oldest)), condition(serverId, query), limit);
+  if (near.last === null || near.total > TOTAL_MAX) return near;
+  const rest = { ...query, before: near.last };
+  const { from, to } = rangeOf(rest, oldest);
+  const branches = searchRanges(from, to, indexed).map(
+    ({ day, fromId, toId }) => `day = '${day}' AND id >= '${fromId}' AND id < '${toId}'`,
+  );
+  const far = await count(tx, branches, condition(serverId, rest), limit, TOTAL_MAX + 1 - near.total);
+  return { total: near.total + far.total, ids: [...near.ids, ...far.ids].slice(0, limit) };
+}
+
+/** Matches among the newest of the server. `last` is the id of the oldest that was read, null if there are no more. */
+async function nearest(
+  tx: EntityManager,
+  whole: string,
+  { sql, values }: Condition,
+  limit: number,
+): Promise<Counted & { last: string | null }> {
+  const [row] = await tx.query<(Counted & { last: string | null })[]>(
+    `SELECT coalesce(cardinality(ids), 0) AS total, coalesce(ids[1:${limit}], '{}')::text[] AS ids,
+            CASE WHEN read = ${NEAREST_MAX} THEN last END AS last
+       FROM (SELECT array_agg(id ORDER BY id DESC) FILTER (WHERE ${sql}) AS ids,
+                    count(*) AS read, min(id::text COLLATE "C") AS last
+               FROM (SELECT * FROM invocations WHERE server_id = $1 AND ${whole}
+                      ORDER BY id DESC LIMIT ${NEAREST_MAX}) AS newest) AS found`,
+    values,
+  );
+  return row;
+}
+
+/**
+ * Counts up to `countMax` in branches that follow each other in time, newest first. The limit of each branch makes Postgres
+ * use the search index for a rare word, and the outer limit keeps it from reading branches that are not needed: a plan
+ * that is not parallel runs them in this order.
+ */
+async function count(
+  tx: EntityManager,
+  branches: string[],
+  { sql, values }: Condition,
+  limit: number,
+  countMax: number,
+): Promise<Counted> {
+  if (branches.length === 0) return { total: 0, ids: [] };
+  const found = branches.map(
+    (branch) => `(SELECT id FROM invocations WHERE ${branch} AND ${sql} ORDER BY id DESC LIMIT ${countMax})`,
+  );
+  const [row] = await tx.query<Counted[]>(
+    `SELECT count(*)::int AS total, coalesce((array_agg(id ORDER BY id DESC))[1:${limit}], '{}')::text[] AS ids
+       FROM (SELECT id FROM (${found.join(' UNION ALL ')}) AS found LIMIT ${countMax}) AS counted`,
+    values,
+  );
+  return row;
+}
+
+async function byIds(tx: EntityManager, serverId: string, ids: string[]): Promise<FoundInvocation[]> {
+  if (ids.length === 0) return [];
+  const days = [...new Set(ids.map((id) => dayOfId(id)))];
+  return tx.query<FoundInvocation[]>(
+    `SELECT ${COLUMNS} FROM invocations
+      WHERE server_id = $1 AND day = ANY($2) AND id = ANY($3) ORDER BY id DESC`,
+    [serverId, days, ids],
+  );
+}

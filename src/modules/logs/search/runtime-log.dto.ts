@@ -1,0 +1,143 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { IsIn, IsOptional, IsUUID } from 'class-validator';
+import { IsText, IsWhole } from '../../../platform/http/input-values.js';
+import { IsTime } from '../../../platform/http/time-text.js';
+import { invocationOutcomes, type InvocationOutcome } from '../invocation.types.js';
+
+/** Which invocations to list. All filters must match. */
+export class InvocationFilterDto {
+  /** Only invocations with this text in a message or an exception, in any case. */
+  @IsOptional()
+  @IsText(200)
+  search?: string;
+
+  /** Only invocations with this outcome. */
+  @IsOptional()
+  @IsIn(invocationOutcomes)
+  outcome?: InvocationOutcome;
+
+  /** Only invocations of the tool with exactly this name. */
+  @IsOptional()
+  @IsText(200)
+  tool?: string;
+
+  /** Only invocations of this MCP method, such as `tools/call`. */
+  @IsOptional()
+  @IsText(200)
+  method?: string;
+
+  /** Only invocations that took at least this many milliseconds. */
+  @IsWhole(0, 86_400_000)
+  minDurationMs?: number;
+
+  /** Maximum number of invocations. */
+  @IsWhole(1, 100)
+  limit?: number = 20;
+}
+
+/** Which invocations to list. All filters must match. */
+export class RuntimeLogQueryDto extends InvocationFilterDto {
+  /** From this time on: ISO 8601 or `YYYY-MM-DD HH:MM:SS`, UTC without a time zone. */
+  @IsTime()
+  from?: Date;
+
+  /** Before this time. */
+  @IsTime()
+  to?: Date;
+
+  /** Only invocations older than the one with this id: the last id of a page selects the next page. */
+  @IsOptional()
+  @IsUUID()
+  before?: string;
+}
+
+export class InvocationRequestDto {
+  /** The HTTP method; empty while it is unknown. */
+  method: string;
+  /** Without its query. */
+  url: string;
+}
+
+export class InvocationResponseDto {
+  /** The HTTP status; 0 while it is unknown. */
+  @ApiProperty({ type: 'integer' })
+  status: number;
+  /**
+   * `ok`: the server answered, with a result or an error. `exception`: it failed, or requires authorization. `canceled`:
+   * the caller closed the request. `denied`: refused before the server was called. `exceededCpu`, `exceededMemory`,
+   * `exceededWall`, `exceededResponse`: ended because it exceeded a limit. `responseStreamDisconnected`: the response ended
+   * early. `unknown`: not known yet, or not reported by a server that runs elsewhere.
+   */
+  @ApiProperty({ enum: invocationOutcomes })
+  outcome: InvocationOutcome;
+}
+
+export class InvocationDurationDto {
+  @ApiProperty({ type: 'integer' })
+  cpuMs: number;
+  @ApiProperty({ type: 'integer' })
+  wallMs: number;
+}
+
+export class InvocationLineDto {
+  /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
+  timestamp: string;
+  /** `debug`, `info`, `log`, `warn` or `error`; servers that run elsewhere may send others. */
+  level: string;
+  message: string;
+}
+
+export class InvocationExceptionDto {
+  /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
+  timestamp: string;
+  name: string;
+  message: string;
+}
+
+/** Arguments and result of a call as JSON text, with credentials redacted. */
+export class InvocationPayloadDto {
+  arguments: string | null;
+  result: string | null;
+}
+
+/** One request to a server, with its log lines and exceptions. */
+export class InvocationDto {
+  id: string;
+  /** When the request came: `YYYY-MM-DD HH:MM:SS`, in UTC. */
+  timestamp: string;
+  request: InvocationRequestDto;
+  response: InvocationResponseDto;
+  duration: InvocationDurationDto;
+  logs: InvocationLineDto[];
+  exceptions: InvocationExceptionDto[];
+  /** The MCP method; null if it is unknown. */
+  rpcMethod: string | null;
+  /** The called tool; null for other methods. */
+  tool: string | null;
+  /** The release that was current; null without one, and for records of a server that runs elsewhere. */
+  releaseId: string | null;
+  /** Number of lines and exceptions that were dropped because there were too many. */
+  @ApiProperty({ type: 'integer' })
+  leftOut: number;
+  /** Only if the server's owner enabled it. */
+  payload?: InvocationPayloadDto;
+}
+
+/** Newest first. */
+export class RuntimeLogDto {
+  invocations: InvocationDto[];
+  /** Number of matches, counted up to 1,000. */
+  @ApiProperty({ type: 'integer' })
+  total: number;
+  /** False if there are more matches. */
+  totalIsExact: boolean;
+}
+
+/** Records that were accepted. */
+export class AcceptedInvocationsDto {
+  /** Number of accepted records; they are listed within seconds. */
+  @ApiProperty({ type: 'integer' })
+  accepted: number;
+  /** Their ids, in the order of the request. */
+  ids: string[];
+}

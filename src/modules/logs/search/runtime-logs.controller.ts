@@ -1,0 +1,53 @@
+import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
+import { ApiBody, ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { Access } from '../../auth/access.decorator.js';
+import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
+import type { ServerRef } from '../../servers/server.types.js';
+import { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto } from './runtime-log.dto.js';
+import {
+  acceptedInvocationsExample,
+  runtimeLogExample,
+  sentInvocationsExample,
+  sentInvocationsSchema,
+} from './runtime-log.examples.js';
+import { RuntimeLogsService } from './runtime-logs.service.js';
+
+export const serverNotFound = { status: 404, message: 'Server not found' };
+
+@ApiTags('Runtime logs')
+@ApiServerName()
+@Controller('servers/:qualifiedName/logs')
+export class RuntimeLogsController {
+  constructor(private readonly logs: RuntimeLogsService) {}
+
+  /**
+   * List recent invocations of a server. Each with its outcome, log lines and exceptions; newest first. Listed within
+   * seconds. Spec 4.9.
+   */
+  @Get()
+  @Access('servers:read', ownServerOrNone)
+  @ApiOkResponse({ type: RuntimeLogDto, example: runtimeLogExample })
+  @ApiErrors(400, serverNotFound, { status: 504, message: 'The search took longer than 10 s: give a shorter range' })
+  list(@TargetServer() server: ServerRef, @Query() query: RuntimeLogQueryDto): Promise<RuntimeLogDto> {
+    return this.logs.list(server, query);
+  }
+
+  /**
+   * Send records of a server that runs elsewhere. In the form of `GET`, at most 1,000 and 1 MB, accepted all or none; all
+   * members of a record are optional. Long texts are cut; queries of URLs are removed and credentials redacted.
+   */
+  @Post()
+  @HttpCode(202)
+  @ApiBody({ schema: sentInvocationsSchema, examples: { one: { value: sentInvocationsExample } } })
+  @Access('servers:write', ownServerOrNone)
+  @ApiResponse({ status: 202, type: AcceptedInvocationsDto, example: acceptedInvocationsExample })
+  @ApiErrors(
+    { status: 400, message: 'invocations[3].response.status must be a number from 100 to 599' },
+    serverNotFound,
+    { status: 503, message: 'Too many log records are waiting to be written: send the same again in a few seconds' },
+  )
+  send(@TargetServer() server: ServerRef, @Body() body: unknown): AcceptedInvocationsDto {
+    return this.logs.take(server, body);
+  }
+}

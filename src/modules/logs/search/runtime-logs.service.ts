@@ -1,0 +1,68 @@
+import { Injectable } from '@nestjs/common';
+import type { ServerRef } from '../../servers/server.types.js';
+import { InvocationSearchRepository } from './invocation-search.repository.js';
+import type { Invocation } from '../invocation.types.js';
+import { InvocationsService } from '../ingest/invocations.service.js';
+import { LogsBusyError } from '../logs.errors.js';
+import type { ExportAnswer } from '../otlp/otlp-messages.js';
+import { groupRecords } from '../otlp/otlp-invocations.js';
+import { recordsOf } from '../otlp/otlp-records.js';
+import { TraceStartCache } from '../otlp/trace-start-cache.js';
+import type { AcceptedInvocationsDto, RuntimeLogDto, RuntimeLogQueryDto } from './runtime-log.dto.js';
+import { toInvocationDto } from './runtime-log.mapper.js';
+import { readIngestRequest } from '../ingest/ingest-request.js';
+
+/** The runtime logs of servers: reads them, and records what servers that run elsewhere send. */
+@Injectable()
+export class RuntimeLogsService {
+  private readonly traceStarts = new TraceStartCache();
+
+  constructor(
+    private readonly search: InvocationSearchRepository,
+    private readonly invocations: InvocationsService,
+  ) {}
+
+  /** The newest matching invocations. @throws SearchTooLongError, NoSlotError */
+  async list(server: ServerRef, { limit = 20, ...query }: RuntimeLogQueryDto): Promise<RuntimeLogDto> {
+    const { invocations, ...totals } = await this.search.find(server.id, query, limit);
+    return { invocations: invocations.map(toInvocationDto), ...totals };
+  }
+
+  /**
+   * Records invocations of a server that runs elsewhere, all of a body or none.
+   *
+   * @throws InvalidInputError; LogsBusyError if the buffer has no room for all: they may be sent again
+   */
+  take(server: ServerRef, body: unknown): AcceptedInvocationsDto {
+    const sent = readIngestRequest(server.id, body, new Date());
+    this.record(server, sent);
+    return { accepted: sent.length, ids: sent.map(({ id }) => id) };
+  }
+
+  /**
+   * Records an OTLP export, but for the records that cannot be stored.
+   *
+   * @param request an ExportLogsServiceRequest, decoded
+   * @throws InvalidInputError; LogsBusyError if the buffer has no room for all others: it may be sent again
+   */
+  takeExport(server: ServerRef, request: unknown): ExportAnswer {
+    const { invocations, rejected, reason } = groupRecords(server.id, recordsOf(request), new Date(), (traceId, at) =>
+      this.traceStarts.of(server.id, traceId, at),
+    );
+    // The fields of a trace's request are those of its first export; lines of later exports are added.
+    const parts = invocations.flatMap((invocation) => {
+      const { id, serverId, lines, exceptions } = invocation;
+      return [
+        { ...invocation, lines: [], exceptions: [] },
+        { id, serverId, lines, exceptions },
+      ];
+    });
+    this.record(server, parts);
+    return rejected === 0 ? {} : { partialSuccess: { rejectedLogRecords: rejected, errorMessage: reason } };
+  }
+
+  private record({ id }: ServerRef, parts: Invocation[]): void {
+    if (!this.invocations.hasRoomFor(id, parts)) throw new LogsBusyError();
+    for (const part of parts) this.invocations.record(part);
+  }
+}

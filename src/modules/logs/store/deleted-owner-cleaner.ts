@@ -1,0 +1,58 @@
+import { Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { Schedule, type ScheduledWork } from '../../../platform/schedule/schedule.js';
+import { InvocationsRepository, type DeletedOwner } from './invocations.repository.js';
+import { PartitionsRepository } from './partitions.repository.js';
+
+/** Time after which clearing the log of a deleted server or connection starts. */
+const SWEEP_EVERY_MS = 5_000;
+
+/**
+ * Clears the side of deleted servers and connections in the rows of the log, and deletes rows without another side.
+ * Triggers note the deleted ones in `deleted_invocation_owners`, in the transaction of the deletion. Each is cleared twice:
+ * at once, and after every insert that ran during the deletion has ended.
+ */
+@Injectable()
+export class DeletedOwnerCleaner implements OnApplicationBootstrap, OnModuleDestroy {
+  private work: ScheduledWork | null = null;
+  private isStopping = false;
+
+  constructor(
+    private readonly schedule: Schedule,
+    private readonly rows: InvocationsRepository,
+    private readonly partitions: PartitionsRepository,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.work = this.schedule.every('clearing the logs of deleted servers and connections', SWEEP_EVERY_MS, () =>
+      this.clearDue(),
+    );
+  }
+
+  onModuleDestroy(): void {
+    this.isStopping = true;
+  }
+
+  /** Clears all that is due, after a sweep that is under way. */
+  async sweep(): Promise<void> {
+    await this.work?.run();
+  }
+
+  private async clearDue(): Promise<void> {
+    let claimed: DeletedOwner[];
+    do {
+      claimed = await this.rows.claimDeleted();
+      for (const owner of claimed) await this.clear(owner);
+    } while (claimed.length > 0 && !this.isStopping);
+  }
+
+  private async clear(owner: DeletedOwner): Promise<void> {
+    for (const { day } of await this.partitions.list()) {
+      let changed: number;
+      do {
+        if (this.isStopping) return;
+        changed = await this.rows.clear(owner, day);
+      } while (changed > 0);
+    }
+    if (owner.isLast) await this.rows.forgetDeleted(owner);
+  }
+}

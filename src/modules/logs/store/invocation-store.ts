@@ -1,0 +1,127 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { codeOf } from '../../../platform/database/postgres-errors.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
+import type { ConnectionCall, Invocation } from '../invocation.types.js';
+import { DAY_MS, dayOf, dayOfId } from './invocation-days.js';
+import { InvocationsRepository } from './invocations.repository.js';
+import { PartitionsRepository } from './partitions.repository.js';
+
+/** SQLSTATE of a row without a partition. */
+const NO_PARTITION = '23514';
+
+/** SQLSTATEs of invalid values, which would fail again. 54: exceeds a limit of Postgres. */
+const BAD_VALUE = /^(22|23|54)/;
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+
+/** Clocks of machines differ, and near midnight that is another day. */
+const AHEAD_MS_MAX = DAY_MS;
+
+/** Counts since the process started. */
+export interface StoreStats {
+  /** Rows that were written, parts and repetitions included. */
+  written: number;
+  /** Rows that cannot be stored: the day of their id is out of range, or Postgres rejects them. */
+  refused: number;
+}
+
+/** Writes invocations in batches. Rows that cannot be stored are skipped, counted and logged; the others are written. */
+@Injectable()
+export class InvocationStore {
+  private readonly logger = new Logger('logs');
+  private written = 0;
+  private refused = 0;
+
+  constructor(
+    private readonly rows: InvocationsRepository,
+    private readonly partitions: PartitionsRepository,
+    private readonly env: Env,
+    metrics: Metrics,
+  ) {
+    metrics.counter(
+      'slipway_log_rows_written_total',
+      'Rows of runtime logs written by this process, repetitions included.',
+      () => this.written,
+    );
+    metrics.counter(
+      'slipway_log_rows_refused_total',
+      'Rows of runtime logs that cannot be kept: too old, or refused by the database.',
+      () => this.refused,
+    );
+  }
+
+  stats(): StoreStats {
+    return { written: this.written, refused: this.refused };
+  }
+
+  /**
+   * Writes parts of servers' views in one statement.
+   *
+   * @param job a random number: a batch with the same number changes nothing
+   * @throws the error of Postgres if no row is to blame for it
+   */
+  async keep(parts: Invocation[], job: number): Promise<void> {
+    const valid = this.storable(parts, ({ serverId }) => serverId);
+    await this.write(valid, (rows) => this.rows.insert(rows, job));
+  }
+
+  /** Writes parts of connections' views in one statement. May run again. @throws as `keep` */
+  async keepCalls(calls: ConnectionCall[]): Promise<void> {
+    const valid = this.storable(calls, ({ connectionId }) => connectionId);
+    await this.write(valid, (rows) => this.rows.insertCalls(rows));
+  }
+
+  /** One row per id, sorted by id: two batches that change the same rows in another order would deadlock. */
+  private storable<Part extends { id: string }>(parts: Part[], ownerOf: (part: Part) => string): Part[] {
+    const today = Date.parse(dayOf(Date.now()));
+    const oldest = dayOf(today - this.env.logRetentionDays * DAY_MS);
+    const newest = dayOf(today + AHEAD_MS_MAX);
+    const isStorable = (part: Part) => {
+      if (!UUID_V7.test(part.id) || !UUID.test(ownerOf(part))) return false;
+      const day = dayOfId(part.id);
+      return day > oldest && day <= newest;
+    };
+    const byId = new Map<string, Part>();
+    for (const part of parts) if (isStorable(part)) byId.set(part.id, part);
+    this.refuse(parts.length - byId.size);
+    return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /** Halves a batch that fails until the rows to blame are alone. */
+  private async write<Part extends { id: string }>(
+    parts: Part[],
+    insert: (parts: Part[]) => Promise<void>,
+  ): Promise<void> {
+    if (parts.length === 0) return;
+    try {
+      await this.insert(parts, insert);
+      this.written += parts.length;
+    } catch (error) {
+      if (!BAD_VALUE.test(codeOf(error) ?? '')) throw error;
+      if (parts.length === 1) return this.refuse(1);
+      const middle = parts.length >> 1;
+      await this.write(parts.slice(0, middle), insert);
+      await this.write(parts.slice(middle), insert);
+    }
+  }
+
+  private async insert<Part extends { id: string }>(
+    parts: Part[],
+    insert: (parts: Part[]) => Promise<void>,
+  ): Promise<void> {
+    try {
+      await insert(parts);
+    } catch (error) {
+      if (codeOf(error) !== NO_PARTITION) throw error;
+      for (const day of new Set(parts.map(({ id }) => dayOfId(id)))) await this.partitions.make(day);
+      await insert(parts);
+    }
+  }
+
+  private refuse(count: number): void {
+    this.refused += count;
+    if (count > 0) this.logger.warn(`${count} invocations cannot be stored`);
+  }
+}

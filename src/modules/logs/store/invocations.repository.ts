@@ -1,0 +1,256 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { timeOfUuidV7 } from '../../../platform/database/uuid-v7.js';
+import { LINES_MAX } from '../ingest/invocation-bounds.js';
+import type { ConnectionCall, Invocation } from '../invocation.types.js';
+import { dayOfId } from './invocation-days.js';
+
+/** Maximum number of jobs that may add to one row. */
+const JOBS_MAX = 200;
+
+/** Characters of an invocation that search reads. */
+export const SEARCH_CHARS_MAX = 65_536;
+
+/** Maximum number of rows one statement deletes or clears: longer statements would hold their locks for long. */
+const CLEAR_MAX = 5_000;
+
+/** Deleted owners claimed at a time. */
+const CLAIMED_MAX = 20;
+
+/** Time after which a row that was being inserted during the deletion is there: an insert ends within 35 s. */
+const LAST_CLEARING_AFTER = `interval '1 minute'`;
+
+/** Time after which a deleted owner is claimed again, also if the process that claimed it died. */
+const NEXT_CLEARING_AFTER = `interval '2 minutes'`;
+
+/** The two sides of an invocation that can be deleted. */
+export type InvocationOwnerKind = 'server' | 'connection';
+
+/** A server or connection that was deleted and has rows left. */
+export interface DeletedOwner {
+  kind: InvocationOwnerKind;
+  id: string;
+  /** No insert of before the deletion can be running any more. */
+  isLast: boolean;
+}
+
+/** Both rows have the part with `method`: servers elsewhere may send the same record again. */
+const IS_REPEATED = 'stored.method IS NOT NULL AND excluded.method IS NOT NULL';
+
+/** The new entries that are not among the old ones. */
+const notIn = (stored: string, added: string): string => `
+  coalesce((SELECT jsonb_agg(entry) FROM (SELECT jsonb_array_elements(${added})
+                               EXCEPT ALL SELECT jsonb_array_elements(${stored})) AS news(entry)), '[]')`;
+
+/** Both lists in the order of time, the earliest 1,000. */
+const merged = (stored: string, added: string, isRepeated: string): string => `
+  CASE WHEN ${added} = '[]' THEN ${stored} WHEN ${stored} = '[]' THEN ${added}
+       ELSE (SELECT jsonb_agg(entry ORDER BY at, place) FROM (
+               SELECT entry, (entry ->> 'at')::bigint AS at, place
+                 FROM jsonb_array_elements(${stored} || CASE WHEN ${isRepeated} THEN ${notIn(stored, added)} ELSE ${added} END)
+                      WITH ORDINALITY AS both_of(entry, place)
+                ORDER BY at, place LIMIT ${LINES_MAX}) AS earliest) END`;
+
+const mergedColumn = (name: string): string => merged(`stored.${name}`, `excluded.${name}`, IS_REPEATED);
+
+const mergedMember = (name: string): string =>
+  merged(`(stored.call -> '${name}')`, `(excluded.call -> '${name}')`, 'true');
+
+const surplus = (column: string): string =>
+  `greatest(0, jsonb_array_length(stored.${column}) + jsonb_array_length(excluded.${column}) - ${LINES_MAX})`;
+
+/** The columns of the server's view, and the value of each after the server was deleted. */
+const serverColumns = [
+  ['release_id', 'uuid', 'NULL'],
+  ['method', 'text', 'NULL'],
+  ['url', 'text', 'NULL'],
+  ['rpc_method', 'text', 'NULL'],
+  ['tool_name', 'text', 'NULL'],
+  ['status', 'integer', 'NULL'],
+  ['outcome', 'text', 'NULL'],
+  ['cpu_ms', 'real', 'NULL'],
+  ['wall_ms', 'real', 'NULL'],
+  ['lines', 'jsonb', `'[]'`],
+  ['exceptions', 'jsonb', `'[]'`],
+  ['payload', 'jsonb', 'NULL'],
+  ['search_text', 'text', `''`],
+  ['left_out', 'integer', '0'],
+] as const;
+
+const insertedColumns = [
+  ['id', 'uuid'],
+  ['day', 'date'],
+  ['server_id', 'uuid'],
+  ['at', 'timestamptz'],
+  ...serverColumns,
+] as const;
+
+const names = insertedColumns.map(([name]) => name).join(', ');
+const arrays = insertedColumns.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ');
+
+/**
+ * Inserts parts of the server's view, or merges them into the rows with their ids. A job that ran before changes nothing:
+ * `jobs` lists those a row came from. Parts of deleted servers are skipped, and a part never changes the invocation of
+ * another server. Outcome and CPU time of a part without `method` override those of the part with it, whichever came first.
+ */
+export const INSERT_INVOCATIONS = `
+  INSERT INTO invocations AS stored (${names}, jobs)
+  SELECT input.*, ARRAY[$${insertedColumns.length + 1}::integer]
+    FROM unnest(${arrays}) AS input(${names})
+   WHERE EXISTS (SELECT FROM servers WHERE servers.id = input.server_id)
+  ON CONFLICT (id, day) DO UPDATE SET
+    server_id = excluded.server_id,
+    release_id = coalesce(stored.release_id, excluded.release_id),
+    at = CASE WHEN excluded.method IS NULL THEN stored.at ELSE excluded.at END,
+    method = coalesce(stored.method, excluded.method),
+    url = coalesce(stored.url, excluded.url),
+    rpc_method = coalesce(stored.rpc_method, excluded.rpc_method),
+    tool_name = coalesce(stored.tool_name, excluded.tool_name),
+    status = coalesce(stored.status, excluded.status),
+    outcome = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.outcome, stored.outcome)
+                   ELSE coalesce(stored.outcome, excluded.outcome) END,
+    cpu_ms = CASE WHEN excluded.method IS NULL THEN coalesce(excluded.cpu_ms, stored.cpu_ms)
+                  ELSE coalesce(stored.cpu_ms, excluded.cpu_ms) END,
+    wall_ms = coalesce(stored.wall_ms, excluded.wall_ms),
+    lines = ${mergedColumn('lines')},
+    exceptions = ${mergedColumn('exceptions')},
+    payload = coalesce(stored.payload, excluded.payload),
+    search_text = left(concat_ws(chr(10), nullif(stored.search_text, ''), nullif(excluded.search_text, '')), ${SEARCH_CHARS_MAX}),
+    left_out = CASE WHEN ${IS_REPEATED} THEN greatest(stored.left_out, excluded.left_out)
+                    ELSE stored.left_out + excluded.left_out + ${surplus('lines')} + ${surplus('exceptions')} END,
+    jobs = stored.jobs || excluded.jobs
+  WHERE (stored.server_id IS NULL OR stored.server_id = excluded.server_id) AND NOT stored.jobs @> excluded.jobs
+    AND cardinality(stored.jobs) < ${JOBS_MAX}`;
+
+/** The values of {@link INSERT_INVOCATIONS}. @param job a random number, the same when the job runs again */
+export function insertValues(rows: Invocation[], job: number): unknown[] {
+  const column = <T>(pick: (row: Invocation) => T): T[] => rows.map(pick);
+  return [
+    column(({ id }) => id),
+    column(({ id }) => dayOfId(id)),
+    column(({ serverId }) => serverId),
+    column(timestampOf),
+    column(({ releaseId }) => releaseId),
+    column(({ method }) => method),
+    column(({ url }) => url),
+    column(({ rpcMethod }) => rpcMethod),
+    column(({ toolName }) => toolName),
+    column(({ status }) => status),
+    column(({ outcome }) => outcome),
+    column(({ cpuMs }) => cpuMs),
+    column(({ wallMs }) => wallMs),
+    column(({ lines }) => JSON.stringify(lines)),
+    column(({ exceptions }) => JSON.stringify(exceptions)),
+    column(({ payload }) => payload && JSON.stringify(payload)),
+    column(searchTextOf),
+    column(({ leftOut }) => leftOut ?? 0),
+    job,
+  ];
+}
+
+/**
+ * Inserts parts of the connection's view, or merges them into the rows with their ids; parts may come twice. `jobs`, the
+ * version of the server's view, does not change. Parts of deleted connections are skipped; the lock keeps the others until
+ * the transaction ends.
+ */
+const INSERT_CALLS = `
+  INSERT INTO invocations AS stored (id, day, at, connection_id, call, jobs)
+  SELECT input.*, '{}'
+    FROM unnest($1::uuid[], $2::date[], $3::timestamptz[], $4::uuid[], $5::jsonb[]) AS input(id, day, at, connection_id, call)
+    JOIN connections ON connections.id = input.connection_id FOR KEY SHARE OF connections
+  ON CONFLICT (id, day) DO UPDATE SET
+    connection_id = excluded.connection_id,
+    call = CASE WHEN stored.call IS NULL THEN excluded.call
+                ELSE stored.call || excluded.call
+                     || jsonb_build_object('lines', ${mergedMember('lines')}, 'exceptions', ${mergedMember('exceptions')}) END
+  WHERE stored.connection_id IS NULL OR stored.connection_id = excluded.connection_id`;
+
+const CLAIM_DELETED = `
+  UPDATE deleted_invocation_owners SET due_at = now() + ${NEXT_CLEARING_AFTER}
+   WHERE owner_id IN (SELECT owner_id FROM deleted_invocation_owners WHERE due_at <= now()
+                       ORDER BY due_at LIMIT ${CLAIMED_MAX} FOR UPDATE SKIP LOCKED)
+  RETURNING kind, owner_id AS id, deleted_at < now() - ${LAST_CLEARING_AFTER} AS "isLast"`;
+
+/** For each side: its column, the column of the other side, and the values after its deletion. */
+const sides = {
+  server: {
+    own: 'server_id',
+    other: 'connection_id',
+    cleared: `server_id = NULL, jobs = '{}', ${serverColumns.map(([name, , empty]) => `${name} = ${empty}`).join(', ')}`,
+  },
+  connection: { own: 'connection_id', other: 'server_id', cleared: 'connection_id = NULL, call = NULL' },
+};
+
+/** Writes the table `invocations`: one row per request, with the columns of the server's view and those of the connection's. */
+@Injectable()
+export class InvocationsRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** Writes server parts. Ids must be UUIDs of version 7 whose days have partitions, and sorted, against deadlocks. */
+  async insert(rows: Invocation[], job: number): Promise<void> {
+    await this.database.query(INSERT_INVOCATIONS, insertValues(rows, job));
+  }
+
+  /** Writes connection parts, under the same conditions. */
+  async insertCalls(calls: ConnectionCall[]): Promise<void> {
+    await this.database.query(INSERT_CALLS, [
+      calls.map(({ id }) => id),
+      calls.map(({ id }) => dayOfId(id)),
+      calls.map(timestampOf),
+      calls.map(({ connectionId }) => connectionId),
+      calls.map(({ id: _id, connectionId: _connectionId, ...call }) => JSON.stringify(call)),
+    ]);
+  }
+
+  /** Claims deleted servers and connections whose rows are due to be cleared, at most 20. */
+  async claimDeleted(): Promise<DeletedOwner[]> {
+    const [claimed] = await this.database.query<[DeletedOwner[], number]>(CLAIM_DELETED);
+    return claimed;
+  }
+
+  /**
+   * Clears one side of up to 5,000 rows of a day, and deletes those without another side. Clearing comes first: of two
+   * processes that clear both sides of a row at once the second finds the row without another side.
+   *
+   * @returns the number of rows changed; call again until 0
+   */
+  async clear({ kind, id }: DeletedOwner, day: string): Promise<number> {
+    const { own, other, cleared } = sides[kind];
+    const rowsWhere = (condition: string) =>
+      `${condition} AND id = ANY (ARRAY(SELECT id FROM invocations WHERE ${condition} LIMIT ${CLEAR_MAX}))`;
+    const has = (state: string) => rowsWhere(`day = $1 AND ${own} = $2 AND ${other} ${state}`);
+    const [, updated] = await this.database.query<[unknown, number]>(
+      `UPDATE invocations SET ${cleared} WHERE ${has('IS NOT NULL')}`,
+      [day, id],
+    );
+    const [, deleted] = await this.database.query<[unknown, number]>(
+      `DELETE FROM invocations WHERE ${has('IS NULL')}`,
+      [day, id],
+    );
+    return updated + deleted;
+  }
+
+  /** Ends the clearing of an owner. */
+  async forgetDeleted({ id }: DeletedOwner): Promise<void> {
+    await this.database.query('DELETE FROM deleted_invocation_owners WHERE owner_id = $1', [id]);
+  }
+}
+
+function timestampOf({ id, at }: Invocation | ConnectionCall): string {
+  return new Date(at ?? timeOfUuidV7(id)).toISOString();
+}
+
+/** The text search reads: messages and exceptions, one per line, in lower case. */
+function searchTextOf({ lines, exceptions }: Invocation): string {
+  const messages = lines.map(({ message }) => message);
+  const thrown = exceptions.map(({ name, message }) => `${name}: ${message}`);
+  return searchForm([...messages, ...thrown].join('\n'))
+    .slice(0, SEARCH_CHARS_MAX)
+    .toWellFormed();
+}
+
+/** The form in which texts, and the words to find in them, are compared. */
+export function searchForm(text: string): string {
+  return text.toLowerCase();
+}

@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import type { PubSub } from '../../../platform/queue/pub-sub.js';
+import type { Metrics } from '../../../platform/telemetry/metrics.js';
+import { until } from '../../../../test/support/until.js';
+import { verifies } from '../../../../test/support/verifies.js';
+import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
+import { LogStream, type LogStreamSink } from './log-stream.js';
+import { LogStreams } from './log-streams.js';
+
+const empty = {
+  find: () => Promise.resolve({ invocations: [], total: 0, totalIsExact: true }),
+  versions: () => Promise.resolve([]),
+  byIds: () => Promise.resolve([]),
+} as unknown as InvocationSearchRepository;
+
+const followed = { serverId: randomUUID(), query: {}, limit: 20, check: () => Promise.resolve() };
+
+/** A listener that takes nothing, until it is told to. */
+function reader() {
+  const seen = { written: '', isCut: false, drain: () => undefined as void };
+  return {
+    seen,
+    open: () => undefined,
+    write: (text: string) => {
+      seen.written += text;
+      return false;
+    },
+    onDrain: (listener: () => void) => {
+      seen.drain = listener;
+    },
+    end: () => undefined,
+    destroy: () => {
+      seen.isCut = true;
+    },
+    onClose: () => undefined,
+  };
+}
+
+describe('a reader of a stream', () => {
+  verifies('runtime-log:stream:end', 'who takes nothing is cut off', async () => {
+    const stalled = reader();
+    await new LogStream(empty, followed, stalled, 50).run();
+    expect(stalled.seen).toMatchObject({ isCut: true, written: expect.stringMatching(/^id: \nevent: init\ndata: \{/) });
+  });
+
+  verifies('runtime-log:stream:end', 'who takes it late, but in time, is not', async () => {
+    const slow = reader();
+    const stream = new LogStream(empty, followed, slow, 60_000);
+    const running = stream.run();
+    await until(() => slow.seen.written !== '', 'it is told');
+    slow.seen.drain();
+    stream.close();
+    await running;
+    expect(slow.seen.isCut).toBe(false);
+  });
+});
+
+describe('a stream that fails', () => {
+  beforeAll(() => Logger.overrideLogger(false));
+
+  const fail = () => {
+    throw new Error('the headers are sent');
+  };
+
+  verifies('runtime-log:stream:bound', 'takes no place, whether it never began or broke off', async () => {
+    const streams = new LogStreams(empty, {} as PubSub, { gauge: () => undefined } as unknown as Metrics);
+    const follow = (broken: Partial<LogStreamSink>) =>
+      streams.follow({ ...followed, accountId: 'one' }, { ...reader(), ...broken });
+    for (let times = 0; times < 20; times += 1) expect(() => follow({ open: fail })).toThrow('the headers are sent');
+    expect(streams.size).toBe(0);
+    for (let times = 0; times < 10; times += 1) follow({ write: fail, end: fail });
+    expect(streams.size).toBe(10);
+    await until(() => streams.size === 0, 'they are forgotten');
+  });
+});

@@ -1,0 +1,168 @@
+import { DomainError } from '../../../platform/errors/domain-error.js';
+import { STALL_MS_MAX } from '../../../platform/http/stalled-reader.js';
+import { repeat } from '../../../platform/schedule/repeat.js';
+import type { InvocationQuery } from '../search/invocation-query.js';
+import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
+import { toInvocationDto } from '../search/runtime-log.mapper.js';
+
+/** Interval of queries without a message: messages are lost while the queue's store is unavailable. */
+const POLL_MS = 5_000;
+
+/** Minimum interval of queries, however busy the server is. */
+const QUERY_EVERY_MS = 1_000;
+
+/** Shorter than the 30 to 60 s after which proxies close an idle connection. */
+const HEARTBEAT_MS = 15_000;
+
+/** Age up to which invocations are sent, or sent again when parts are added: longer than any call lasts. */
+const WINDOW_MS = 15 * 60_000;
+
+/** Maximum number of invocations of one query, the newest; older ones are not sent. */
+const QUERIED_MAX = 1_000;
+
+/** Number of invocations in memory at a time. */
+const READ_AT_ONCE = 20;
+
+/** The response of a stream. */
+export interface LogStreamSink {
+  /** Sends the head. Called once, first. */
+  open(): void;
+  /** @returns false if the client has not read what was written before */
+  write(text: string): boolean;
+  /** Calls back once the client has read what was written. */
+  onDrain(listener: () => void): void;
+  end(): void;
+  /** Closes the connection at once. */
+  destroy(): void;
+  /** Calls back when the client closes the connection. */
+  onClose(listener: () => void): void;
+}
+
+/** The invocations a stream sends. */
+export interface Followed {
+  serverId: string;
+  query: InvocationQuery;
+  limit: number;
+  after?: string;
+  check: () => Promise<void>;
+}
+
+/**
+ * One client that follows the log of a server: `init` with the newest invocations, then `invocation` for each new one, and
+ * again with the same id when parts are added. A client that reconnects receives the invocations since its last event.
+ */
+export class LogStream {
+  private isClosed = false;
+  private isDue = false;
+  /** The client has not read what was written. */
+  private isWaiting = false;
+  private wakeUp: () => void = () => undefined;
+  /** The versions of invocations that were sent, by id. */
+  private sent = new Map<string, number>();
+
+  constructor(
+    private readonly search: InvocationSearchRepository,
+    private readonly followed: Followed,
+    private readonly sink: LogStreamSink,
+    private readonly stallMs = STALL_MS_MAX,
+  ) {}
+
+  /** Queries soon: invocations may have been added. */
+  wake(): void {
+    this.isDue = true;
+    this.wakeUp();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.wakeUp();
+  }
+
+  async run(): Promise<void> {
+    if (this.isClosed) return;
+    const heartbeat = repeat(HEARTBEAT_MS, () => this.beat());
+    try {
+      await this.begin();
+      while (!this.isClosed) {
+        await this.pause(QUERY_EVERY_MS, () => this.isClosed);
+        await this.pause(POLL_MS - QUERY_EVERY_MS, () => this.isClosed || this.isDue);
+        if (!(await this.isAllowed())) return;
+        this.isDue = false;
+        await this.sendNew();
+      }
+    } finally {
+      heartbeat.stop();
+    }
+  }
+
+  private beat(): void {
+    if (!this.isClosed) this.sink.write(': still here\n\n');
+  }
+
+  private async begin(): Promise<void> {
+    const { serverId, query, limit, after } = this.followed;
+    const known = await this.versions();
+    const sent = known.filter(({ id }) => after === undefined || id <= after);
+    this.sent = new Map(sent.map(({ id, version }) => [id, version]));
+    const { invocations } = after === undefined ? await this.search.find(serverId, query, limit) : { invocations: [] };
+    const last = after ?? invocations[0]?.id;
+    await this.send('init', { invocations: invocations.map(toInvocationDto) }, last);
+    if (after !== undefined) await this.sendNew();
+  }
+
+  /** Sends new and changed invocations, the oldest first. */
+  private async sendNew(): Promise<void> {
+    const versions = await this.versions();
+    const changed = versions.filter(({ id, version }) => this.sent.get(id) !== version).map(({ id }) => id);
+    this.sent = new Map(versions.map(({ id, version }) => [id, version]));
+    for (let end = changed.length; end > 0 && !this.isClosed; end -= READ_AT_ONCE) {
+      const rows = await this.search.byIds(this.followed.serverId, changed.slice(Math.max(0, end - READ_AT_ONCE), end));
+      for (const row of rows.reverse()) await this.send('invocation', toInvocationDto(row), row.id);
+    }
+  }
+
+  private versions() {
+    const since = new Date(Date.now() - WINDOW_MS);
+    return this.search.versions(this.followed.serverId, this.followed.query, since, QUERIED_MAX);
+  }
+
+  /** Checks access again: keys are revoked and servers change owners while a stream is open. */
+  private async isAllowed(): Promise<boolean> {
+    if (this.isClosed) return false;
+    try {
+      await this.followed.check();
+      return true;
+    } catch (error) {
+      if (error instanceof DomainError) return false;
+      throw error;
+    }
+  }
+
+  /** Sends an event. Waits for a slow client, and closes the connection if it has not read everything in time. */
+  private async send(event: string, data: object, id = ''): Promise<void> {
+    if (this.isClosed) return;
+    const isRead = this.sink.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    if (isRead) return;
+    this.isWaiting = true;
+    this.sink.onDrain(() => {
+      this.isWaiting = false;
+      this.wakeUp();
+    });
+    await this.pause(this.stallMs, () => !this.isWaiting || this.isClosed);
+    if (this.isWaiting && !this.isClosed) this.sink.destroy();
+    this.isClosed ||= this.isWaiting;
+  }
+
+  /** Waits until `isOver` holds after a wake-up, or `ms` have passed. */
+  private async pause(ms: number, isOver: () => boolean): Promise<void> {
+    if (isOver()) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms).unref();
+      this.wakeUp = () => {
+        if (!isOver()) return;
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,81 @@
+import { Controller, Get, Query, Req, Res } from '@nestjs/common';
+import { ApiHeader, ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { isUUID } from 'class-validator';
+import type { Request, Response } from 'express';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { Access, CurrentCaller } from '../../auth/access.decorator.js';
+import { AccessService } from '../../auth/access.service.js';
+import type { AccessRule, Caller } from '../../auth/access.types.js';
+import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
+import type { ServerRef } from '../../servers/server.types.js';
+import { LogStreams } from './log-streams.js';
+import { InvocationFilterDto } from '../search/runtime-log.dto.js';
+import { serverNotFound } from '../search/runtime-logs.controller.js';
+
+const rule: AccessRule = { scope: 'servers:read', ...ownServerOrNone };
+
+@ApiTags('Runtime logs')
+@ApiServerName()
+@Controller('servers/:qualifiedName/logs/stream')
+export class LogStreamsController {
+  constructor(
+    private readonly streams: LogStreams,
+    private readonly access: AccessService,
+  ) {}
+
+  /**
+   * Follow the invocations of a server live. Server-sent events: `init` with the newest, newest first, then `invocation`
+   * for each new one, and again with the same `id` when parts are added. Reconnect with `Last-Event-ID` within 15 minutes
+   * to receive the events in between. The stream ends when the key loses access or the server is deleted; an account may
+   * have 10 streams in a process.
+   */
+  @Get()
+  @ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of the last event you have.' })
+  @ApiOkResponse({
+    description: 'Every `data` is one JSON value.',
+    content: {
+      'text/event-stream': {
+        schema: { type: 'string', example: 'id: \nevent: init\ndata: {"invocations":[]}\n\n' },
+      },
+    },
+  })
+  @Access('servers:read', ownServerOrNone)
+  @ApiErrors(400, serverNotFound, { status: 429, message: 'Too many logs are followed already' })
+  follow(
+    @TargetServer() server: ServerRef,
+    @Query() { limit = 20, ...query }: InvocationFilterDto,
+    @CurrentCaller() { accountId }: Caller,
+    @Req() { headers }: Request,
+    @Res() response: Response,
+  ): void {
+    const last = headers['last-event-id'];
+    const after = typeof last === 'string' && isUUID(last) ? last.toLowerCase() : undefined;
+    const check = async () => {
+      const caller = await this.access.authenticate(headers.authorization);
+      await this.access.authorize(caller, rule, { owner: server.namespace });
+    };
+    this.streams.follow({ serverId: server.id, accountId, query, limit, after, check }, sinkOf(response));
+  }
+}
+
+function sinkOf(response: Response) {
+  return {
+    open: () => {
+      response.writeHead(200, {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-cache',
+        'x-accel-buffering': 'no',
+      });
+      response.flushHeaders();
+    },
+    write: (text: string) => response.write(text),
+    onDrain: (listener: () => void) => void response.once('drain', listener),
+    end: () => void response.end(),
+    destroy: () => void response.destroy(),
+    // The client may have left during the query for the server, and HEAD has no events.
+    onClose: (listener: () => void) => {
+      if (response.closed || response.req.method === 'HEAD') listener();
+      else response.on('close', listener);
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type SelectQueryBuilder } from 'typeorm';
+import { Namespace } from './namespace.entity.js';
+
+/** Conditions that all hold; an absent one restricts nothing. */
+export interface NamespaceFilter {
+  accountId?: string;
+  /** Beginning of the name. */
+  prefix?: string;
+  ownerId?: string;
+  hasServers?: boolean;
+  hasSkills?: boolean;
+}
+
+/** Statements that search and claim namespaces. */
+@Injectable()
+export class NamespacesRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** Number of namespaces that match. */
+  count(filter: NamespaceFilter): Promise<number> {
+    return this.matching(filter).getCount();
+  }
+
+  /** One page of the namespaces that match: by name, or newest first. */
+  find(
+    filter: NamespaceFilter,
+    { order, offset, limit }: { order: 'name' | 'newest'; offset: number; limit: number },
+  ): Promise<Namespace[]> {
+    const rows = this.matching(filter);
+    if (order === 'name') rows.orderBy('namespace.name', 'ASC');
+    else rows.orderBy('namespace.createdAt', 'DESC');
+    return rows.addOrderBy('namespace.id').offset(offset).limit(limit).getMany();
+  }
+
+  /** Inserts a namespace. @returns null when its name is taken */
+  async insertIfFree(name: string, accountId: string): Promise<Pick<Namespace, 'name' | 'createdAt'> | null> {
+    const { raw } = (await this.database.manager
+      .createQueryBuilder()
+      .insert()
+      .into(Namespace)
+      .values({ name, accountId })
+      .orIgnore()
+      .returning(['createdAt'])
+      .execute()) as { raw: { created_at: Date }[] };
+    const [row] = raw;
+    return row ? { name, createdAt: row.created_at } : null;
+  }
+
+  private matching({
+    accountId,
+    prefix,
+    ownerId,
+    hasServers,
+    hasSkills,
+  }: NamespaceFilter): SelectQueryBuilder<Namespace> {
+    const rows = this.database.manager.createQueryBuilder(Namespace, 'namespace');
+    if (accountId !== undefined) rows.where('namespace.accountId = :accountId', { accountId });
+    if (prefix !== undefined) rows.andWhere('starts_with(namespace.name, :prefix)', { prefix: prefix.toLowerCase() });
+    if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
+    // Tables of modules that import this one, so they are named in SQL instead of imported.
+    for (const [table, wanted] of Object.entries({ servers: hasServers, skills: hasSkills })) {
+      const exists = `EXISTS (SELECT 1 FROM ${table} held WHERE held.namespace_id = namespace.id)`;
+      if (wanted !== undefined) rows.andWhere(wanted ? exists : `NOT ${exists}`);
+    }
+    return rows;
+  }
+}

@@ -1,0 +1,26 @@
+import { Controller, Get, Header } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { RouteNotFoundError } from '../../platform/errors/http-errors.js';
+import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { Public } from '../../platform/http/public.decorator.js';
+import { OAuthClientsService } from './oauth-clients.service.js';
+
+/** The client id metadata document, which authorization servers read. */
+@ApiExcludeController()
+@Public()
+@Controller('oauth')
+export class ClientDocumentController {
+  constructor(private readonly clients: OAuthClientsService) {}
+
+  /** 404 unless PUBLIC_URL is https: the address of the document is the client id. */
+  @Get('client.json')
+  @Header('cache-control', 'public, max-age=300')
+  @ApiErrors(404)
+  document(): object {
+    return this.clients.document() ?? notFound();
+  }
+}
+
+function notFound(): never {
+  throw new RouteNotFoundError('GET', '/oauth/client.json');
+}

@@ -1,0 +1,102 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import type { CredentialOwner } from './credentials.types.js';
+import { OAuthClient } from './oauth-client.entity.js';
+import { PendingAuthorization } from './pending-authorization.entity.js';
+
+/** Expired links are kept this long, so that their page can say that they have expired. */
+const KEPT_AFTER_EXPIRY = '1 day';
+
+/** A refresh holds the row of its credential for 10 s at most. */
+const LOCK_TIMEOUT = '12s';
+
+const tableOf = { server: 'servers', connection: 'connections' } as const satisfies Record<
+  CredentialOwner['kind'],
+  string
+>;
+
+/** SQL on OAuth clients, pending authorizations and credentials. */
+@Injectable()
+export class CredentialRepository {
+  constructor(private readonly dataSource: DataSource) {}
+
+  /** Deletes the links of all owners that expired a day ago. */
+  async deleteExpiredLinks(tx: EntityManager): Promise<void> {
+    await tx.query(`DELETE FROM pending_authorizations WHERE expires_at < now() - $1::interval`, [KEPT_AFTER_EXPIRY]);
+  }
+
+  /** Locks a pending authorization. @returns false if it was deleted */
+  async lockPending(id: string, tx: EntityManager): Promise<boolean> {
+    const rows = await tx.query<object[]>('SELECT 1 FROM pending_authorizations WHERE id = $1 FOR UPDATE', [id]);
+    return rows.length > 0;
+  }
+
+  /** Begins an authorization in a browser. @returns false if it is over, or was begun in another browser */
+  async bindBrowser(
+    id: string,
+    started: { browserHash: Buffer; stateHash: Buffer; sealedVerifier: string },
+  ): Promise<boolean> {
+    const { affected } = await this.dataSource
+      .createQueryBuilder()
+      .update(PendingAuthorization)
+      .set({ startedAt: new Date(), ...started })
+      .where('id = :id AND completed_at IS NULL AND expires_at > now()', { id })
+      .andWhere('(browser_hash IS NULL OR browser_hash = :browserHash)', { browserHash: started.browserHash })
+      .execute();
+    return affected === 1;
+  }
+
+  /** Uses up the state of an authorization. @returns false if it was used, or began earlier than `startedAfter` */
+  async claimState(id: string, stateHash: Buffer, startedAfter: Date): Promise<boolean> {
+    const { affected } = await this.dataSource
+      .createQueryBuilder()
+      .update(PendingAuthorization)
+      .set({ stateHash: null })
+      .where('id = :id AND state_hash = :stateHash', { id, stateHash })
+      .andWhere('started_at > :startedAfter', { startedAfter })
+      .execute();
+    return affected === 1;
+  }
+
+  /** Deletes the shared clients of an issuer whose secret has ended at `endedBy`. */
+  async deleteEndedClients(issuer: string, redirectUri: string, endedBy: Date, tx: EntityManager): Promise<void> {
+    await tx.query(
+      `DELETE FROM oauth_clients
+        WHERE issuer = $1 AND redirect_uri = $2 AND owner_id IS NULL AND secret_expires_at <= $3`,
+      [issuer, redirectUri, endedBy],
+    );
+  }
+
+  /** Stores a client, unless another process has just stored one for the same issuer. */
+  async insertClient(client: Partial<OAuthClient>, tx: EntityManager): Promise<void> {
+    await tx.createQueryBuilder().insert().into(OAuthClient).values(client).orIgnore().execute();
+  }
+
+  /**
+   * Locks the row of an owner, which another module owns: nobody deletes it, and no second client of it is stored, before
+   * the transaction ends. @returns false if it was deleted
+   */
+  async lockOwner({ kind, id }: CredentialOwner, tx: EntityManager): Promise<boolean> {
+    const rows = await tx.query<object[]>(`SELECT 1 FROM ${tableOf[kind]} WHERE id = $1 FOR NO KEY UPDATE`, [id]);
+    return rows.length > 0;
+  }
+
+  /** Deletes the pre-registered clients of an owner: the one of this issuer, and others that no token needs. */
+  async deleteClientsOf({ kind, id }: CredentialOwner, issuer: string, tx: EntityManager): Promise<void> {
+    await tx.query(
+      `DELETE FROM oauth_clients c WHERE owner_kind = $1 AND owner_id = $2
+          AND (issuer = $3 OR NOT EXISTS (SELECT 1 FROM upstream_credentials u WHERE u.client_row_id = c.id))`,
+      [kind, id, issuer],
+    );
+  }
+
+  /** Bounds the wait for a locked credential in this transaction; {@link isLockTimeout} recognizes the error. */
+  async limitLockWait(tx: EntityManager): Promise<void> {
+    await tx.query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
+  }
+}
+
+/** True for SQLSTATE 55P03: the row was not free in time. */
+export function isLockTimeout(error: unknown): boolean {
+  return (error as { driverError?: { code?: string } }).driverError?.code === '55P03';
+}

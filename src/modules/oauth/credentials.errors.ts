@@ -1,0 +1,86 @@
+import { DomainError } from '../../platform/errors/domain-error.js';
+import { PageError } from '../../platform/pages/page.js';
+
+/** Thrown by `CredentialsService.begin`. */
+export { OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
+
+/** The stored authorization has ended: a person must authorize Slipway again. */
+export class AuthorizationRequiredError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'auth_required';
+}
+
+/** The token has expired and the token endpoint does not answer. The authorization is kept. */
+export class CredentialUnavailableError extends DomainError {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+}
+
+/** A setup link or callback that this browser cannot use. Shown to people, on a page. */
+export class SetupPageError extends PageError {
+  readonly code = 'setup_failed';
+
+  constructor(
+    readonly kind: 'invalid' | 'forbidden' | 'not_found' | 'gone' | 'upstream',
+    title: string,
+    message: string,
+    detail?: unknown,
+  ) {
+    super(title, message, detail);
+  }
+
+  static unknownLink(): SetupPageError {
+    return new SetupPageError(
+      'not_found',
+      'This link leads nowhere',
+      'It was mistyped, or it is finished and was removed. If the server still asks for authorization, ask for a new link.',
+    );
+  }
+  static usedLink(): SetupPageError {
+    return new SetupPageError(
+      'gone',
+      'This link was used before',
+      'Each link works once, in the browser that pressed its button, and ends when what it is for is changed by other ways. ' +
+        'If the server still asks for something, ask for a new link.',
+    );
+  }
+  static expiredLink(): SetupPageError {
+    return new SetupPageError(
+      'gone',
+      'This link has expired',
+      'Links work for a short time only. Ask for a new one: publish, resume or connect again.',
+    );
+  }
+  static otherBrowser(): SetupPageError {
+    return new SetupPageError(
+      'forbidden',
+      'This is not the browser that began',
+      'The authorization must end in the browser that opened the setup page, and that browser must accept its cookie. ' +
+        'Nothing was authorized. Open the setup link again and stay in one browser.',
+    );
+  }
+  static unknownState(): SetupPageError {
+    return new SetupPageError(
+      'gone',
+      'This authorization is over',
+      'It was completed before, took longer than ten minutes, or was begun again in another tab. ' +
+        'Nothing was changed now. Open the setup link again if the server still asks for authorization.',
+    );
+  }
+  static wrongClient(host: string, label: string, code: string): SetupPageError {
+    return new SetupPageError(
+      'upstream',
+      'The client is not accepted',
+      `${host} does not accept the client ID and secret that were given for ${label} (${code}). Nothing was authorized. ` +
+        'Open the setup link again: it asks for them once more.',
+    );
+  }
+  static notFromServer(): SetupPageError {
+    return new SetupPageError(
+      'invalid',
+      'The answer came from somebody else',
+      'The answer does not say that it is from the authorization server that was asked, so it was thrown away. ' +
+        'Nothing was authorized. Open the setup link again; if this happens once more, tell whoever runs the MCP server.',
+    );
+  }
+}

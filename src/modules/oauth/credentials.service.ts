@@ -1,0 +1,242 @@
+import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { DataSource, In } from 'typeorm';
+import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
+import { revokeToken } from '../../mcp/oauth/tokens.js';
+import { RowCache } from '../../platform/database/row-cache.js';
+import { Egress } from '../../platform/egress/egress.js';
+import { PubSub } from '../../platform/queue/pub-sub.js';
+import { Vault } from '../../platform/vault/vault.js';
+import { AuthorizationsService } from './authorizations.service.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from './credentials.errors.js';
+import {
+  upstreamAddress,
+  type AuthorizationSetup,
+  type BeginAuthorization,
+  type CredentialOwner,
+} from './credentials.types.js';
+import { OAuthClient } from './oauth-client.entity.js';
+import { OAuthClientsService } from './oauth-clients.service.js';
+import { issuerOf, openTokens } from './stored-tokens.js';
+import { TokenRefresherService, type RefreshOutcome } from './token-refresher.service.js';
+import { UpstreamCredential } from './upstream-credential.entity.js';
+
+declare module '../../platform/queue/pub-sub.js' {
+  interface Topics {
+    'credentials.changed': { key: string };
+  }
+}
+
+/** Cache lifetime of a credential. A change is also announced to every process at once. */
+const CACHED_MS = 5_000;
+const CACHED_MAX = 20_000;
+
+/** Owners whose tokens one deletion revokes; the tokens of further ones expire. */
+const REVOKED_AT_ONCE_MAX = 1_000;
+
+/** A step after an authorization in the module that has the owner, such as the resumption of a release. */
+type AuthorizedHandler = (ownerId: string) => Promise<void>;
+
+/** The values of a credential that calls need. */
+interface CachedCredential {
+  id: string;
+  upstreamUrl: string;
+  generation: number;
+  /** Null if the owner must authorize again. */
+  accessToken: string | null;
+  expiresAt: number;
+  dueAt: number;
+  retryAt: number;
+  issuer: string;
+  tokenHost: string;
+}
+
+/** The OAuth credentials of servers and connections: access tokens, and links to the page that authorizes anew. */
+@Injectable()
+export class CredentialsService implements OnModuleInit, BeforeApplicationShutdown {
+  private readonly logger = new Logger('credentials');
+  private readonly revoking = new Set<Promise<void>>();
+  private readonly cache = new RowCache<CachedCredential>((key) => this.load(key), {
+    max: CACHED_MAX,
+    ttlMs: CACHED_MS,
+  });
+  private readonly handlers = new Map<CredentialOwner['kind'], AuthorizedHandler[]>();
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly authorizations: AuthorizationsService,
+    private readonly refresher: TokenRefresherService,
+    private readonly clients: OAuthClientsService,
+    private readonly vault: Vault,
+    private readonly egress: Egress,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    await this.pubSub.subscribe('credentials.changed', ({ key }) => this.cache.drop(key));
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await Promise.allSettled(this.revoking);
+  }
+
+  /**
+   * The bearer token for this upstream, refreshed when due (60 s or a tenth of its life before its end); null when none is
+   * stored for that URL. No query while the credential was read in the last 5 s.
+   *
+   * @param rejected the token that the upstream just answered 401 to: it is refreshed, unless a newer one is stored already
+   * @throws AuthorizationRequiredError if the stored authorization has ended; CredentialUnavailableError if the token
+   * endpoint does not answer and the old token has expired
+   */
+  async accessToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
+    const key = keyOf(owner);
+    let held = await this.cache.get(key);
+    // Another process may have just stored a token that is good, so a bad one is read once more.
+    if (held && (held.accessToken === null || held.accessToken === rejected)) {
+      this.cache.drop(key);
+      held = await this.cache.get(key);
+    }
+    if (!held || held.upstreamUrl !== upstreamAddress(upstreamUrl)) return null;
+    if (held.accessToken === null) throw required(`The authorization at ${held.issuer} has ended.`);
+    const now = Date.now();
+    if (held.accessToken !== rejected && (now < held.dueAt || (now < held.retryAt && now < held.expiresAt))) {
+      return held.accessToken;
+    }
+    const { id, generation, tokenHost: host } = held;
+    const onSettled = () => this.changed(key);
+    const outcome = await this.refresher.refresh({ id, generation, host, rejected, onSettled });
+    return tokenOf(outcome, held, rejected);
+  }
+
+  /**
+   * Discovers the upstream's authorization server, registers Slipway there where needed, and makes a link to a page where
+   * a person authorizes it. The link works once, also after a restart.
+   *
+   * @throws OAuthSetupError with a sentence for the publisher
+   */
+  begin(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationSetup> {
+    return this.authorizations.begin(owner, request);
+  }
+
+  /**
+   * Deletes tokens and pending authorizations, and revokes the tokens (RFC 7009) in the background, if the authorization
+   * server can be reached. Deleting the owner's row deletes them too, but does not revoke the tokens.
+   */
+  async remove(owner: CredentialOwner): Promise<void> {
+    const where = { ownerKind: owner.kind, ownerId: owner.id };
+    const row = await this.dataSource.transaction(async (tx) => {
+      await this.authorizations.remove(owner, tx);
+      const found = await tx.findOne(UpstreamCredential, { where, lock: { mode: 'pessimistic_write' } });
+      if (!found) return null;
+      await tx.delete(UpstreamCredential, { id: found.id });
+      // Read now: a pre-registered client is deleted with its owner.
+      const client = found.clientRowId === null ? null : await tx.findOneBy(OAuthClient, { id: found.clientRowId });
+      return { ...found, client };
+    });
+    this.changed(keyOf(owner));
+    if (row) this.track(this.revoke(row));
+  }
+
+  /**
+   * Reads the tokens of owners that are about to be deleted together, of 1,000 at most. The returned function revokes them
+   * one after another, in the background.
+   */
+  async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
+    const rows = await this.dataSource.manager.find(UpstreamCredential, {
+      where: { ownerKind: kind, ownerId: In(ownerIds.slice(0, REVOKED_AT_ONCE_MAX)) },
+      relations: { client: true },
+    });
+    const all = async () => {
+      for (const row of rows) await this.revoke(row);
+    };
+    return () => this.track(all());
+  }
+
+  private track(revocation: Promise<void>): void {
+    const work = revocation
+      .catch((error: unknown) => this.logger.warn({ msg: 'tokens could not be revoked', err: error }))
+      .finally(() => this.revoking.delete(work));
+    this.revoking.add(work);
+  }
+
+  /** Adds a handler for an owner kind: {@link authorized} awaits it. */
+  onAuthorized(kind: CredentialOwner['kind'], handler: AuthorizedHandler): void {
+    this.handlers.set(kind, [...(this.handlers.get(kind) ?? []), handler]);
+  }
+
+  /**
+   * Runs the handlers of an owner after an authorization was stored. Never rejects: the authorization stands, and the next
+   * call uses it also if a handler failed.
+   */
+  async authorized(owner: CredentialOwner): Promise<void> {
+    this.changed(keyOf(owner));
+    for (const handler of this.handlers.get(owner.kind) ?? []) {
+      try {
+        await handler(owner.id);
+      } catch (error) {
+        this.logger.error({ msg: `a step after the authorization of ${owner.kind} ${owner.id} failed`, err: error });
+      }
+    }
+  }
+
+  /** Drops a credential from the caches of all processes. */
+  private changed(key: string): void {
+    this.cache.drop(key);
+    this.pubSub.publish('credentials.changed', { key });
+  }
+
+  private async revoke(row: UpstreamCredential): Promise<void> {
+    const { server, client, id } = row;
+    const held = openTokens(row, this.vault);
+    if (!held || client === null || server.revocationEndpoint === null) return;
+    const context = { server, client: this.clients.toClient(client) };
+    const fetch = createOAuthFetch(this.egress);
+    // At most servers, but not at all, revoking the refresh token ends the whole grant.
+    if (held.refreshToken !== null) await revokeToken(fetch, context, held.refreshToken, 'refresh_token');
+    const isRevoked = await revokeToken(fetch, context, held.accessToken, 'access_token');
+    this.logger.debug({ msg: `the tokens were ${isRevoked ? '' : 'not '}revoked`, credentialId: id });
+  }
+
+  private async load(key: string): Promise<CachedCredential | null> {
+    const [kind, id] = key.split('/') as [CredentialOwner['kind'], string];
+    const row = await this.dataSource.manager.findOne(UpstreamCredential, { where: { ownerKind: kind, ownerId: id } });
+    if (!row) return null;
+    return {
+      id: row.id,
+      upstreamUrl: row.upstreamUrl,
+      generation: row.generation,
+      accessToken: openTokens(row, this.vault)?.accessToken ?? null,
+      expiresAt: row.expiresAt?.getTime() ?? Infinity,
+      dueAt: row.dueAt?.getTime() ?? Infinity,
+      retryAt: row.retryAt?.getTime() ?? 0,
+      issuer: issuerOf(row),
+      tokenHost: new URL(row.server.tokenEndpoint).host,
+    };
+  }
+}
+
+function tokenOf(outcome: RefreshOutcome, held: CachedCredential, rejected: string | undefined): string | null {
+  switch (outcome.kind) {
+    case 'token':
+      return outcome.accessToken;
+    case 'gone':
+      return null;
+    case 'required':
+      throw required(outcome.message);
+    case 'away': {
+      const isOldUsable = Date.now() < held.expiresAt && held.accessToken !== rejected;
+      const token = outcome.accessToken ?? (isOldUsable ? held.accessToken : null);
+      if (token !== null) return token;
+      throw new CredentialUnavailableError(
+        `A new token is needed, and none can be had now: ${outcome.message} The authorization is kept; try again later.`,
+      );
+    }
+  }
+}
+
+function required(message: string): AuthorizationRequiredError {
+  return new AuthorizationRequiredError(`${message} Authorize it once more.`);
+}
+
+function keyOf({ kind, id }: CredentialOwner): string {
+  return `${kind}/${id}`;
+}

@@ -1,0 +1,65 @@
+import { Check, Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
+import { ownerKinds, type CredentialOwner } from './credentials.types.js';
+
+/**
+ * An OAuth client of Slipway at one authorization server, with one redirect URI. A pre-registered one (`given`) belongs to
+ * one server or connection, is used for no other, and is deleted with it by a trigger, as credentials are.
+ */
+@Entity('oauth_clients')
+@Index('oauth_clients_issuer', ['issuer', 'redirectUri'], { unique: true, where: '"owner_id" IS NULL' })
+@Index('oauth_clients_owner', ['ownerKind', 'ownerId', 'issuer', 'redirectUri'], {
+  unique: true,
+  where: '"owner_id" IS NOT NULL',
+})
+@Check('oauth_clients_kind', `"kind" IN ('document', 'registered', 'given')`)
+@Check('oauth_clients_owner_kind', `"owner_kind" IN (${ownerKinds.map((kind) => `'${kind}'`).join(', ')})`)
+@Check(
+  'oauth_clients_given',
+  `("owner_kind" IS NOT NULL) = ("kind" = 'given') AND ("owner_id" IS NOT NULL) = ("kind" = 'given')`,
+)
+export class OAuthClient {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  /** The authorization server, as its metadata spells it. */
+  @Column('text')
+  issuer: string;
+
+  @Column('text', { name: 'redirect_uri' })
+  redirectUri: string;
+
+  /**
+   * `document`: the client id is the URL of our metadata document. `registered`: dynamic registration. `given`: a person
+   * registered it by hand.
+   */
+  @Column('text')
+  kind: 'document' | 'registered' | 'given';
+
+  /** The owner; null for a client that all owners share. */
+  @Column('text', { name: 'owner_kind', nullable: true })
+  ownerKind: CredentialOwner['kind'] | null;
+
+  @Column('uuid', { name: 'owner_id', nullable: true })
+  ownerId: string | null;
+
+  @Column('text', { name: 'client_id' })
+  clientId: string;
+
+  /** Sealed by the vault for this row's id; null for a client without a secret. Never leaves the service. */
+  @Column('text', { name: 'sealed_secret', nullable: true })
+  sealedSecret: string | null;
+
+  @Column('text', { name: 'auth_method', nullable: true })
+  authMethod: string | null;
+
+  /** Null for a secret that does not expire. */
+  @Column({ type: 'timestamptz', name: 'secret_expires_at', precision: 3, nullable: true })
+  secretExpiresAt: Date | null;
+
+  /** The time at which the server refused a pre-registered client, which ends its use; null before. */
+  @Column({ type: 'timestamptz', name: 'refused_at', precision: 3, nullable: true })
+  refusedAt: Date | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+}

@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto';
+import type { FetchLike } from '@modelcontextprotocol/client';
+import { Injectable } from '@nestjs/common';
+import { DataSource, In, IsNull, MoreThan, type EntityManager } from 'typeorm';
+import { Env } from '../../config/env.js';
+import { OAuthClientNeededError } from '../../mcp/oauth/oauth-errors.js';
+import { clientMetadata, registerAt, type OAuthClientIdentity } from '../../mcp/oauth/client.js';
+import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
+import { Vault } from '../../platform/vault/vault.js';
+import type { CredentialOwner } from './credentials.types.js';
+import { CredentialRepository } from './credential.repository.js';
+import { PreregisteredClientsService } from './preregistered-clients.service.js';
+import { OAuthClient } from './oauth-client.entity.js';
+
+/** The remaining lifetime of a secret below which a client is not used for a new authorization. */
+const SECRET_LEFT_MS_MIN = 60 * 60_000;
+
+/**
+ * The OAuth client that Slipway is at each authorization server: a pre-registered one of the owner, else the URL of the
+ * client id metadata document where the server reads it, else a dynamically registered one.
+ */
+@Injectable()
+export class OAuthClientsService {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly vault: Vault,
+    private readonly preregistered: PreregisteredClientsService,
+    private readonly repository: CredentialRepository,
+    private readonly env: Env,
+  ) {}
+
+  /** The redirect URI of every client. */
+  get redirectUri(): string {
+    return `${this.env.baseUrl}/oauth/callback`;
+  }
+
+  /** The URL of our client id metadata document; null unless PUBLIC_URL is https, which it requires. */
+  get documentUrl(): string | null {
+    const { baseUrl } = this.env;
+    return baseUrl.startsWith('https:') ? `${baseUrl}/oauth/client.json` : null;
+  }
+
+  /** Our client id metadata document; null without one. */
+  document(): object | null {
+    if (this.documentUrl === null) return null;
+    const metadata = clientMetadata(this.redirectUri, 'none');
+    return { client_id: this.documentUrl, client_uri: this.env.baseUrl, ...metadata };
+  }
+
+  /** The issuers at which Slipway has a client, shared or of this owner. */
+  async knownAmong(issuers: readonly string[], { kind, id }: CredentialOwner): Promise<Set<string>> {
+    const known = { issuer: In([...issuers]), redirectUri: this.redirectUri };
+    const where = [
+      { ...known, ownerId: IsNull() },
+      { ...known, ownerKind: kind, ownerId: id },
+    ];
+    const rows = await this.dataSource.manager.find(OAuthClient, { where, select: { issuer: true } });
+    return new Set(rows.map(({ issuer }) => issuer));
+  }
+
+  /**
+   * The client for a new authorization, registered if there is none. Two processes at once register two, and both use the
+   * one that is stored first.
+   *
+   * @throws OAuthClientNeededError if a person must enter one, OAuthSetupError if the registration fails
+   */
+  async obtain(fetch: FetchLike, server: AuthorizationServer, owner: CredentialOwner): Promise<OAuthClient> {
+    const own = await this.preregistered.find(owner, server.issuer, this.redirectUri);
+    if (own?.refusedAt) {
+      throw new OAuthClientNeededError(server.issuer, `${server.issuer} does not accept the client that was given.`);
+    }
+    if (own) return own;
+    const known = await this.find(server.issuer);
+    if (known) return known;
+    if (server.readsClientDocuments && this.documentUrl !== null) {
+      const document = { clientId: this.documentUrl, clientSecret: null, authMethod: 'none', secretExpiresAt: null };
+      return this.store(server.issuer, 'document', document);
+    }
+    return this.store(server.issuer, 'registered', await registerAt(fetch, server, this.redirectUri));
+  }
+
+  /** False if a person must enter a client, as far as the metadata says. */
+  async isObtainable(server: AuthorizationServer): Promise<boolean> {
+    if (server.adapter !== undefined || server.registrationEndpoint !== null) return true;
+    if (server.readsClientDocuments && this.documentUrl !== null) return true;
+    return (await this.find(server.issuer)) !== null;
+  }
+
+  /** The client with its secret. */
+  toClient(row: OAuthClient): OAuthClientIdentity {
+    const { id, clientId, sealedSecret, authMethod, secretExpiresAt } = row;
+    const clientSecret = sealedSecret === null ? null : this.vault.open(sealedSecret, id);
+    return { clientId, clientSecret, authMethod, secretExpiresAt };
+  }
+
+  /**
+   * After its server refused a client: deletes a registered one, so that the next authorization registers anew, and marks a
+   * pre-registered one, since only a person can replace it.
+   */
+  async refused(id: string): Promise<void> {
+    await this.dataSource.getRepository(OAuthClient).delete({ id, kind: 'registered' });
+    await this.preregistered.refused(id);
+  }
+
+  private find(issuer: string, tx: EntityManager = this.dataSource.manager): Promise<OAuthClient | null> {
+    const where = { issuer, redirectUri: this.redirectUri, ownerId: IsNull() };
+    const from = new Date(Date.now() + SECRET_LEFT_MS_MIN);
+    return tx.findOne(OAuthClient, {
+      where: [
+        { ...where, secretExpiresAt: IsNull() },
+        { ...where, secretExpiresAt: MoreThan(from) },
+      ],
+    });
+  }
+
+  private async store(
+    issuer: string,
+    kind: 'document' | 'registered',
+    client: OAuthClientIdentity,
+  ): Promise<OAuthClient> {
+    const id = randomUUID();
+    return this.dataSource.transaction(async (tx) => {
+      const { redirectUri } = this;
+      await this.repository.deleteEndedClients(issuer, redirectUri, new Date(Date.now() + SECRET_LEFT_MS_MIN), tx);
+      const sealedSecret = client.clientSecret === null ? null : this.vault.seal(client.clientSecret, id);
+      const { clientId, authMethod, secretExpiresAt } = client;
+      const row = { id, issuer, redirectUri, kind, clientId, sealedSecret, authMethod, secretExpiresAt };
+      await this.repository.insertClient(row, tx);
+      return tx.findOneOrFail(OAuthClient, { where: { issuer, redirectUri: this.redirectUri, ownerId: IsNull() } });
+    });
+  }
+}

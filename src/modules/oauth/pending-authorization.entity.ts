@@ -1,0 +1,77 @@
+import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
+import type { Relation } from 'typeorm';
+import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
+import { ownerKinds, type CredentialOwner } from './credentials.types.js';
+import { OAuthClient } from './oauth-client.entity.js';
+
+/**
+ * An authorization on its way: opened by its signed link, begun by the button (which binds it to that browser), completed
+ * by the answer with its state. Deleted with its owner, as credentials are.
+ */
+@Entity('pending_authorizations')
+@Index('pending_authorizations_owner', ['ownerKind', 'ownerId'])
+@Index('pending_authorizations_state', ['stateHash'], { unique: true })
+@Index('pending_authorizations_client', ['clientRowId'])
+@Index('pending_authorizations_expires', ['expiresAt'])
+@Check('pending_authorizations_owner_kind', `"owner_kind" IN (${ownerKinds.map((kind) => `'${kind}'`).join(', ')})`)
+export class PendingAuthorization {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  @Column('text', { name: 'owner_kind' })
+  ownerKind: CredentialOwner['kind'];
+
+  @Column('uuid', { name: 'owner_id' })
+  ownerId: string;
+
+  @Column('text')
+  label: string;
+
+  @Column('text', { name: 'upstream_url' })
+  upstreamUrl: string;
+
+  @Column('jsonb')
+  server: AuthorizationServer;
+
+  /** Null for an auth adapter, which needs no client. */
+  @Column('uuid', { name: 'client_row_id', nullable: true })
+  clientRowId: string | null;
+
+  /** CASCADE: an answer for a deleted client cannot be redeemed. */
+  @ManyToOne(() => OAuthClient, { nullable: true, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'pending_authorizations_client_fk' })
+  client: Relation<OAuthClient> | null;
+
+  @Column('text')
+  resource: string;
+
+  @Column('text', { nullable: true })
+  scopes: string | null;
+
+  /** The end of the link. */
+  @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
+  expiresAt: Date;
+
+  /** The last press of the button; the answer must come within ten minutes. */
+  @Column({ type: 'timestamptz', name: 'started_at', precision: 3, nullable: true })
+  startedAt: Date | null;
+
+  /** SHA-256 of the cookie of the browser that pressed it. */
+  @Column('bytea', { name: 'browser_hash', nullable: true })
+  browserHash: Buffer | null;
+
+  /** SHA-256 of the `state` parameter; null before the button is pressed, and after an answer has used it up. */
+  @Column('bytea', { name: 'state_hash', nullable: true })
+  stateHash: Buffer | null;
+
+  /** The PKCE code verifier, sealed by the vault for this row's id. */
+  @Column('text', { name: 'sealed_verifier', nullable: true })
+  sealedVerifier: string | null;
+
+  /** The time at which tokens were stored, which ends the link. */
+  @Column({ type: 'timestamptz', name: 'completed_at', precision: 3, nullable: true })
+  completedAt: Date | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+}

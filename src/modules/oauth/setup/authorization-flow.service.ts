@@ -1,0 +1,243 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { DataSource, Not, type EntityManager } from 'typeorm';
+import { authorizationUrl, isFromServer } from '../../../mcp/oauth/authorization.js';
+import type { AuthorizationServer } from '../../../mcp/oauth/discovery.js';
+import { createOAuthFetch } from '../../../mcp/oauth/oauth-fetch.js';
+import { TokenEndpointAwayError, TokenRefusedError } from '../../../mcp/oauth/oauth-errors.js';
+import { exchangeCode, isClientRefusal, type TokenSet } from '../../../mcp/oauth/tokens.js';
+import { Egress } from '../../../platform/egress/egress.js';
+import { hashSecret, isSecret, newSecret } from '../../../platform/http/secrets.js';
+import { Vault } from '../../../platform/vault/vault.js';
+import { AuthAdaptersService } from '../auth-adapters.service.js';
+import { AUTHORIZATION_LINKS } from '../authorizations.service.js';
+import { SetupPageError } from '../credentials.errors.js';
+import type { CredentialOwner } from '../credentials.types.js';
+import { CredentialsService } from '../credentials.service.js';
+import { CredentialRepository } from '../credential.repository.js';
+import type { CallbackQueryDto } from './callback.dto.js';
+import { SetupLinksService } from './setup-links.service.js';
+import type { AuthorizeView, SetupAnswer, SetupLink, SetupResult, SetupSubject, SetupView } from './setup.types.js';
+import { OAuthClient } from '../oauth-client.entity.js';
+import { OAuthClientsService } from '../oauth-clients.service.js';
+import { PendingAuthorization } from '../pending-authorization.entity.js';
+import { issuerOf, storedTokens } from '../stored-tokens.js';
+import { UpstreamCredential } from '../upstream-credential.entity.js';
+
+/** The time from the redirect to the authorization server to its answer. */
+const ANSWER_MS_MAX = 10 * 60_000;
+
+/** Reads the cookie that the browser has for a setup link. */
+export type CookieOf = (linkId: string) => string | undefined;
+
+/** The steps of an authorization: the page of its link, the redirect to the authorization server, and the answer. */
+@Injectable()
+export class AuthorizationFlowService implements SetupSubject<PendingAuthorization>, OnModuleInit {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly repository: CredentialRepository,
+    private readonly clients: OAuthClientsService,
+    private readonly credentials: CredentialsService,
+    private readonly adapters: AuthAdaptersService,
+    private readonly links: SetupLinksService,
+    private readonly vault: Vault,
+    private readonly egress: Egress,
+  ) {}
+
+  onModuleInit(): void {
+    this.links.register(AUTHORIZATION_LINKS, this);
+  }
+
+  async open({ id }: SetupLink): Promise<PendingAuthorization> {
+    const pending = await this.dataSource.manager.findOneBy(PendingAuthorization, { id });
+    if (!pending) throw SetupPageError.unknownLink();
+    if (pending.completedAt !== null) throw SetupPageError.usedLink();
+    if (pending.expiresAt.getTime() <= Date.now()) throw SetupPageError.expiredLink();
+    return pending;
+  }
+
+  view({ label, upstreamUrl, server, scopes }: PendingAuthorization): Promise<SetupView> {
+    const view = { label, ...participantsOf(upstreamUrl, server), scopes: scopes?.split(' ') ?? [] };
+    return Promise.resolve({ kind: 'authorize', ...view });
+  }
+
+  async submit(pending: PendingAuthorization, _form: URLSearchParams, cookie: string): Promise<SetupAnswer> {
+    return { redirect: await this.redirectFor(pending, cookie), linkId: pending.id };
+  }
+
+  /** {@link submit} for an authorization that was just opened. @returns the address to redirect the browser to */
+  async start(id: string, cookie: string): Promise<string> {
+    return this.redirectFor(await this.open({ id, epoch: 1 }), cookie);
+  }
+
+  /**
+   * Binds the authorization to a browser. The same browser may do so again, which starts anew; another one may not.
+   *
+   * @throws SetupPageError, OAuthSetupError
+   */
+  private async redirectFor(pending: PendingAuthorization, cookie: string): Promise<string> {
+    const state = newSecret();
+    const { url, codeVerifier } = await this.signIn(pending, state);
+    const isBound = await this.repository.bindBrowser(pending.id, {
+      browserHash: hashSecret(cookie),
+      stateHash: hashSecret(state),
+      sealedVerifier: this.vault.seal(codeVerifier, pending.id),
+    });
+    if (!isBound) throw SetupPageError.usedLink();
+    return url;
+  }
+
+  /**
+   * Exchanges the code of an answer and stores the tokens. A state works once, within ten minutes, in the browser that
+   * began.
+   *
+   * @throws SetupPageError
+   */
+  async complete(query: CallbackQueryDto, cookieOf: CookieOf): Promise<SetupResult> {
+    const pending = await this.claim(query.state, cookieOf);
+    const { server } = pending;
+    // Behind an adapter any issuer may answer: state and PKCE bind the answer.
+    if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
+    if (query.error !== undefined || query.code === undefined) throw authorizationErrorPage(pending, query);
+    const client = await this.clientOf(pending);
+    const tokens = await this.exchange(pending, client, query.code, query.iss);
+    const owner = ownerOf(pending);
+    await this.dataSource.transaction((tx) => this.store(pending, tokens, tx));
+    await this.credentials.authorized(owner);
+    const { upstreamHost } = participantsOf(pending.upstreamUrl, server);
+    return { kind: 'authorized', label: pending.label, upstreamHost };
+  }
+
+  /** Uses up the state in one guarded statement: of two answers with it, only one continues. */
+  private async claim(state: string | undefined, cookieOf: CookieOf): Promise<PendingAuthorization> {
+    const stateHash = isSecret(state) ? hashSecret(state) : null;
+    const pending = stateHash && (await this.dataSource.manager.findOneBy(PendingAuthorization, { stateHash }));
+    if (!pending || !stateHash) throw SetupPageError.unknownState();
+    const cookie = cookieOf(pending.id);
+    const isSame = isSecret(cookie) && pending.browserHash?.equals(hashSecret(cookie));
+    if (!isSame) throw SetupPageError.otherBrowser();
+    const startedAfter = new Date(Date.now() - ANSWER_MS_MAX);
+    const isClaimed = await this.repository.claimState(pending.id, stateHash, startedAfter);
+    if (!isClaimed) throw SetupPageError.unknownState();
+    return pending;
+  }
+
+  private async signIn(pending: PendingAuthorization, state: string): Promise<{ url: string; codeVerifier: string }> {
+    const { server, resource, scopes } = pending;
+    const client = await this.clientOf(pending);
+    if (client === null) {
+      return this.adapters.signIn(ownerOf(pending), { callbackUrl: this.clients.redirectUri, state });
+    }
+    const { redirectUri } = client;
+    return authorizationUrl({ server, client: this.clients.toClient(client), redirectUri, resource, scopes, state });
+  }
+
+  /** Null for an adapter, which needs no client. */
+  private async clientOf({ clientRowId: id, server }: PendingAuthorization): Promise<OAuthClient | null> {
+    if (server.adapter !== undefined || id === null) return null;
+    return this.dataSource.manager.findOneByOrFail(OAuthClient, { id });
+  }
+
+  private async exchange(
+    pending: PendingAuthorization,
+    client: OAuthClient | null,
+    code: string,
+    iss: string | undefined,
+  ): Promise<TokenSet> {
+    const { server, resource, sealedVerifier, id } = pending;
+    const codeVerifier = this.vault.open(sealedVerifier ?? '', id);
+    try {
+      if (client === null) {
+        const adapter = await this.adapters.of(ownerOf(pending));
+        return await adapter.exchangeCode({ code, callbackUrl: this.clients.redirectUri, codeVerifier });
+      }
+      return await exchangeCode(
+        createOAuthFetch(this.egress),
+        { server, client: this.clients.toClient(client), resource },
+        { code, iss, codeVerifier, redirectUri: client.redirectUri },
+      );
+    } catch (error) {
+      if (error instanceof TokenRefusedError) {
+        const isClient = client !== null && isClientRefusal(error);
+        if (isClient) await this.clients.refused(client.id);
+        if (isClient && client.kind === 'given')
+          throw SetupPageError.wrongClient(error.host, pending.label, error.code);
+        throw new SetupPageError(
+          'upstream',
+          'The authorization server changed its mind',
+          `${error.host} accepted you, and then refused to give Slipway a token (${error.code}). Nothing was authorized. ` +
+            (isClient
+              ? 'Ask for a new link: Slipway registers there anew.'
+              : 'Open the setup link again to try once more.'),
+        );
+      }
+      if (!(error instanceof TokenEndpointAwayError)) throw error;
+      throw new SetupPageError(
+        'upstream',
+        'The authorization server does not answer',
+        `You were accepted, but Slipway could not fetch its token: ${error.message} Nothing was authorized. ` +
+          'Open the setup link again in a moment.',
+      );
+    }
+  }
+
+  /** One credential per owner: a new authorization replaces the old one, and ends the owner's other links. */
+  private async store(pending: PendingAuthorization, tokens: TokenSet, tx: EntityManager): Promise<void> {
+    const { id, ownerKind, ownerId, upstreamUrl, server, clientRowId, resource, scopes } = pending;
+    // A trigger deletes the row together with its owner, and waits for this lock.
+    if (!(await this.repository.lockPending(id, tx))) throw SetupPageError.unknownLink();
+    const lock = { mode: 'pessimistic_write' } as const;
+    const before = await tx.findOne(UpstreamCredential, { where: { ownerKind, ownerId }, lock });
+    const row = { id: before?.id ?? randomUUID(), generation: before?.generation ?? 0, scopes };
+    await tx.save(UpstreamCredential, {
+      ...row,
+      ownerKind,
+      ownerId,
+      upstreamUrl,
+      server,
+      clientRowId,
+      resource,
+      ...storedTokens(row, tokens, this.vault),
+      refreshedAt: null,
+    });
+    await tx.update(PendingAuthorization, { id }, { completedAt: new Date(), sealedVerifier: null });
+    await tx.delete(PendingAuthorization, { ownerKind, ownerId, id: Not(id) });
+  }
+}
+
+function ownerOf({ ownerKind: kind, ownerId: id }: PendingAuthorization): CredentialOwner {
+  return { kind, id };
+}
+
+/** The hosts that take part in an authorization. */
+export function participantsOf(
+  upstreamUrl: string,
+  { issuer, authorizationEndpoint, adapter }: AuthorizationServer,
+): Pick<AuthorizeView, 'upstreamHost' | 'issuerHost' | 'signInHost'> {
+  const signInHost = new URL(authorizationEndpoint).host;
+  if (adapter !== undefined) return { upstreamHost: adapter, issuerHost: signInHost, signInHost };
+  return { upstreamHost: new URL(upstreamUrl).host, issuerHost: new URL(issuer).host, signInHost };
+}
+
+/** The page for an answer without a code (RFC 6749 section 4.1.2.1). */
+function authorizationErrorPage(
+  { server, label }: Pick<PendingAuthorization, 'server' | 'label'>,
+  query: CallbackQueryDto,
+): SetupPageError {
+  const host = issuerOf({ server });
+  if (query.error === 'access_denied') {
+    return new SetupPageError(
+      'forbidden',
+      'Nothing was authorized',
+      `The authorization of ${label} was refused or cancelled at ${host}. To try again, open the setup link once more.`,
+    );
+  }
+  const reason = [query.error, query.error_description].filter(Boolean).join(': ').slice(0, 300);
+  return new SetupPageError(
+    'upstream',
+    'The authorization server reports a problem',
+    `${host} did not authorize ${label}` +
+      (reason === '' ? ', and gave no reason.' : `. It says: “${reason}”.`) +
+      ' Nothing was authorized. Open the setup link again, or tell whoever runs the MCP server.',
+  );
+}

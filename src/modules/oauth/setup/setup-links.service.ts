@@ -1,0 +1,45 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { LinkExpiredError, SignedUrls } from '../../../platform/http/signed-urls.js';
+import { SetupPageError } from '../credentials.errors.js';
+import type { SetupLink, SetupSubject } from './setup.types.js';
+
+/** Signed links of the setup page, `/setup/<kind>/<id>/<epoch>`, and the subject of each kind. */
+@Injectable()
+export class SetupLinksService {
+  private readonly subjects = new Map<string, SetupSubject<unknown>>();
+
+  constructor(
+    private readonly signed: SignedUrls,
+    private readonly env: Env,
+  ) {}
+
+  /** Adds the subject of a kind of links; called by its module at start. */
+  register<Row>(kind: string, subject: SetupSubject<Row>): void {
+    this.subjects.set(kind, subject);
+  }
+
+  /** A link that opens for OAUTH_SETUP_TTL_MINUTES at least. Whoever has it may use it. */
+  url(kind: string, { id, epoch }: SetupLink): string {
+    return this.signed.sign(`/setup/${kind}/${id}/${epoch}`, 2 * 60 * this.env.oauthSetupTtlMinutes);
+  }
+
+  /**
+   * Verifies a link.
+   *
+   * @param path behind `/setup/`
+   * @throws SetupPageError for a link that this service did not sign, and for one that has expired
+   */
+  verify(path: string, query: { expires?: unknown; signature?: unknown }): [SetupSubject<unknown>, SetupLink] {
+    try {
+      if (!this.signed.opens(`/setup/${path}`, query)) throw SetupPageError.unknownLink();
+    } catch (error) {
+      if (!(error instanceof LinkExpiredError)) throw error;
+      throw Number(query.expires) * 1_000 <= Date.now() ? SetupPageError.expiredLink() : SetupPageError.unknownLink();
+    }
+    const [kind = '', id = '', epoch] = path.split('/');
+    const subject = this.subjects.get(kind);
+    if (!subject) throw SetupPageError.unknownLink();
+    return [subject, { id, epoch: Number(epoch) }];
+  }
+}

@@ -1,0 +1,57 @@
+import { describe, expect, it } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { setupPage } from './setup-page.js';
+
+const HOSTILE = `"><script>alert(1)</script>&'\u202egnp.exe\u0007`;
+const named = { label: HOSTILE, upstreamHost: HOSTILE };
+const hosts = { ...named, issuerHost: HOSTILE, signInHost: `${HOSTILE}2` };
+const field = {
+  name: HOSTILE,
+  label: HOSTILE,
+  description: HOSTILE,
+  isRequired: true,
+  isSecret: true,
+  isStored: true,
+  fault: HOSTILE,
+};
+const pages = [
+  setupPage({ kind: 'authorize', ...hosts, scopes: [HOSTILE] }),
+  setupPage({ kind: 'authorize', ...hosts, scopes: [], action: HOSTILE }),
+  setupPage({ kind: 'authorized', ...named }),
+  setupPage({ kind: 'connected', ...named }),
+  setupPage({ kind: 'message', title: HOSTILE, text: HOSTILE }),
+  setupPage({
+    kind: 'form',
+    ...named,
+    action: HOSTILE,
+    reason: HOSTILE,
+    fault: HOSTILE,
+    fields: [
+      { ...field, allowed: [HOSTILE] },
+      { ...field, allowed: null },
+    ],
+    client: { issuer: `https://auth.example/${HOSTILE}`, redirectUri: HOSTILE, state: 'given' },
+  }),
+];
+
+describe('every page', () => {
+  it('shows text of others as text', () => {
+    for (const { html } of pages) {
+      expect(html).toContain('&quot;&gt;&lt;script&gt;');
+      expect(html).not.toContain('<script');
+      expect(html).not.toContain('\u202e');
+      expect(html).not.toContain('\u0007');
+    }
+  });
+
+  it('needs nothing from elsewhere, and allows nothing else than its own style', () => {
+    for (const { html, headers } of pages) {
+      const style = /<style>([^]*)<\/style>/.exec(html)?.[1] ?? '';
+      const hash = createHash('sha256').update(style).digest('base64');
+      expect(headers['content-security-policy']).toBe(
+        `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; frame-ancestors 'none'`,
+      );
+      expect(html).not.toMatch(/ (src|href|style|on\w+)=/);
+    }
+  });
+});

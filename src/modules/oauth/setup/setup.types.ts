@@ -1,0 +1,101 @@
+/** The owner of a setup link, and the state of that owner for which it was made. */
+export interface SetupLink {
+  /** A UUID. The cookie of the browser is bound to it. */
+  id: string;
+  /** A change that ends the earlier links of the owner counts it up. Starts at 1. */
+  epoch: number;
+}
+
+/** An owner of setup links. `Row` is what {@link open} reads and the other two use. */
+export interface SetupSubject<Row> {
+  /** Reads the row behind a link whose signature is valid. @throws SetupPageError if the link was used or is gone */
+  open(link: SetupLink): Promise<Row>;
+  /** Changes nothing: programs follow links too. @throws SetupPageError */
+  view(row: Row): Promise<SetupView>;
+  /**
+   * Handles the form of the page.
+   *
+   * @param form empty for a page with a button only
+   * @param cookie identifies the browser
+   * @throws SetupPageError
+   */
+  submit(row: Row, form: URLSearchParams, cookie: string): Promise<SetupAnswer>;
+}
+
+/** The answer to a form: a page, or a redirect to an authorization server, whose answer needs the cookie for `linkId`. */
+export type SetupAnswer = { view: SetupView; status: 200 | 422 } | { redirect: string; linkId: string };
+
+/** The content of a setup page. */
+export type SetupView = SetupMessage | SetupResult | AuthorizeView | FormView;
+
+/** A page without a form that says why there is nothing to do, or nothing can be done. */
+export interface SetupMessage {
+  kind: 'message';
+  title: string;
+  text: string;
+}
+
+/** The page after an authorization was stored, or after values were stored that work. */
+export interface SetupResult {
+  kind: 'authorized' | 'connected';
+  label: string;
+  upstreamHost: string;
+}
+
+/** The page in front of an authorization server. */
+export interface AuthorizeView {
+  kind: 'authorize';
+  label: string;
+  /** For code that runs here the name of its server. */
+  upstreamHost: string;
+  issuerHost: string;
+  /** Not always the issuer's own host. */
+  signInHost: string;
+  scopes: string[];
+  /** The address that the button posts to; absent for the address of the page. */
+  action?: string;
+}
+
+/** A form for values and for a client of an authorization server. It holds no stored and no submitted value. */
+export interface FormView {
+  kind: 'form';
+  label: string;
+  upstreamHost: string;
+  action: string;
+  /** The reason for the form, in sentences. */
+  reason: string;
+  fields: SetupField[];
+  /** Set where the person must enter a client. */
+  client: ClientRequest | null;
+  /** The error of the form as a whole, in a sentence; null without one. */
+  fault: string | null;
+}
+
+/** One value of a form. */
+export interface SetupField {
+  /** In the form, such as `headers.Authorization`. */
+  name: string;
+  label: string;
+  description?: string;
+  isRequired: boolean;
+  /** Shown as a password field. */
+  isSecret: boolean;
+  /** The only values it may have; null for any. */
+  allowed: string[] | null;
+  /** A value is stored; an empty field keeps it. */
+  isStored: boolean;
+  /** The error of the value, in a sentence; null without one. */
+  fault: string | null;
+}
+
+/** The data with which a person registers a client at an authorization server. */
+export interface ClientRequest {
+  /** As the metadata of the authorization server spells it. */
+  issuer: string;
+  redirectUri: string;
+  /**
+   * `unneeded`: Slipway has a client there or can register one. `lacking`: it cannot. `given`: the owner has a
+   * pre-registered one, which may be used further. `refused`: the server did not accept that one.
+   */
+  state: 'unneeded' | 'lacking' | 'given' | 'refused';
+}

@@ -1,0 +1,43 @@
+import { dueInSeconds, type TokenSet } from '../../mcp/oauth/tokens.js';
+import type { Vault } from '../../platform/vault/vault.js';
+import type { UpstreamCredential } from './upstream-credential.entity.js';
+
+/** The sealed content of a credential. */
+export interface HeldTokens {
+  accessToken: string;
+  refreshToken: string | null;
+}
+
+/** The tokens of a credential; null without any. */
+export function openTokens(row: Pick<UpstreamCredential, 'id' | 'sealedTokens'>, vault: Vault): HeldTokens | null {
+  return row.sealedTokens === null ? null : (JSON.parse(vault.open(row.sealedTokens, row.id)) as HeldTokens);
+}
+
+/** The columns that new tokens change. Times count from now, as `expires_in` does. */
+export function storedTokens(
+  row: Pick<UpstreamCredential, 'id' | 'scopes' | 'generation'>,
+  tokens: TokenSet,
+  vault: Vault,
+): Pick<
+  UpstreamCredential,
+  'sealedTokens' | 'scopes' | 'expiresAt' | 'dueAt' | 'generation' | 'failures' | 'retryAt' | 'state'
+> {
+  const { accessToken, refreshToken, expiresInSeconds: seconds, scopes } = tokens;
+  const held: HeldTokens = { accessToken, refreshToken };
+  const after = (inSeconds: number) => new Date(Date.now() + inSeconds * 1_000);
+  return {
+    sealedTokens: vault.seal(JSON.stringify(held), row.id),
+    scopes: scopes ?? row.scopes,
+    expiresAt: seconds === null ? null : after(seconds),
+    dueAt: seconds === null ? null : after(dueInSeconds(seconds)),
+    generation: row.generation + 1,
+    failures: 0,
+    retryAt: null,
+    state: 'active',
+  };
+}
+
+/** The host of the authorization server, or the name of the registry server whose adapter takes its place. */
+export function issuerOf({ server }: Pick<UpstreamCredential, 'server'>): string {
+  return server.adapter ?? new URL(server.issuer).host;
+}

@@ -1,0 +1,283 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Env } from '../../config/env.js';
+import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
+import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
+import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
+import { Egress } from '../../platform/egress/egress.js';
+import { NoSlotError, FairSemaphore } from '../../platform/limits/fair-semaphore.js';
+import { Counts } from '../../platform/telemetry/figures.js';
+import { Vault } from '../../platform/vault/vault.js';
+import { AuthAdaptersService } from './auth-adapters.service.js';
+import { CredentialRepository, isLockTimeout } from './credential.repository.js';
+import { OAuthClient } from './oauth-client.entity.js';
+import { OAuthClientsService } from './oauth-clients.service.js';
+import { issuerOf, openTokens, storedTokens, type HeldTokens } from './stored-tokens.js';
+import { UpstreamCredential } from './upstream-credential.entity.js';
+
+const SLOT_WAIT_MS = 10_000;
+
+/** The longest pause after failed refreshes, which begins at 2 s and doubles. */
+const RETRY_MS_MAX = 5 * 60_000;
+
+/**
+ * Adapters have no error code for an invalid refresh token. After this many consecutive failures, in about 20 minutes, an
+ * expired token counts as ended.
+ */
+const ADAPTER_FAILURES_MAX = 10;
+
+/** Attempts to store a rotated token when the database fails after the refresh, and the pause between them. */
+const RESCUE_TRIES = 20;
+const RESCUE_PAUSE_MS = 500;
+
+/** A token that is refused at a younger age was not refused because it expired. */
+const FRESH_MS = 10_000;
+
+/** The outcome of a refresh. */
+export type RefreshOutcome =
+  | { kind: 'token'; accessToken: string }
+  /** The owner must authorize again. */
+  | { kind: 'required'; message: string }
+  /** The token endpoint does not answer; the authorization is kept. `accessToken` is the old one until it expires. */
+  | { kind: 'away'; message: string; accessToken: string | null }
+  /** The credential was deleted. */
+  | { kind: 'gone' };
+
+/** The credential as the caller read it. */
+export interface RefreshRequest {
+  id: string;
+  generation: number;
+  /** The host of the token endpoint. */
+  host: string;
+  /** The token that an upstream just refused; absent for a due token. */
+  rejected?: string;
+  /** Called once for an attempt, before any of its callers continues. */
+  onSettled: () => void;
+}
+
+/**
+ * Refreshes tokens, each once: callers of this process share one attempt, and processes wait for each other on the row of
+ * the credential, where the second one finds a newer generation and sends nothing. The row is locked during the request, for
+ * 10 s at most, so that no two processes send the same refresh token: servers that rotate them treat that as theft and
+ * revoke the grant.
+ *
+ * A new token is used only after it is stored. If this process dies between the answer and the commit, the rotated refresh
+ * token is lost: servers that tolerate a repetition issue it again, others require a new authorization.
+ */
+@Injectable()
+export class TokenRefresherService implements BeforeApplicationShutdown {
+  private readonly logger = new Logger('credentials');
+  private readonly running = new Map<string, Promise<RefreshOutcome>>();
+  /** Outcomes of refreshes in this process. Callers that share one are counted once. */
+  readonly results = new Counts<RefreshOutcome['kind']>('result', ['token', 'required', 'away', 'gone']);
+  /** Each refresh holds a database connection during its request: together they get a quarter of the pool. */
+  private readonly slots: FairSemaphore;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly repository: CredentialRepository,
+    private readonly clients: OAuthClientsService,
+    private readonly adapters: AuthAdaptersService,
+    private readonly vault: Vault,
+    private readonly egress: Egress,
+    env: Env,
+  ) {
+    this.slots = new FairSemaphore(Math.max(1, Math.floor(env.databasePoolMax / 4)), SLOT_WAIT_MS);
+  }
+
+  /** Lets running refreshes store their tokens before the database closes. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await Promise.allSettled(this.running.values());
+  }
+
+  /** Refreshes the tokens of a credential, unless that happened after the caller read it. */
+  refresh(request: RefreshRequest): Promise<RefreshOutcome> {
+    const running = this.running.get(request.id);
+    if (running) return running;
+    const started = this.start(request).finally(() => {
+      this.running.delete(request.id);
+      request.onSettled();
+    });
+    this.running.set(request.id, started);
+    return started;
+  }
+
+  private async start(request: RefreshRequest): Promise<RefreshOutcome> {
+    try {
+      const { outcome, lostClientId } = await this.slots.run(request.host, () => this.underLock(request));
+      if (lostClientId !== null) await this.clients.refused(lostClientId);
+      this.results.add(outcome.kind);
+      return outcome;
+    } catch (error) {
+      if (!(error instanceof NoSlotError) && !isLockTimeout(error)) throw error;
+      this.results.add('away');
+      const message = 'Another refresh of this authorization takes too long: try again in a moment.';
+      return { kind: 'away', message, accessToken: null };
+    }
+  }
+
+  private async underLock(request: RefreshRequest): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
+    let rotated: UpstreamCredential | null = null;
+    try {
+      return await this.dataSource.transaction(async (tx) => {
+        await this.repository.limitLockWait(tx);
+        const row = await tx.findOne(UpstreamCredential, {
+          where: { id: request.id },
+          lock: { mode: 'pessimistic_write' },
+        });
+        const known = row ? settledBefore(row, request, this.vault) : ({ kind: 'gone' } as const);
+        if (known || !row) return { outcome: known ?? { kind: 'gone' }, lostClientId: null };
+        return this.ask(tx, row, request, (changed) => (rotated = changed));
+      });
+    } catch (error) {
+      if (rotated === null) throw error;
+      return { outcome: await this.rescue(rotated, error), lostClientId: null };
+    }
+  }
+
+  /** Sends the refresh and writes its outcome; the caller commits. */
+  private async ask(
+    tx: EntityManager,
+    row: UpstreamCredential,
+    { rejected }: RefreshRequest,
+    onRotated: (row: UpstreamCredential) => void,
+  ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
+    const held = openTokens(row, this.vault) as HeldTokens;
+    const client = row.clientRowId === null ? null : await tx.findOne(OAuthClient, { where: { id: row.clientRowId } });
+    const isUnknown = client === null && row.server.adapter === undefined;
+    if (isUnknown || held.refreshToken === null) {
+      const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
+      if (isUsable) {
+        // It cannot be refreshed, so it is due when it ends.
+        await tx.update(UpstreamCredential, { id: row.id }, { dueAt: row.expiresAt });
+        return { outcome: { kind: 'token', accessToken: held.accessToken }, lostClientId: null };
+      }
+      const reason = held.refreshToken === null ? 'it gave no refresh token' : 'it no longer knows Slipway';
+      return {
+        outcome: await this.drop(tx, row, `The token of ${issuerOf(row)} has ended, and ${reason}.`),
+        lostClientId: null,
+      };
+    }
+    try {
+      const tokens = await this.renew(row, client, held.refreshToken);
+      const changed = { ...row, ...storedTokens(row, tokens, this.vault), refreshedAt: new Date() };
+      onRotated(changed);
+      await write(tx, changed, row.generation);
+      return { outcome: { kind: 'token', accessToken: tokens.accessToken }, lostClientId: null };
+    } catch (error) {
+      if (error instanceof TokenRefusedError) return this.refused(tx, row, client, error);
+      if (!(error instanceof TokenEndpointAwayError)) throw error;
+      const isHopeless = error instanceof AdapterFailedError && row.failures + 1 >= ADAPTER_FAILURES_MAX;
+      const isOver = isPast(row.expiresAt) || held.accessToken === rejected;
+      const outcome =
+        isHopeless && isOver
+          ? await this.drop(tx, row, error.message)
+          : await this.postpone(tx, row, held, rejected, error.message);
+      return { outcome, lostClientId: null };
+    }
+  }
+
+  /** @param client null for an adapter. @throws TokenRefusedError, TokenEndpointAwayError */
+  private async renew(row: UpstreamCredential, client: OAuthClient | null, refreshToken: string): Promise<TokenSet> {
+    const { server, resource, ownerKind: kind, ownerId: id } = row;
+    if (client === null) return (await this.adapters.of({ kind, id })).refreshToken(refreshToken);
+    const context = { server, client: this.clients.toClient(client), resource };
+    return refreshTokens(createOAuthFetch(this.egress), context, refreshToken);
+  }
+
+  private async refused(
+    tx: EntityManager,
+    row: UpstreamCredential,
+    client: OAuthClient | null,
+    error: TokenRefusedError,
+  ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
+    const { code, host } = error;
+    const isClient = client !== null && isClientRefusal(error);
+    if (isClient && client.kind === 'document') {
+      const message = `${host} does not accept ${client.clientId} as its client: can it read that address?`;
+      const held = openTokens(row, this.vault) as HeldTokens;
+      return { outcome: await this.postpone(tx, row, held, undefined, message), lostClientId: null };
+    }
+    this.logger.warn({ msg: 'an authorization has ended', credentialId: row.id, host, code });
+    const what = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
+    const outcome = await this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
+    return { outcome, lostClientId: isClient ? client.id : null };
+  }
+
+  private async drop(tx: EntityManager, row: UpstreamCredential, message: string): Promise<RefreshOutcome> {
+    const gone = { state: 'required', sealedTokens: null, expiresAt: null, dueAt: null } as const;
+    await tx.update(UpstreamCredential, { id: row.id }, { ...gone, generation: row.generation + 1 });
+    return { kind: 'required', message };
+  }
+
+  private async postpone(
+    tx: EntityManager,
+    row: UpstreamCredential,
+    held: HeldTokens,
+    rejected: string | undefined,
+    reason: string,
+  ): Promise<RefreshOutcome> {
+    const failures = row.failures + 1;
+    const pauseMs = Math.min(RETRY_MS_MAX, 2 ** Math.min(failures, 20) * 1_000);
+    await tx.update(UpstreamCredential, { id: row.id }, { failures, retryAt: new Date(Date.now() + pauseMs) });
+    this.logger.warn({ msg: 'a token could not be refreshed', credentialId: row.id, failures, reason });
+    return away(reason, row, held, rejected);
+  }
+
+  /** Stores a token again after the database failed: the server has rotated it, so the old one is no longer valid. */
+  private async rescue(rotated: UpstreamCredential, error: unknown): Promise<RefreshOutcome> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await write(this.dataSource.manager, rotated, rotated.generation - 1);
+        this.logger.warn({ msg: 'a rotated token was stored late', credentialId: rotated.id, tries });
+        const row = await this.dataSource.manager.findOne(UpstreamCredential, { where: { id: rotated.id } });
+        const held = row && openTokens(row, this.vault);
+        return held ? { kind: 'token', accessToken: held.accessToken } : { kind: 'gone' };
+      } catch (again) {
+        if (tries === RESCUE_TRIES) {
+          this.logger.error({ msg: 'a rotated token could not be stored', credentialId: rotated.id, err: again });
+          throw error;
+        }
+        await wait(RESCUE_PAUSE_MS);
+      }
+    }
+  }
+}
+
+/** Writes the tokens, unless newer ones are stored. */
+async function write(tx: EntityManager, row: UpstreamCredential, before: number): Promise<void> {
+  const { sealedTokens, scopes, expiresAt, dueAt, generation, refreshedAt, failures, retryAt } = row;
+  await tx.update(
+    UpstreamCredential,
+    { id: row.id, generation: before },
+    { sealedTokens, scopes, expiresAt, dueAt, generation, refreshedAt, failures, retryAt },
+  );
+}
+
+/** The outcome without a request: another process was faster, the authorization has ended, or a pause is running. */
+function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: Vault): RefreshOutcome | null {
+  const held = openTokens(row, vault);
+  if (!held) return { kind: 'required', message: `The authorization at ${issuerOf(row)} has ended.` };
+  const { rejected, generation } = request;
+  const isNewer = row.generation !== generation && held.accessToken !== rejected;
+  if (isNewer && !isPast(row.dueAt)) return { kind: 'token', accessToken: held.accessToken };
+  if (rejected === held.accessToken && row.refreshedAt && Date.now() - row.refreshedAt.getTime() < FRESH_MS) {
+    return { kind: 'required', message: 'The MCP server refuses even a token that was issued a moment ago.' };
+  }
+  if (row.retryAt && !isPast(row.retryAt)) {
+    return away(`${issuerOf(row)} could not be asked a moment ago.`, row, held, rejected);
+  }
+  return null;
+}
+
+/** The outcome if the token endpoint cannot be asked. */
+function away(reason: string, row: UpstreamCredential, held: HeldTokens, rejected: string | undefined): RefreshOutcome {
+  const isUsable = !isPast(row.expiresAt) && held.accessToken !== rejected;
+  return { kind: 'away', message: reason, accessToken: isUsable ? held.accessToken : null };
+}
+
+/** True for a time in the past; false for null. */
+function isPast(time: Date | null): boolean {
+  return time !== null && time.getTime() <= Date.now();
+}

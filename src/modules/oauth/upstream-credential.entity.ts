@@ -1,0 +1,87 @@
+import { Check, Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryGeneratedColumn } from 'typeorm';
+import type { Relation } from 'typeorm';
+import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
+import { ownerKinds, type CredentialOwner } from './credentials.types.js';
+import { OAuthClient } from './oauth-client.entity.js';
+
+/** `required`: the authorization has ended, and the tokens are deleted. */
+export const credentialStates = ['active', 'required'] as const;
+
+/**
+ * The tokens of one server or connection for one upstream. Deleted with the owner by triggers on `servers` and
+ * `connections`, hand-written in the migration, since a foreign key cannot reference two tables.
+ */
+@Entity('upstream_credentials')
+@Index('upstream_credentials_owner', ['ownerKind', 'ownerId'], { unique: true })
+@Index('upstream_credentials_client', ['clientRowId'])
+@Index('upstream_credentials_due', ['dueAt'])
+@Check('upstream_credentials_owner_kind', `"owner_kind" IN (${ownerKinds.map((kind) => `'${kind}'`).join(', ')})`)
+@Check('upstream_credentials_state', `"state" IN (${credentialStates.map((state) => `'${state}'`).join(', ')})`)
+export class UpstreamCredential {
+  @PrimaryGeneratedColumn('uuid')
+  id: string;
+
+  @Column('text', { name: 'owner_kind' })
+  ownerKind: CredentialOwner['kind'];
+
+  @Column('uuid', { name: 'owner_id' })
+  ownerId: string;
+
+  /** The only address the tokens are sent to. */
+  @Column('text', { name: 'upstream_url' })
+  upstreamUrl: string;
+
+  /** The authorization server that issued the tokens; they are sent to no other. */
+  @Column('jsonb')
+  server: AuthorizationServer;
+
+  @Column('uuid', { name: 'client_row_id', nullable: true })
+  clientRowId: string | null;
+
+  /** SET NULL: without its client the tokens cannot be refreshed, but they stay valid until they expire. */
+  @ManyToOne(() => OAuthClient, { nullable: true, onDelete: 'SET NULL' })
+  @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'upstream_credentials_client_fk' })
+  client: Relation<OAuthClient> | null;
+
+  /** The `resource` of every token request, byte for byte. */
+  @Column('text')
+  resource: string;
+
+  /** The granted scopes, else the requested ones; null if neither is known. */
+  @Column('text', { nullable: true })
+  scopes: string | null;
+
+  /** `{accessToken, refreshToken}`, sealed by the vault for this row's id; null without tokens. */
+  @Column('text', { name: 'sealed_tokens', nullable: true })
+  sealedTokens: string | null;
+
+  /** The expiry of the access token; null if the server did not name one. */
+  @Column({ type: 'timestamptz', name: 'expires_at', precision: 3, nullable: true })
+  expiresAt: Date | null;
+
+  /** The time from which it is refreshed. */
+  @Column({ type: 'timestamptz', name: 'due_at', precision: 3, nullable: true })
+  dueAt: Date | null;
+
+  /** Counts the changes of the tokens: a process that waited for the row sees that another one refreshed it. */
+  @Column('integer', { default: 1 })
+  generation: number;
+
+  @Column('text')
+  state: (typeof credentialStates)[number];
+
+  /** The last successful refresh; null before the first. */
+  @Column({ type: 'timestamptz', name: 'refreshed_at', precision: 3, nullable: true })
+  refreshedAt: Date | null;
+
+  /** Consecutive refreshes without an answer. */
+  @Column('integer', { default: 0 })
+  failures: number;
+
+  /** No refresh is sent before; null after a success. */
+  @Column({ type: 'timestamptz', name: 'retry_at', precision: 3, nullable: true })
+  retryAt: Date | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
+  createdAt: Date;
+}

@@ -1,0 +1,301 @@
+import { describe, expect, it } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import fc from 'fast-check';
+import { ZipFile } from 'yazl';
+import { InvalidArchiveError, openZip } from '../../../platform/zip/zip-archive.js';
+import { InvalidBundleError, readBundle, type BundleFacts } from './bundle-manifest.js';
+import { requireConfigSchema } from '../config/config-schema.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
+
+const limits = { entriesMax: 1_000, totalBytesMax: 16 * 1024 * 1024 };
+const inputSchema = { type: 'object', properties: {} };
+
+const manifest = {
+  manifest_version: '0.3',
+  name: 'weather',
+  version: '1.2.0',
+  description: 'Tells the weather.',
+  author: { name: 'Ada' },
+  server: {
+    type: 'node',
+    entry_point: 'server/index.js',
+    mcp_config: { command: 'node', args: ['${__dirname}/server/index.js'], env: { KEY: '${user_config.key}' } },
+  },
+};
+
+/** Packs these files as they are and reads them as a bundle; `manifest.json` may be text. */
+async function read(files: Record<string, string | object | null>): Promise<BundleFacts> {
+  const zip = new ZipFile();
+  for (const [path, content] of Object.entries({ 'server/index.js': '', ...files })) {
+    if (content === null) continue;
+    if (path.endsWith('/')) zip.addEmptyDirectory(path);
+    else zip.addBuffer(Buffer.from(typeof content === 'string' ? content : JSON.stringify(content)), path);
+  }
+  zip.end();
+  const archive = await openZip(await buffer(zip.outputStream), limits);
+  try {
+    return await readBundle(archive);
+  } finally {
+    archive.close();
+  }
+}
+
+const readWith = (more: object, files = {}) => read({ 'manifest.json': { ...manifest, ...more }, ...files });
+const readServer = (more: object, files = {}) => readWith({ server: { ...manifest.server, ...more } }, files);
+
+async function faultOf(reading: Promise<BundleFacts>): Promise<string> {
+  const error: unknown = await reading.then(
+    () => new Error('accepted'),
+    (reason: unknown) => reason,
+  );
+  const isOurs = error instanceof InvalidBundleError || error instanceof InvalidArchiveError;
+  return isOurs ? (error as Error).message : `unexpected: ${String(error)}`;
+}
+
+describe('a bundle', () => {
+  it('as the official packer makes it is read', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'slipway-bundle-'));
+    try {
+      await mkdir(join(dir, 'in', 'server'), { recursive: true });
+      await writeFile(join(dir, 'in', 'server', 'index.js'), 'console.error("up")');
+      const tools = [{ name: 'now', description: 'The weather now.' }];
+      const prompts = [{ name: 'pack', arguments: ['city'], text: 'What to pack for ${arguments.city}?' }];
+      const user_config = {
+        key: { type: 'string', title: 'Key', description: 'Yours', required: true, sensitive: true },
+      };
+      const full = { ...manifest, display_name: 'Weather', tools, prompts, user_config };
+      await writeFile(join(dir, 'in', 'manifest.json'), JSON.stringify(full));
+      const cli = join(dirname(createRequire(import.meta.url).resolve('@anthropic-ai/mcpb')), 'cli', 'cli.js');
+      await promisify(execFile)(process.execPath, [cli, 'pack', join(dir, 'in'), join(dir, 'out.mcpb')], {
+        env: {},
+      });
+      const zip = await openZip(join(dir, 'out.mcpb'), limits);
+      expect(await readBundle(zip)).toEqual({
+        serverInfo: { name: 'weather', version: '1.2.0', title: 'Weather', description: 'Tells the weather.' },
+        runtime: 'node',
+        tools,
+        isComplete: false,
+        prompts: [{ ...prompts[0], arguments: [{ name: 'city' }] }],
+        configSchema: {
+          type: 'object',
+          properties: { key: { type: 'string', title: 'Key', description: 'Yours', 'x-sensitive': true } },
+          required: ['key'],
+        },
+      });
+      zip.close();
+    } finally {
+      await rm(dir, { recursive: true, force: true });
+    }
+  });
+
+  it('may be the least there is, of any version, with unknown members', async () => {
+    for (const more of [
+      { dxt_version: '0.1', manifest_version: undefined },
+      { manifest_version: '0.4' },
+      { 'x-more': 1 },
+    ]) {
+      expect(await readWith(more)).toMatchObject({
+        serverInfo: { name: 'weather', version: '1.2.0' },
+        ...{ tools: [], isComplete: false, prompts: null, configSchema: {} },
+      });
+    }
+    expect(await read({ 'manifest.json': `\uFEFF${JSON.stringify(manifest)}` })).toMatchObject({ runtime: 'node' });
+  });
+
+  it('is run by what its command and type say', async () => {
+    const mcp = (command: string) => ({ mcp_config: { command } });
+    const cases: [object, object, string][] = [
+      [{ type: 'python' }, {}, 'python'],
+      [{ type: 'uv' }, {}, 'python'],
+      [{ type: 'binary' }, {}, 'binary'],
+      [{ type: 'bun' }, {}, 'bun'],
+      [{ type: 'node', ...mcp('bun') }, {}, 'bun'],
+      [{ type: 'node', ...mcp('/usr/local/bin/bun') }, {}, 'bun'],
+      [{ type: 'node', ...mcp('C:\\bun.exe') }, {}, 'bun'],
+      [{ type: 'node', ...mcp('bundle') }, {}, 'node'],
+      [{ type: undefined }, { 'bin/server': '' }, 'binary'],
+    ];
+    for (const [server, files, runtime] of cases) expect((await readServer(server, files)).runtime).toBe(runtime);
+    expect(await faultOf(readServer({ type: 'ruby' }))).toContain('server.type must be "node", "python"');
+  });
+
+  it('has all its tools in the manifest when each has a schema and none comes later', async () => {
+    const [full, bare] = [{ name: 'a', inputSchema }, { name: 'b' }];
+    expect((await readWith({ tools: [full] })).isComplete).toBe(true);
+    expect((await readWith({ tools: [full, bare] })).isComplete).toBe(false);
+    expect((await readWith({ tools: [full], tools_generated: true })).isComplete).toBe(false);
+    expect((await readWith({ tools: [] })).isComplete).toBe(false);
+  });
+
+  it('starts a file that is in it', async () => {
+    for (const entry_point of ['server/index.js', './server/index.js', '${__dirname}/server/index.js']) {
+      expect((await readServer({ entry_point })).runtime).toBe('node');
+    }
+    expect(
+      (await readServer({ type: 'binary', entry_point: 'server/weather' }, { 'server/weather.exe': '' })).runtime,
+    ).toBe('binary');
+    for (const entry_point of ['index.js', '../server/index.js', '/server/index.js', 'server', 'server/', 'd/', '']) {
+      expect(await faultOf(readServer({ entry_point }, { 'd/': '' }))).toMatch(/^manifest\.json: server\.entry_point /);
+    }
+    expect(await faultOf(readServer({ entry_point: 'dist/\u202Ex.js' }))).toBe(
+      'manifest.json: server.entry_point names "dist/\\u{202E}x.js", and there is no such file in the bundle. ' +
+        '`mcpb validate` checks a manifest before it is packed.',
+    );
+  });
+});
+
+describe('what a bundle asks its user', () => {
+  const configOf = async (user_config: object) => (await readWith({ user_config })).configSchema;
+
+  it('becomes a schema as published tools write it', async () => {
+    const config = await configOf({
+      key: { type: 'string', title: 'Key', description: 'Yours', required: true, sensitive: true },
+      dirs: { type: 'directory', multiple: true, required: true, default: ['${HOME}'] },
+      log: { type: 'file' },
+      days: { type: 'number', default: 3, min: 1, max: 9 },
+      fast: { type: 'boolean', default: false },
+      'db.host': { type: 'string', required: true },
+      'db.port': { type: 'number' },
+      'a.b.c': { type: 'string', required: true },
+      'cache.ttl': { type: 'number' },
+    });
+    expect(config).toEqual({
+      type: 'object',
+      properties: {
+        key: { type: 'string', title: 'Key', description: 'Yours', 'x-sensitive': true },
+        dirs: { type: 'array', items: { type: 'string' }, default: ['${HOME}'] },
+        log: { type: 'string' },
+        days: { type: 'number', default: 3 },
+        fast: { type: 'boolean', default: false },
+        db: { type: 'object', properties: { host: { type: 'string' }, port: { type: 'number' } }, required: ['host'] },
+        a: {
+          type: 'object',
+          properties: { b: { type: 'object', properties: { c: { type: 'string' } }, required: ['c'] } },
+          required: ['b'],
+        },
+        cache: { type: 'object', properties: { ttl: { type: 'number' } } },
+      },
+      required: ['key', 'dirs', 'db', 'a'],
+    });
+    expect(requireConfigSchema(config, 'stdio')).toEqual({ schema: config, warnings: [] });
+    expect(await configOf({})).toEqual({});
+  });
+
+  it('is refused where it makes no schema', async () => {
+    const faults: [object, string][] = [
+      [{ key: 'string' }, 'user_config.key must be an object'],
+      [{ key: { type: 'secret' } }, 'user_config.key.type must be one of string, number, boolean, file, directory'],
+      [{ key: { type: 'toString' } }, 'user_config.key.type must be one of string, number, boolean, file, directory'],
+      [{ 'a..b': { type: 'string' } }, 'user_config."a..b" is no name'],
+      [{ [Array(10).fill('a').join('.')]: { type: 'string' } }, 'is no name'],
+      [{ db: { type: 'string' }, 'db.host': { type: 'string' } }, 'user_config."db.host" is a value and holds others'],
+      [{ 'db.host': { type: 'string' }, db: { type: 'string' } }, 'user_config."db" is a value and holds others'],
+    ];
+    for (const [user_config, message] of faults) expect(await faultOf(readWith({ user_config }))).toContain(message);
+    expect(await faultOf(readWith({ user_config: [] }))).toContain('user_config must be an object');
+  });
+
+  it('may be named as it likes, without touching anything else', async () => {
+    const user_config = JSON.parse(
+      '{"__proto__": {"type": "string"}, "constructor.prototype.x": {"type": "string"}}',
+    ) as object;
+    const { properties } = (await configOf(user_config)) as { properties: object };
+    expect(Object.keys(properties)).toEqual(['__proto__', 'constructor']);
+    expect(({} as { x?: unknown }).x).toBeUndefined();
+  });
+});
+
+describe('a bundle that cannot be installed', () => {
+  it('has no manifest at its root', async () => {
+    expect(await faultOf(read({}))).toBe(
+      'manifest.json is missing at the root of the bundle: build it with `mcpb pack`.',
+    );
+    expect(await faultOf(read({ 'manifest.json/': '' }))).toContain('manifest.json is missing');
+    expect(await faultOf(read({ 'weather/manifest.json': manifest }))).toBe(
+      'manifest.json is missing at the root of the bundle (it is at "weather/manifest.json": pack what is in that ' +
+        'folder, not the folder): build it with `mcpb pack`.',
+    );
+  });
+
+  it('has one that says too little, or nothing that can be read', async () => {
+    const cases: [object, string][] = [
+      [{ name: undefined }, 'manifest.json: name must be a string.'],
+      [{ version: '' }, 'manifest.json: version must not be empty.'],
+      [{ server: undefined }, 'manifest.json: server must be an object.'],
+      [
+        { server: { ...manifest.server, mcp_config: undefined } },
+        'manifest.json: server.mcp_config must be an object.',
+      ],
+      [
+        { server: { ...manifest.server, mcp_config: {} } },
+        'manifest.json: server.mcp_config.command must be a string that is',
+      ],
+      [
+        { server: { ...manifest.server, mcp_config: { command: 'node', args: [1] } } },
+        'manifest.json: server.mcp_config.args must be an array of strings.',
+      ],
+      [
+        { server: { ...manifest.server, mcp_config: { command: 'node', env: { A: 1 } } } },
+        'manifest.json: server.mcp_config.env must be an object of strings.',
+      ],
+      [{ tools: [{}] }, 'manifest.json: tools.0.name must be a string.'],
+      [{ tools: {} }, 'manifest.json: tools must be an array.'],
+      [{ prompts: ['x'] }, 'manifest.json: prompts.0 must be an object.'],
+      [{ description: '\0' }, 'manifest.json must not hold NUL characters or broken unicode.'],
+    ];
+    for (const [more, message] of cases) expect(await faultOf(readWith(more))).toContain(message);
+    expect(await faultOf(read({ 'manifest.json': '[]' }))).toBe('manifest.json must hold a JSON object.');
+    expect(await faultOf(read({ 'manifest.json': '' }))).toContain('manifest.json is not valid JSON');
+    expect(await faultOf(read({ 'manifest.json': '{"a": "\u202E' }))).toMatch(
+      /^manifest\.json is not valid JSON: [^\u202E]*$/,
+    );
+    expect(await faultOf(read({ 'manifest.json': '{"a":'.repeat(100_000) + '1' + '}'.repeat(100_000) }))).toContain(
+      '100 levels',
+    );
+    expect(await faultOf(read({ 'manifest.json': `"${randomBytes(600 * 1024).toString('hex')}"` }))).toContain(
+      'larger than 1048576 bytes',
+    );
+  });
+
+  it('is refused with a sentence, whatever its manifest holds', async () => {
+    const value = fc.jsonValue({ stringUnit: 'binary', maxDepth: 3 });
+    const near = fc.record(
+      {
+        ...{
+          name: fc.oneof(fc.constant('a'), value),
+          version: fc.oneof(fc.constant('1'), value),
+          tools: value,
+          prompts: value,
+        },
+        server: fc.oneof(
+          fc.constant(manifest.server),
+          fc.record({ type: value, entry_point: value, mcp_config: value }),
+          value,
+        ),
+        user_config: fc.oneof(
+          fc.dictionary(
+            fc.string(),
+            fc.record({ type: fc.constantFrom('string', 'file'), required: value, default: value }),
+          ),
+          value,
+        ),
+      },
+      { requiredKeys: ['name', 'version', 'server'] },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(near, value), async (content) => {
+        const message = await faultOf(read({ 'manifest.json': JSON.stringify(content) }));
+        expect(message).toMatch(/^(?:manifest\.json|unexpected: Error: accepted)/);
+        expect(message).not.toMatch(/[\p{C}\p{Default_Ignorable_Code_Point}]/u);
+      }),
+      { numRuns: randomRuns(300) },
+    );
+  });
+});

@@ -1,0 +1,144 @@
+import { parseServerCard, type ServerCard } from '../../../mcp/client/server-card.js';
+import { storableFault } from '../../../platform/database/storable.js';
+import { DomainError, InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { quoted, visible } from '../../../platform/text/quoted.js';
+import type { ZipArchive } from '../../../platform/zip/zip-archive.js';
+import type { BundleRuntime } from '../../servers/server.types.js';
+import { userConfigSchema } from './bundle-config.js';
+import type { ConfigSchema } from '../config/config-fields.js';
+import { isObject } from '../../../platform/text/json.js';
+
+/** An MCPB bundle that cannot be installed; the message names the fault and what to do. */
+export class InvalidBundleError extends DomainError {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+}
+
+/** The contents of a bundle's manifest. */
+export interface BundleFacts {
+  serverInfo: ServerCard['serverInfo'];
+  runtime: BundleRuntime;
+  /** Tools in the manifest; often without `inputSchema`. */
+  tools: Record<string, unknown>[];
+  /** True if these are all tools and each has a schema. */
+  isComplete: boolean;
+  /** Null when the manifest lists none. */
+  prompts: Record<string, unknown>[] | null;
+  /** JSON Schema of the values its installer asks for (`user_config`); `{}` without any. */
+  configSchema: ConfigSchema | Record<string, never>;
+}
+
+const MANIFEST = 'manifest.json';
+
+/** The largest manifests, with every tool's schema and translations, have some hundred kilobytes. */
+const MANIFEST_BYTES_MAX = 1024 * 1024;
+
+/**
+ * Reads the manifest of an MCPB bundle (versions 0.1 to 0.4, and its forerunner DXT) and checks what installing it needs:
+ * name, version, start command, and the file to start. Unknown members are ignored.
+ *
+ * @throws InvalidBundleError, InvalidArchiveError
+ */
+export async function readBundle(zip: ZipArchive): Promise<BundleFacts> {
+  const manifest = await readManifest(zip);
+  const server = requireObject(manifest.server, 'server');
+  const command = requireStart(server);
+  requireEntryPoint(zip, server.entry_point);
+  const card = cardOf(manifest);
+  const tools = card.tools ?? [];
+  return {
+    serverInfo: card.serverInfo,
+    runtime: runtimeOf(zip, server.type, command),
+    tools,
+    isComplete: tools.length > 0 && manifest.tools_generated !== true && tools.every(({ inputSchema }) => inputSchema),
+    prompts: card.prompts ?? null,
+    configSchema: configOf(manifest.user_config),
+  };
+}
+
+async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
+  if (zip.entries.get(MANIFEST)?.isDirectory !== false) throw new InvalidBundleError(missingManifest(zip));
+  const text = (await zip.read(MANIFEST, MANIFEST_BYTES_MAX)).toString('utf8').replace(/^\uFEFF/, '');
+  let manifest: unknown;
+  try {
+    manifest = JSON.parse(text);
+  } catch (error) {
+    throw new InvalidBundleError(`manifest.json is not valid JSON: ${visible((error as Error).message, 200)}.`);
+  }
+  if (!isObject(manifest)) throw new InvalidBundleError('manifest.json must hold a JSON object.');
+  const fault = storableFault(manifest);
+  if (fault !== null) throw new InvalidBundleError(`manifest.json ${fault}.`);
+  return manifest;
+}
+
+function missingManifest(zip: ZipArchive): string {
+  const inside = [...zip.entries.keys()].find((path) => /^[^/]+\/manifest\.json$/.test(path));
+  const hint = inside === undefined ? '' : ` (it is at ${quoted(inside)}: pack what is in that folder, not the folder)`;
+  return `manifest.json is missing at the root of the bundle${hint}: build it with \`mcpb pack\`.`;
+}
+
+/** @returns the command that starts the server */
+function requireStart(server: Record<string, unknown>): string {
+  const { command, args, env } = requireObject(server.mcp_config, 'server.mcp_config');
+  requireText(command, 'server.mcp_config.command');
+  if (args !== undefined && !(Array.isArray(args) && args.every((one) => typeof one === 'string'))) {
+    throw fault('server.mcp_config.args must be an array of strings');
+  }
+  if (env !== undefined && !(isObject(env) && Object.values(env).every((one) => typeof one === 'string'))) {
+    throw fault('server.mcp_config.env must be an object of strings');
+  }
+  return command as string;
+}
+
+/** Binaries may be named without the `.exe` they have on Windows, as clients add it. */
+function requireEntryPoint(zip: ZipArchive, value: unknown): void {
+  requireText(value, 'server.entry_point');
+  const path = (value as string).replace(/^\$\{__dirname\}\//, '').replace(/^(?:\.\/)+/, '');
+  const isThere = [path, `${path}.exe`].some((one) => zip.entries.get(one)?.isDirectory === false);
+  if (!isThere) throw fault(`server.entry_point names ${quoted(path, 120)}, and there is no such file in the bundle`);
+}
+
+/** The runtime, derived as published tools do. Bundles of uv are Python. */
+function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRuntime {
+  if (/(?:^|[\\/])bun(?:\.exe)?$/.test(command)) return 'bun';
+  if (type === 'uv') return 'python';
+  if (type === 'python' || type === 'node' || type === 'binary' || type === 'bun') return type;
+  if ([...zip.entries.keys()].some((path) => path.startsWith('bin/'))) return 'binary';
+  throw fault('server.type must be "node", "python", "binary", "bun" or "uv"');
+}
+
+/** Validates names, tools and prompts by the rules of server cards. */
+function cardOf(manifest: Record<string, unknown>): ServerCard {
+  const { name, version, display_name: title, description, homepage: websiteUrl, tools, prompts } = manifest;
+  const optional = { title, description, websiteUrl };
+  const serverInfo = { name, version, ...Object.fromEntries(Object.entries(optional).filter(([, one]) => one)) };
+  try {
+    return parseServerCard({ serverInfo, tools, prompts });
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    throw fault(error.message.replace(/^serverCard\.(?:serverInfo\.)?/, ''));
+  }
+}
+
+function configOf(userConfig: unknown): BundleFacts['configSchema'] {
+  if (userConfig === undefined || userConfig === null) return {};
+  try {
+    return userConfigSchema(requireObject(userConfig, 'user_config'));
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    throw fault(error.message);
+  }
+}
+
+function requireObject(value: unknown, path: string): Record<string, unknown> {
+  if (isObject(value)) return value;
+  throw fault(`${path} must be an object`);
+}
+
+function requireText(value: unknown, path: string): void {
+  if (typeof value !== 'string' || value === '') throw fault(`${path} must be a string that is not empty`);
+}
+
+function fault(text: string): InvalidBundleError {
+  return new InvalidBundleError(`manifest.json: ${text}. \`mcpb validate\` checks a manifest before it is packed.`);
+}

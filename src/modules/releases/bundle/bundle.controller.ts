@@ -1,0 +1,51 @@
+import { Controller, Get, Headers, Res } from '@nestjs/common';
+import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { ApiEtag } from '../../../platform/http/api-docs.decorators.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { Access } from '../../auth/access.decorator.js';
+import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
+import type { ServerRef } from '../../servers/server.types.js';
+import { BundlesService } from './bundles.service.js';
+
+@ApiTags('Releases')
+@ApiServerName()
+@Controller('servers/:qualifiedName/download')
+export class BundleController {
+  constructor(private readonly bundles: BundlesService) {}
+
+  /** Download the bundle of a server. It is the one of its current release, or of the latest successful one that has one. */
+  @Get()
+  @Access('servers:read', { anonymous: true, signed: true })
+  @ApiEtag()
+  @ApiOkResponse({
+    description: 'The MCPB bundle, byte for byte as it was published.',
+    content: { 'application/zip': { schema: { type: 'string', format: 'binary' } } },
+  })
+  @ApiErrors({ status: 404, message: 'Bundle not found: the server has no successful release of type stdio' })
+  async download(
+    @TargetServer() server: ServerRef,
+    @Headers('if-none-match') known: string | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
+    const bundle = await this.bundles.find(server);
+    const etag = `"${bundle.hash}"`;
+    const validators = {
+      etag,
+      'cache-control': 'private, no-cache',
+      'last-modified': bundle.publishedAt.toUTCString(),
+    };
+    if (known?.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)) {
+      response.status(304).set(validators).end();
+      return;
+    }
+    const described = {
+      ...validators,
+      'content-type': 'application/zip',
+      'content-length': String(bundle.bytes),
+      'content-disposition': `attachment; filename="${server.slug}.mcpb"`,
+    };
+    if (response.req.method === 'HEAD') response.set(described).end();
+    else await this.bundles.send(bundle, response, () => response.set(described));
+  }
+}

@@ -1,0 +1,267 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import type { ConfigKind } from './config-fields.js';
+import { compileConfig, mapConfig } from './config-map.js';
+import { requireConfigSchema } from './config-schema.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
+
+const kinds: ConfigKind[] = ['external', 'hosted', 'stdio'];
+const string = { type: 'string' };
+
+function messageOf(value: unknown, kind: ConfigKind = 'external'): string {
+  try {
+    requireConfigSchema(value, kind);
+  } catch (error) {
+    expect(error).toBeInstanceOf(InvalidInputError);
+    return (error as Error).message;
+  }
+  return 'accepted';
+}
+
+const one = (property: object) => ({ type: 'object', properties: { key: property } });
+
+describe('a config schema', () => {
+  it('is taken with everything it says, and without a warning when it keeps the documented limits', () => {
+    const schema = {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'object',
+      properties: {
+        apiKey: { ...string, title: 'Key', 'x-from': { header: 'X-Api-Key' }, 'x-to': { header: 'Authorization' } },
+        units: { ...string, enum: ['metric', 'imperial'], default: 'metric' },
+        days: { type: 'integer', default: 3 },
+        ratio: { type: ['number', 'null'], 'x-from': null },
+        debug: { type: 'boolean' },
+        free: {},
+      },
+      required: ['apiKey'],
+      additionalProperties: false,
+    };
+    for (const kind of kinds) {
+      expect(requireConfigSchema(structuredClone(schema), kind)).toEqual({ schema, warnings: [] });
+    }
+  });
+
+  it('may be empty', () => {
+    const empty = { schema: { type: 'object', properties: {} }, warnings: [] };
+    for (const kind of kinds) expect(requireConfigSchema({}, kind)).toEqual(empty);
+  });
+
+  it('beyond the documented 20 properties and 1 KB is taken with a warning', () => {
+    const many = Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`p${i}`, string]));
+    const long = { ...string, description: 'x'.repeat(1_000) };
+    expect(requireConfigSchema({ properties: many }, 'external').warnings).toEqual([
+      'configSchema has 21 properties; clients are promised at most 20, and some may refuse more.',
+    ]);
+    expect(requireConfigSchema(one(long), 'external').warnings).toEqual([
+      expect.stringMatching(/^configSchema has 1\d{3} bytes; clients are promised at most 1024/),
+    ]);
+    expect(messageOf(one({ ...long, description: 'x'.repeat(70_000) }))).toBe('configSchema must be at most 64 KB');
+    const tooMany = Object.fromEntries(Array.from({ length: 201 }, (_, i) => [`p${i}`, string]));
+    expect(messageOf({ properties: tooMany })).toBe('configSchema must have at most 200 properties');
+  });
+
+  it('nests only where its build tool nests: in bundles and hosted modules', () => {
+    const nested = {
+      type: 'object',
+      properties: {
+        db: { type: 'object', properties: { host: string, port: { type: 'number' } }, required: ['host'] },
+        dirs: { type: 'array', items: string, default: ['a'] },
+      },
+      required: ['db'],
+    };
+    expect(requireConfigSchema(nested, 'stdio').warnings).toEqual([]);
+    expect(requireConfigSchema(nested, 'hosted').warnings).toEqual([
+      'configSchema.properties.dirs is no string, number or boolean: callers must pass it as JSON.',
+    ]);
+    expect(messageOf(nested, 'external')).toBe(
+      'configSchema.properties.db.type must be "string", "number", "integer" or "boolean": ' +
+        'callers pass each value in a header or the query',
+    );
+  });
+
+  it('does not take the names of credentials and proxies from callers', () => {
+    for (const header of ['authorization', 'Cookie', 'CF-Ray', 'cf-', 'Smithery-Config']) {
+      for (const kind of kinds) {
+        expect(messageOf(one({ ...string, 'x-from': { header } }), kind)).toMatch(
+          /x-from\.header must not be .*reserved$/,
+        );
+      }
+    }
+    expect(messageOf(one({ ...string, 'x-from': { query: 'authorization' } }))).toBe('accepted');
+    expect(messageOf(one({ ...string, 'x-from': { header: 'x-cf-ray' } }))).toBe('accepted');
+  });
+
+  it('does not write headers that carry the request itself', () => {
+    for (const header of ['Host', 'content-length', 'Transfer-Encoding', 'mcp-session-id', 'Connection', '__proto__']) {
+      expect(messageOf(one({ ...string, 'x-to': { header } }))).toContain('belongs to the HTTP exchange or to MCP');
+      expect(messageOf(one({ ...string, 'x-from': { header } }))).toContain('belongs to the HTTP exchange or to MCP');
+    }
+  });
+
+  it('is refused with the place and what belongs there', () => {
+    const cases: [unknown, string][] = [
+      [null, 'configSchema must be an object'],
+      [[], 'configSchema must be an object'],
+      [{ type: 'string' }, 'configSchema.type must be "object"'],
+      [{ properties: [] }, 'configSchema.properties must be an object'],
+      [{ properties: { a: 'string' } }, 'configSchema.properties.a must be an object'],
+      [{ properties: { a: null } }, 'configSchema.properties.a must be an object'],
+      [{ properties: { 'a\u202Eb': 1 } }, 'configSchema.properties."a\\u{202E}b" must be an object'],
+      [one({ ...string, default: 1 }), 'configSchema.properties.key.default must be of type string'],
+      [one({ type: 'integer', default: 1.5 }), 'configSchema.properties.key.default must be of type integer'],
+      [
+        one({ 'x-from': 'header' }),
+        'configSchema.properties.key.x-from must be {"header": "<name>"} or {"query": "<name>"}',
+      ],
+      [
+        one({ 'x-to': { header: 'a', query: 'b' } }),
+        'configSchema.properties.key.x-to must be {"header": "<name>"} or {"query": "<name>"}',
+      ],
+      [one({ 'x-to': { header: 'a b' } }), 'configSchema.properties.key.x-to.header must be a header name: "a b"'],
+      [
+        one({ 'x-from': { query: '' } }),
+        'configSchema.properties.key.x-from must name a query parameter of 1 to 128 visible characters: ""',
+      ],
+      [
+        one({ default: 'a\r\nb: c', 'x-to': { header: 'X-A' } }),
+        'configSchema.properties.key.default must be of visible ASCII characters: it goes on in a header',
+      ],
+      [{ properties: {}, required: 'key' }, 'configSchema.required must be an array'],
+      [{ properties: {}, required: ['toString'] }, 'configSchema.required.0 must be the name of a property'],
+      [
+        { properties: { a: { 'x-to': { header: 'X-K' } }, b: { 'x-to': { header: 'x-k' } } } },
+        'configSchema.properties "a" and "b" both go to header "x-k": give one of them another x-to',
+      ],
+      [one({ description: '\0' }), 'configSchema must not hold NUL characters or broken unicode'],
+      [
+        JSON.parse('{"a":'.repeat(5_000) + '1' + '}'.repeat(5_000)),
+        'configSchema must not be nested deeper than 100 levels',
+      ],
+    ];
+    for (const [value, message] of cases) expect(messageOf(value)).toBe(message);
+  });
+
+  it('is taken or refused with an InvalidInputError, whatever it is; what is taken maps every request', () => {
+    const property = fc.record(
+      {
+        type: fc.oneof(fc.constantFrom('string', 'number', 'boolean', 'integer', 'object', 'array'), fc.jsonValue()),
+        default: fc.jsonValue(),
+        enum: fc.jsonValue(),
+        properties: fc.jsonValue(),
+        'x-from': fc.oneof(fc.record({ header: fc.string() }), fc.jsonValue()),
+        'x-to': fc.oneof(fc.record({ query: fc.string() }), fc.jsonValue()),
+      },
+      { requiredKeys: [] },
+    );
+    const near = fc.record(
+      {
+        properties: fc.dictionary(fc.oneof(fc.string(), fc.constantFrom('__proto__', 'constructor', 'a')), property),
+        required: fc.array(fc.constantFrom('a', 'constructor')),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(fc.oneof(near, fc.jsonValue()), fc.constantFrom(...kinds), fc.string(), (value, kind, sent) => {
+        if (messageOf(value, kind) !== 'accepted') return;
+        // A bundle's values are asked for where it is installed; no request carries them.
+        if (kind === 'stdio') return;
+        const { schema } = requireConfigSchema(value, kind);
+        const query = new URLSearchParams(Object.keys(schema.properties).map((name): [string, string] => [name, sent]));
+        const { headers } = mapConfig(compileConfig(schema, kind), { headers: {}, query });
+        for (const [name, text] of Object.entries(headers)) expect(() => new Headers([[name, text]])).not.toThrow();
+      }),
+      { numRuns: randomRuns(2_000) },
+    );
+  });
+});
+
+describe('the configuration of a caller', () => {
+  const schema = {
+    type: 'object',
+    properties: {
+      apiKey: { ...string, 'x-from': { header: 'X-Api-Key' }, 'x-to': { header: 'Authorization' } },
+      token: { ...string, 'x-from': { query: 't' } },
+      region: { ...string, 'x-to': { header: 'X-Region' } },
+      units: { ...string, enum: ['metric', 'imperial'], default: 'metric' },
+      days: { type: 'integer', default: 3, 'x-to': { query: 'd' } },
+      ratio: { type: 'number' },
+      debug: { type: 'boolean', default: false },
+    },
+    required: ['apiKey', 'token', 'units'],
+  };
+  const compiled = compileConfig(requireConfigSchema(schema, 'external').schema, 'external');
+  const map = (headers: Record<string, string | string[]>, query: string) =>
+    mapConfig(compiled, { headers, query: new URLSearchParams(query) });
+
+  it('goes from where callers pass it to where the server wants it, with defaults, and nothing else does', () => {
+    expect(map({ 'x-api-key': 'Bearer k', cookie: 'c', 'x-other': 'o' }, 't=1&region=eu&ratio=1e-3&other=2')).toEqual({
+      headers: { Authorization: 'Bearer k', 'X-Region': 'eu' },
+      query: [
+        ['t', '1'],
+        ['units', 'metric'],
+        ['d', '3'],
+        ['ratio', '1e-3'],
+        ['debug', 'false'],
+      ],
+      missing: { headers: [], query: [] },
+      faults: [],
+    });
+  });
+
+  it('lacks what is required, has no default and was not sent, or sent empty', () => {
+    expect(map({}, 't=').missing).toEqual({ headers: ['X-Api-Key'], query: ['t'] });
+    expect(map({ 'x-api-key': 'k' }, 't=1').missing).toEqual({ headers: [], query: [] });
+  });
+
+  it('must be of the declared types, and no fault repeats a value', () => {
+    const { faults, query } = map(
+      { 'x-api-key': 's\u00e9cret' },
+      't=1&days=1.5&ratio=0x10&debug=yes&units=secret&region=a%0D%0Ab',
+    );
+    expect(faults.map(({ message }) => message)).toEqual([
+      'The header "X-Api-Key" must be of visible ASCII characters: it goes on in a header.',
+      'The query "region" must be of visible ASCII characters: it goes on in a header.',
+      'The query "units" must be one of the values its schema lists.',
+      'The query "days" must be a whole number.',
+      'The query "ratio" must be a number.',
+      'The query "debug" must be true or false.',
+    ]);
+    expect(query).toEqual([['t', '1']]);
+    for (const number of ['1', '-2.50', '1E5', '0']) expect(map({}, `ratio=${number}`).faults).toEqual([]);
+    for (const number of ['1e999', 'NaN', '01', '.5', ' 1', '１'])
+      expect(map({}, `ratio=${number}`).faults).toHaveLength(1);
+  });
+
+  it('of a hosted module goes to the query of its worker, under dotted names', () => {
+    const hosted = compileConfig(
+      requireConfigSchema(
+        {
+          properties: {
+            db: {
+              type: 'object',
+              properties: { host: string, port: { type: 'number', default: 5432 } },
+              required: ['host'],
+            },
+            key: { ...string, 'x-from': { header: 'X-Key' }, 'x-to': { header: 'X-Else' } },
+            tags: { type: 'array', default: ['a'] },
+          },
+          required: ['db'],
+        },
+        'hosted',
+      ).schema,
+      'hosted',
+    );
+    const sent = mapConfig(hosted, { headers: { 'x-key': 'k' }, query: new URLSearchParams('db.host=h') });
+    expect(sent).toMatchObject({ headers: {}, faults: [], missing: { query: [] } });
+    expect(sent.query).toEqual([
+      ['db.host', 'h'],
+      ['db.port', '5432'],
+      ['key', 'k'],
+      ['tags', '["a"]'],
+    ]);
+    const lacking = mapConfig(hosted, { headers: {}, query: new URLSearchParams('tags=[') });
+    expect(lacking.missing.query).toEqual(['db.host']);
+    expect(lacking.faults).toMatchObject([{ message: 'The query "tags" must be JSON.' }]);
+  });
+});

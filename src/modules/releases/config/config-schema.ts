@@ -1,0 +1,156 @@
+import { storableFault } from '../../../platform/database/storable.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { quoted } from '../../../platform/text/quoted.js';
+import { configFields, HEADER_VALUE, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
+import { isObject } from '../../../platform/text/json.js';
+
+/** The documented limits of the format. Published clients exceed them, so that only causes a warning. */
+const PROPERTIES_DOCUMENTED = 20;
+const BYTES_DOCUMENTED = 1024;
+
+/** Hard limits: a caller's configuration must fit into headers or a URL. */
+const PROPERTIES_MAX = 200;
+const BYTES_MAX = 64 * 1024;
+
+/** Names that must not hold configuration: credentials for Slipway, and headers that proxies set. */
+const RESERVED_SOURCE = /^(?:authorization|cookie|cf-.*|smithery-.*)$/i;
+
+/** Headers that carry the request itself; a value of a caller in one of them would break or redirect it. */
+export const TRANSPORT =
+  /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id|__proto__)$/i;
+
+export const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
+
+// eslint-disable-next-line no-control-regex -- control characters are what it looks for
+const QUERY_NAME = /^[^\u0000-\u0020\u007f]{1,128}$/;
+
+/**
+ * A config schema from a publish payload (Smithery's session configuration): an object of strings, numbers and booleans,
+ * each with `x-from` (where callers pass it) and `x-to` (where it goes), both `{header}` or `{query}`. Hosted modules and
+ * bundles may nest objects and have lists, as their build tools write them.
+ *
+ * @returns the schema with its unknown members, and warnings for the publisher
+ * @throws InvalidInputError saying which part is wrong
+ */
+export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema: ConfigSchema; warnings: string[] } {
+  const schema = requireForm(value);
+  const warnings: string[] = [];
+  const fields = configFields(schema, kind);
+  requireSize(schema, fields.length, warnings);
+  for (const field of fields) requireField(field, kind, warnings);
+  requireRequired(schema);
+  requireDistinctTargets(fields, kind);
+  return { schema, warnings };
+}
+
+/** An object schema; `type` may be missing and `properties` too, as in `{}`. */
+function requireForm(value: unknown): ConfigSchema {
+  if (!isObject(value)) throw new InvalidInputError('configSchema must be an object');
+  const fault = storableFault(value);
+  if (fault !== null) throw new InvalidInputError(`configSchema ${fault}`);
+  const { type = 'object', properties = {} } = value;
+  if (type !== 'object') throw new InvalidInputError('configSchema.type must be "object"');
+  if (!isObject(properties)) throw new InvalidInputError('configSchema.properties must be an object');
+  return { ...value, type, properties };
+}
+
+function requireSize(schema: ConfigSchema, count: number, warnings: string[]): void {
+  const bytes = Buffer.byteLength(JSON.stringify(schema));
+  if (bytes > BYTES_MAX) throw new InvalidInputError(`configSchema must be at most ${BYTES_MAX / 1024} KB`);
+  if (count > PROPERTIES_MAX)
+    throw new InvalidInputError(`configSchema must have at most ${PROPERTIES_MAX} properties`);
+  if (count > PROPERTIES_DOCUMENTED) {
+    warnings.push(
+      `configSchema has ${count} properties; clients are promised at most ${PROPERTIES_DOCUMENTED}, and some may refuse more.`,
+    );
+  }
+  if (bytes > BYTES_DOCUMENTED) {
+    warnings.push(
+      `configSchema has ${bytes} bytes; clients are promised at most ${BYTES_DOCUMENTED}, and some may refuse more.`,
+    );
+  }
+}
+
+function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]): void {
+  const path = `configSchema.properties.${quotedPath(field.path)}`;
+  if (!isObject(field.schema)) throw new InvalidInputError(`${path} must be an object`);
+  if (field.type === 'json' && kind === 'external') {
+    throw new InvalidInputError(
+      `${path}.type must be "string", "number", "integer" or "boolean": callers pass each value in a header or the query`,
+    );
+  }
+  if (field.type === 'json' && kind === 'hosted') {
+    warnings.push(`${path} is no string, number or boolean: callers must pass it as JSON.`);
+  }
+  if (field.schema.default !== undefined && field.fallback === undefined) {
+    if (kind === 'external') throw new InvalidInputError(`${path}.default must be of type ${field.type}`);
+    warnings.push(`${path}.default is not of type ${field.type}: it is not used.`);
+  }
+  if (field.to.place === 'header' && field.fallback !== undefined && !HEADER_VALUE.test(field.fallback)) {
+    throw new InvalidInputError(`${path}.default must be of visible ASCII characters: it goes on in a header`);
+  }
+  for (const member of ['x-from', 'x-to'] as const) requirePlace(field.schema[member], `${path}.${member}`);
+  // The default places carry the property's own name, which must fit there as well.
+  if (kind !== 'stdio') {
+    requireName(field.from.place, field.from.name, `${path}.x-from`);
+    requireName(field.to.place, field.to.name, `${path}.x-to`);
+  }
+  if (field.from.place === 'header' && RESERVED_SOURCE.test(field.from.name)) {
+    throw new InvalidInputError(
+      `${path}.x-from.header must not be ${quoted(field.from.name)}: authorization, cookie, cf-* and smithery-* are reserved`,
+    );
+  }
+}
+
+function requirePlace(value: unknown, path: string): void {
+  if (value === undefined || value === null) return;
+  const isOne =
+    isObject(value) &&
+    Object.keys(value).length === 1 &&
+    (typeof value.header === 'string' || typeof value.query === 'string');
+  if (!isOne) throw new InvalidInputError(`${path} must be {"header": "<name>"} or {"query": "<name>"}`);
+}
+
+function requireName(place: 'header' | 'query', name: string, path: string): void {
+  if (place === 'query') {
+    if (QUERY_NAME.test(name)) return;
+    throw new InvalidInputError(`${path} must name a query parameter of 1 to 128 visible characters: ${quoted(name)}`);
+  }
+  if (!HEADER_NAME.test(name)) throw new InvalidInputError(`${path}.header must be a header name: ${quoted(name)}`);
+  if (TRANSPORT.test(name)) {
+    throw new InvalidInputError(
+      `${path}.header must not be ${quoted(name)}: it belongs to the HTTP exchange or to MCP`,
+    );
+  }
+}
+
+/** A required name without a property would make every call fail. */
+function requireRequired({ required, properties }: ConfigSchema): void {
+  if (required === undefined) return;
+  if (!Array.isArray(required)) throw new InvalidInputError('configSchema.required must be an array');
+  required.forEach((name, at) => {
+    if (typeof name === 'string' && Object.hasOwn(properties, name)) return;
+    throw new InvalidInputError(`configSchema.required.${at} must be the name of a property`);
+  });
+}
+
+function requireDistinctTargets(fields: ConfigField[], kind: ConfigKind): void {
+  if (kind === 'stdio') return;
+  const taken = new Map<string, string>();
+  for (const { to, path } of fields) {
+    const target = to.place === 'header' ? `header ${to.name.toLowerCase()}` : `query ${to.name}`;
+    const other = taken.get(target);
+    if (other !== undefined) {
+      throw new InvalidInputError(
+        `configSchema.properties ${quoted(other)} and ${quoted(path.join('.'))} both go to ${to.place} ${quoted(to.name)}: ` +
+          'give one of them another x-to',
+      );
+    }
+    taken.set(target, path.join('.'));
+  }
+}
+
+/** Names with other characters are quoted, so that the message shows them. */
+function quotedPath(path: string[]): string {
+  return path.map((name) => (/^[\w-]{1,64}$/.test(name) ? name : quoted(name))).join('.');
+}

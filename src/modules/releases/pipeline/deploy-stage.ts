@@ -1,0 +1,156 @@
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '../../../platform/errors/domain-error.js';
+import { Egress } from '../../../platform/egress/egress.js';
+import { Hosting } from '../../../hosting/hosting.js';
+import { type ModuleFacts, InvalidModuleError } from '../../../hosting/hosted-module.js';
+import { ReleaseFiles } from '../release-files.js';
+import type { ReleaseLease } from '../release-lease.js';
+import type { LogLine } from '../release-log.entity.js';
+import type { HostingRequest, Release } from '../release.entity.js';
+import { NotHostedHereError } from '../releases.errors.js';
+import { failed, type ReleaseStage, type StageOutcome } from '../stage-outcome.js';
+import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
+import type { ModuleCheckAnswer } from './module-check.process.js';
+
+/** A module of 10 MB takes 2 to 5 s and below 256 MB; one that is a single literal of data takes several times as much. */
+const LIMITS = { memoryMbMax: 512, timeoutMs: 15_000 };
+
+/** Checks modules in a child process, so that a large one does not block this process. */
+@Injectable()
+export class ModuleChecks {
+  private last: Promise<unknown> = Promise.resolve();
+
+  /**
+   * Reads the exports and the form of the module in a file. Checks run one after another, since each may take a whole CPU.
+   *
+   * @throws InvalidModuleError also for a module beyond the limits; the signal's reason when it ends the check
+   */
+  async check(path: string, signal: AbortSignal, limits = LIMITS): Promise<ModuleFacts> {
+    const mine = this.last.then(() => read(path, signal, limits));
+    this.last = mine.catch(() => undefined);
+    return mine;
+  }
+}
+
+/** The result of a check: lines for the log, and the hosting request that the module confirms. */
+interface Checked {
+  lines: LogLine[];
+  hosting?: HostingRequest;
+}
+
+/** Checks the published URL, bundle or module, without running it. */
+@Injectable()
+export class DeployStage implements ReleaseStage {
+  constructor(
+    private readonly files: ReleaseFiles,
+    private readonly egress: Egress,
+    private readonly modules: ModuleChecks,
+    private readonly runtime: Hosting,
+  ) {}
+
+  async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
+    try {
+      const { lines, hosting } = await this.check(release, lease);
+      return { lines, ...(hosting && { change: { hosting } }) };
+    } catch (error) {
+      if (error instanceof DomainError) return failed('FAILURE', 'deploy', error.message);
+      throw error;
+    }
+  }
+
+  private async check(release: Release, lease: ReleaseLease): Promise<Checked> {
+    switch (release.type) {
+      case 'external_shttp': {
+        const { origin, pathname } = this.egress.check(release.upstreamUrl ?? '');
+        return { lines: [info(`External server at ${origin}${pathname}`)] };
+      }
+      case 'stdio':
+        return { lines: await this.checkBundle(release) };
+      case 'hosted_shttp':
+        return this.checkModule(release, lease);
+    }
+  }
+
+  private async checkBundle({ id, runtime: published }: Release): Promise<LogLine[]> {
+    const { serverInfo, runtime } = await this.files.readBundle(id);
+    const lines = [info(`Bundle ${serverInfo.name} ${serverInfo.version}, run by ${runtime}`)];
+    if (published === null || published === runtime) return lines;
+    const message = `It was published with the runtime ${published}, but its manifest says ${runtime}: the manifest counts.`;
+    return [...lines, { stage: 'deploy', level: 'warning', message }];
+  }
+
+  private async checkModule({ id, hosting, configSchema }: Release, lease: ReleaseLease): Promise<Checked> {
+    const whyNot = await this.runtime.whyNot('worker');
+    const leaving = new AbortController();
+    try {
+      const check = this.files.withFile(id, 'module', (path) => this.modules.check(path, leaving.signal));
+      const facts = await lease.whileHeld(check);
+      if (whyNot !== null) throw new NotHostedHereError(whyNot);
+      const { form, exports } = facts;
+      const message = `Module of the form "${form}" with the exports ${exports.join(', ')}`;
+      const requested = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
+      const own = { ...requested, ...declaredBy(facts, requested) };
+      const isConfigLost = exports.includes('configSchema') && configSchema === null;
+      return {
+        lines: [info(message), ...differences(requested, own), ...(isConfigLost ? [CONFIG_LOST] : [])],
+        hosting: own,
+      };
+    } finally {
+      // A lost lease also ends the check itself.
+      leaving.abort();
+    }
+  }
+}
+
+/** The options that the module declares, which win; those it leaves open are as published. */
+function declaredBy({ form, exports, stateful }: ModuleFacts, requested: HostingRequest): Partial<HostingRequest> {
+  const isOpen = stateful === null && exports.includes('stateful');
+  return {
+    // Sessions exist for servers that a factory makes; a module with its own `fetch` manages its state itself.
+    stateful: form !== 'fetch' && (isOpen ? requested.stateful : stateful === true),
+    hasAuthAdapter: form !== 'fetch' && exports.includes('createAuthAdapter'),
+  };
+}
+
+/** A published false may be the default of an omitted option, so only a published true contradicts the module. */
+function differences(requested: HostingRequest, own: HostingRequest): LogLine[] {
+  return (['stateful', 'hasAuthAdapter'] as const)
+    .filter((name) => requested[name] !== own[name])
+    .map((name) => {
+      if (own[name]) return info(DECLARED[name]);
+      const message = `It was published with ${name} true, but the module says false: the module counts.`;
+      return { stage: 'deploy', level: 'warning', message };
+    });
+}
+
+const DECLARED = {
+  stateful: 'The module is stateful: it has a session for each client',
+  hasAuthAdapter: 'The module has an auth adapter',
+};
+
+const CONFIG_LOST: LogLine = {
+  stage: 'deploy',
+  level: 'warning',
+  message:
+    'The module exports configSchema, but it was published without one, so it only gets its defaults: ' +
+    'publish it with the same schema as configSchema, in JSON Schema, to let callers configure it.',
+};
+
+function info(message: string): LogLine {
+  return { stage: 'deploy', level: 'info', message };
+}
+
+async function read(path: string, signal: AbortSignal, limits: typeof LIMITS): Promise<ModuleFacts> {
+  try {
+    const file = 'modules/releases/pipeline/module-check.process.js';
+    const answer = await runApart<ModuleCheckAnswer>(file, [path], { ...limits, signal });
+    if ('facts' in answer) return answer.facts;
+    throw new InvalidModuleError(answer.refused);
+  } catch (error) {
+    if (!(error instanceof EndedApartError)) throw error;
+    const most = error.reason === 'memory' ? `${limits.memoryMbMax} MB of memory` : `${limits.timeoutMs / 1000} s`;
+    throw new InvalidModuleError(
+      `The module takes more than ${most} to be read: make it smaller, for example by minifying it and leaving large data out of it.`,
+    );
+  }
+}

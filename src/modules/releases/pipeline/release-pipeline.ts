@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { Env } from '../../../config/env.js';
+import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { Counts } from '../../../platform/telemetry/figures.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
+import { LeaseLostError, ReleaseLease } from '../release-lease.js';
+import { ReleaseLogRepository } from '../release-log.repository.js';
+import type { LogLine } from '../release-log.entity.js';
+import { ReleaseSlots } from './release-slots.js';
+import { ReleaseStages } from './release-stages.js';
+import type { StageOutcome } from '../stage-outcome.js';
+import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from '../release-state.js';
+import type { Release } from '../release.entity.js';
+import { ReleasesQueue } from '../releases.queue.js';
+import { ReleasesRepository, type Claim } from '../releases.repository.js';
+
+const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING', status));
+
+/**
+ * Runs one release through its stages: deploy, scan, metadata, publish. The outcome of a stage and the name of the next
+ * one are written in one transaction, so a pipeline that dies continues with the stage it was in, and one that runs twice
+ * does the work once.
+ */
+@Injectable()
+export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown {
+  private readonly logger = new Logger('releases');
+  /** Releases that this process works on, by id. */
+  private readonly held = new Map<string, ReleaseLease>();
+  private readonly results = new Counts<ReleaseStatus>('status', statusesAfterWork);
+  /** True once this process takes no more releases. */
+  isStopping = false;
+
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly releases: ReleasesRepository,
+    private readonly logs: ReleaseLogRepository,
+    private readonly stages: ReleaseStages,
+    private readonly slots: ReleaseSlots,
+    private readonly queue: ReleasesQueue,
+    private readonly pubSub: PubSub,
+    private readonly env: Env,
+    metrics: Metrics,
+  ) {
+    const help = 'Releases this worker brought to an end or a halt, by status.';
+    metrics.counter('slipway_releases_total', help, () => this.results.samples());
+  }
+
+  /** Renews a lease when its release changes, so that a cancelled or deleted one is dropped at once. */
+  async onModuleInit(): Promise<void> {
+    await this.pubSub.subscribe('releases.changed', ({ id }) => void this.held.get(id)?.renew());
+    await this.pubSub.subscribe('servers.deleted', () => this.held.forEach((lease) => void lease.renew()));
+  }
+
+  /** Hands releases back at shutdown, so that they need not wait for the sweeper. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.isStopping = true;
+    await Promise.allSettled(
+      [...this.held].map(async ([releaseId, lease]) => {
+        const attempt = await lease.handBack();
+        if (attempt !== null) this.queue.enqueue({ releaseId, attempt });
+      }),
+    );
+  }
+
+  /**
+   * Runs the remaining stages of a release. Does nothing when another worker holds it, it has ended, or its account has no
+   * free slot.
+   *
+   * @throws when the database is away, for the queue to try again
+   */
+  async run(releaseId: string, attempt: number): Promise<void> {
+    const claim = { releaseId, attempt, holder: randomUUID() };
+    const accountId = await this.slots.take(claim);
+    if (accountId === null) return;
+    const lease = this.hold(claim);
+    this.held.set(releaseId, lease);
+    let stage: Stage = 'deploy';
+    try {
+      for (;;) {
+        const release = await this.load(releaseId);
+        stage = release.stage;
+        const outcome = await lease.whileHeld(this.stages.run(release, lease));
+        if (!(await this.conclude(lease, stage, outcome))) return;
+      }
+    } catch (error) {
+      await this.fail(lease, stage, error);
+    } finally {
+      lease.stop();
+      this.held.delete(releaseId);
+      await this.startNext(accountId);
+    }
+  }
+
+  private hold(claim: Claim): ReleaseLease {
+    const announce = () => this.pubSub.publish('releases.changed', { id: claim.releaseId });
+    announce();
+    const { database, releases, logs } = this;
+    return new ReleaseLease({ database, releases, logs, leaseMs: this.env.releaseLeaseMs, announce }, claim);
+  }
+
+  /** Enqueues the account's next releases; if that fails, the sweeper does it. A release handed back keeps its slot. */
+  private async startNext(accountId: string): Promise<void> {
+    if (this.isStopping) return;
+    await this.slots.next(accountId).catch((error: unknown) => {
+      this.logger.debug({ msg: 'waiting releases were not enqueued', err: error });
+    });
+  }
+
+  private async load(id: string): Promise<Release> {
+    const release = await this.releases.findWith(id, ['serverCard', 'sealedScanCredentials', 'snapshot']);
+    if (!release) throw new LeaseLostError();
+    return release;
+  }
+
+  /** Writes the outcome of a stage. @returns true when another stage is due */
+  private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome): Promise<boolean> {
+    const { change = {}, lines = [], inTransaction } = outcome;
+    if (change.status !== undefined) {
+      await lease.commit(change, lines, inTransaction);
+      this.report(lease, change.status, lines);
+      outcome.onCommitted?.();
+      return false;
+    }
+    const next = stages[stages.indexOf(stage) + 1];
+    await lease.commit(
+      { ...change, stage: next },
+      [...lines, { stage, level: 'end', message: `${stage} done` }],
+      inTransaction,
+    );
+    return true;
+  }
+
+  /** Logs the end of a release for the operator, without links from the release's own log, which are its publisher's. */
+  private report({ releaseId }: ReleaseLease, status: ReleaseStatus, lines: LogLine[]): void {
+    const reason = lines.find(({ level }) => level === 'error')?.message;
+    this.results.add(status);
+    this.logger.log({ msg: `a release is ${status}`, releaseId, ...(reason === undefined ? {} : { reason }) });
+  }
+
+  private async fail(lease: ReleaseLease, stage: Stage, error: unknown): Promise<void> {
+    if (error instanceof LeaseLostError) return;
+    if (isDatabaseAway(error)) throw error;
+    this.logger.error({ msg: `a release failed in ${stage}`, err: error });
+    const message =
+      'Something failed inside Slipway. Publish again; if it fails again, the operator finds the reason in the log.';
+    try {
+      await lease.commit({ status: 'INTERNAL_ERROR' }, [{ stage, level: 'error', message }]);
+      this.results.add('INTERNAL_ERROR');
+    } catch (lost) {
+      if (!(lost instanceof LeaseLostError)) throw lost;
+    }
+  }
+}

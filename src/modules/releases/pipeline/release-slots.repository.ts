@@ -1,0 +1,84 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Env } from '../../../config/env.js';
+import { leaseExpirySql, queueDeadlineSql, type Claim } from '../releases.repository.js';
+
+/** Releases of one account that all workers together run at once; a worker runs 8 of any accounts. */
+const ACCOUNT_SLOTS = 3;
+
+/** `lease_until` of a release without a job, which waits for a slot of its account. */
+const WAITS = `'infinity'`;
+
+const WITH_ACCOUNT = `releases r JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id`;
+
+/** Free slots of an account. A worker that died holds its slot until its lease ends. */
+function freeSlots(accountId: string): string {
+  return `(SELECT GREATEST(0, ${ACCOUNT_SLOTS} - count(*)) FROM ${WITH_ACCOUNT}
+    WHERE n.account_id = ${accountId} AND r.status = 'WORKING' AND r.lease_holder IS NOT NULL AND r.lease_until >= now())`;
+}
+
+/** A due release that no worker holds; $1 is its id, $2 the attempt. */
+const IS_FREE = `id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
+  AND (lease_holder IS NULL OR lease_until < now())`;
+
+/** Slots of accounts, counted from the leases of their releases. */
+@Injectable()
+export class ReleaseSlotsRepository {
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly env: Env,
+  ) {}
+
+  /** The account that owns a release; null when the release is gone. */
+  async accountOf(releaseId: string, tx: EntityManager): Promise<string | null> {
+    const sql = `SELECT n.account_id AS id FROM ${WITH_ACCOUNT} WHERE r.id = $1`;
+    const [account] = await tx.query<{ id: string }[]>(sql, [releaseId]);
+    return account?.id ?? null;
+  }
+
+  /** Locks the slots of an account until the transaction ends. */
+  async lock(accountId: string, tx: EntityManager): Promise<void> {
+    await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('release slots ' || $1, 0))`, [accountId]);
+  }
+
+  /** Gives a due release to a worker. @returns false when it is not due, is held, or the account has no free slot */
+  async take({ releaseId, attempt, holder }: Claim, accountId: string, tx: EntityManager): Promise<boolean> {
+    const [taken] = await tx.query<[unknown[]]>(
+      `UPDATE releases SET status = 'WORKING', lease_holder = $3, lease_until = ${leaseExpirySql(this.env.releaseLeaseMs)},
+              updated_at = CASE status WHEN 'WORKING' THEN updated_at ELSE now() END
+        WHERE ${IS_FREE} AND ${freeSlots('$4')} > 0
+        RETURNING id`,
+      [releaseId, attempt, holder, accountId],
+    );
+    return taken.length > 0;
+  }
+
+  /** Makes a due release wait for a slot. */
+  async wait({ releaseId, attempt }: Claim, tx: EntityManager): Promise<void> {
+    const sql = `UPDATE releases SET lease_holder = NULL, lease_until = ${WAITS} WHERE ${IS_FREE}`;
+    await tx.query(sql, [releaseId, attempt]);
+  }
+
+  /** Ends the wait of an account's oldest releases, one for each free slot. */
+  async endWaits(accountId: string, tx: EntityManager): Promise<{ id: string; attempt: number }[]> {
+    const [rows] = await tx.query<[{ id: string; attempt: number }[]]>(
+      `UPDATE releases SET attempt = attempt + 1, lease_until = ${queueDeadlineSql(this.env.releaseLeaseMs)}
+        WHERE id IN (SELECT r.id FROM ${WITH_ACCOUNT}
+                      WHERE n.account_id = $1 AND r.status IN ('QUEUED', 'WORKING') AND r.lease_until = ${WAITS}
+                      ORDER BY r.seq LIMIT ${freeSlots('$1')} FOR UPDATE OF r SKIP LOCKED)
+        RETURNING id, attempt`,
+      [accountId],
+    );
+    return rows;
+  }
+
+  /** Accounts with releases that wait for a slot. */
+  async waitingAccounts(): Promise<string[]> {
+    const rows = await this.database.query<{ id: string }[]>(
+      `SELECT DISTINCT n.account_id AS id FROM ${WITH_ACCOUNT}
+        WHERE r.status IN ('QUEUED', 'WORKING') AND r.lease_until = ${WAITS}`,
+    );
+    return rows.map(({ id }) => id);
+  }
+}

@@ -1,0 +1,79 @@
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Env } from '../../../config/env.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { Schedule } from '../../../platform/schedule/schedule.js';
+import { ReleaseLogRepository } from '../release-log.repository.js';
+import { ReleasesQueue } from '../releases.queue.js';
+import { ReleasesRepository, type ExpiredRelease } from '../releases.repository.js';
+import { ReleaseSlots } from './release-slots.js';
+
+/** After this many deaths of its workers a release is taken for their cause. */
+const RECOVERIES_MAX = 5;
+
+/**
+ * Restarts or ends releases whose lease in Postgres ran out: jobs may be lost with the queue's store, and workers with
+ * their machine. Every worker process sweeps; a guarded `UPDATE` gives each release to one of them.
+ */
+@Injectable()
+export class ReleaseSweeper implements OnApplicationBootstrap {
+  private readonly logger = new Logger('releases');
+
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly releases: ReleasesRepository,
+    private readonly logs: ReleaseLogRepository,
+    private readonly slots: ReleaseSlots,
+    private readonly queue: ReleasesQueue,
+    private readonly pubSub: PubSub,
+    private readonly schedule: Schedule,
+    private readonly env: Env,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.schedule.every('sweep of releases', this.env.releaseLeaseMs / 2, () => this.sweep(), { immediately: true });
+  }
+
+  private async sweep(): Promise<void> {
+    await this.failUnrecoverable();
+    await this.restart();
+    await this.slots.nextOfAll();
+    await this.timeOut();
+  }
+
+  /**
+   * Starts the pipeline again where a worker died or a job was lost; it continues with the stage it was in. A release
+   * without a holder may only be waiting in a busy queue, so it causes no warning.
+   */
+  private async restart(): Promise<void> {
+    const rows = await this.releases.startNextAttempts();
+    for (const { id, attempt } of rows) this.queue.enqueue({ releaseId: id, attempt });
+    const died = rows.filter(({ wasHeld }) => wasHeld).length;
+    if (died > 0) this.logger.warn(`${died} releases lost their worker and start again`);
+  }
+
+  private async failUnrecoverable(): Promise<void> {
+    await this.finish(
+      (tx) => this.releases.failUnrecoverable(RECOVERIES_MAX, tx),
+      `The worker died ${RECOVERIES_MAX + 1} times at this point: publish again, and tell the operator if it happens again.`,
+    );
+  }
+
+  private async timeOut(): Promise<void> {
+    await this.finish(
+      (tx) => this.releases.timeOutAuthorization(tx),
+      'Nobody authorized in time. Resume the release to get a new link: POST …/releases/latest/resume.',
+    );
+  }
+
+  /** Ends releases and logs the reason in one transaction. */
+  private async finish(end: (tx: EntityManager) => Promise<ExpiredRelease[]>, message: string): Promise<void> {
+    const rows = await this.database.transaction(async (tx) => {
+      const ended = await end(tx);
+      for (const { id, stage } of ended) await this.logs.append(id, [{ stage, level: 'error', message }], tx);
+      return ended;
+    });
+    for (const { id } of rows) this.pubSub.publish('releases.changed', { id });
+  }
+}

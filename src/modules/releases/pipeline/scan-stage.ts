@@ -1,0 +1,58 @@
+import { Injectable } from '@nestjs/common';
+import type { HostedFacts } from '../../servers/server.types.js';
+import { ServerReleasesService } from '../../servers/server-releases.service.js';
+import { ExternalScan } from '../scan/external-scan.js';
+import { HostedScan } from '../scan/hosted-scan.js';
+import { ReleaseFiles } from '../release-files.js';
+import type { ReleaseLease } from '../release-lease.js';
+import type { Release } from '../release.entity.js';
+import { findingsOf, report, snapshotOf, summary } from '../scan/scan-report.js';
+import { factsOfBundle, type FactsSource, type ServerFacts } from '../scan/server-facts.js';
+import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
+
+/** Reads a server's tools, resources and prompts, and runs the security check on them. */
+@Injectable()
+export class ScanStage implements ReleaseStage {
+  constructor(
+    private readonly servers: ServerReleasesService,
+    private readonly external: ExternalScan,
+    private readonly files: ReleaseFiles,
+    private readonly hosted: HostedScan,
+  ) {}
+
+  async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
+    switch (release.type) {
+      case 'external_shttp': {
+        const result = await this.external.run(release, lease);
+        return 'facts' in result ? this.judge(release, result.facts, result.source) : result.outcome;
+      }
+      case 'stdio':
+        return this.judge(release, factsOfBundle(await this.files.readBundle(release.id), release.serverCard), 'files');
+      case 'hosted_shttp': {
+        const result = await this.hosted.run(release, lease);
+        if ('outcome' in result) return result.outcome;
+        const { facts, source, mcpPath } = result;
+        const { stateful: isStateful = false, hasAuthAdapter = false } = release.hosting ?? {};
+        return this.judge(release, facts, source, { isStateful, hasAuthAdapter, mcpPath });
+      }
+    }
+  }
+
+  /** Runs the security check and makes the snapshot. Claims that were not compared with the server never pass it. */
+  private judge(
+    release: Release,
+    facts: ServerFacts,
+    source: FactsSource,
+    hosted: HostedFacts | null = null,
+  ): StageOutcome {
+    const snapshot = snapshotOf(release, facts, source, hosted);
+    const findings = findingsOf(facts, source, snapshot);
+    const hasPassed = findings.length === 0;
+    const inTransaction: StageOutcome['inTransaction'] = async (tx) => {
+      if (!hasPassed || source !== 'claims') await this.servers.setScan(release.serverId, hasPassed, tx);
+    };
+    return hasPassed
+      ? { change: { snapshot: snapshot as object }, lines: [summary(facts, source)], inTransaction }
+      : { change: { status: 'FAILURE_SCAN' }, lines: report(findings), inTransaction };
+  }
+}

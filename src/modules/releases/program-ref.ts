@@ -1,0 +1,24 @@
+import type { ProgramRef } from '../../hosting/hosting.types.js';
+
+/** The program that runs the module of a release. */
+export function releaseProgram(id: string, ownerId: string, isStateful: boolean): ProgramRef {
+  return { kind: 'release', id, ownerId, engine: 'worker', isStateful };
+}
+
+/** The program that runs the bundle of a release. Its sessions are processes of one host. */
+export function bundleProgram(id: string, ownerId: string): ProgramRef {
+  return { kind: 'release', id, ownerId, engine: 'bundle', isStateful: true };
+}
+
+/**
+ * The program of a module during its scan. It has an owner of its own, so that it neither replaces the current release nor
+ * sees its stored data.
+ */
+export function scannedProgram(id: string, isStateful: boolean): ProgramRef {
+  return releaseProgram(id, id, isStateful);
+}
+
+/** True for a program that runs only to be scanned. */
+export function isScanned({ id, ownerId }: ProgramRef): boolean {
+  return id === ownerId;
+}

@@ -1,0 +1,117 @@
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { ProgramStartError } from '../../../hosting/hosting.errors.js';
+import { Hosting } from '../../../hosting/hosting.js';
+import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
+import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
+import { PubSub } from '../../../platform/queue/pub-sub.js';
+import { InvocationsService } from '../../logs/ingest/invocations.service.js';
+import type { Invocation } from '../../logs/invocation.types.js';
+import { ServerEgressService } from '../../servers/settings/server-runtime.service.js';
+import { SecretValuesService } from '../../servers/settings/server-secrets.service.js';
+import { ReleaseFiles } from '../release-files.js';
+import { Release } from '../release.entity.js';
+import { FileLostError } from '../releases.errors.js';
+import type { ReleaseCurrent } from '../releases.types.js';
+import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
+import { ScanTraces } from './scan-traces.js';
+
+/** Provides the modules and bundles of releases to the hosting runtime. */
+@Injectable()
+export class ReleasePrograms implements ProgramOwner, OnModuleInit {
+  private readonly logger = new Logger('releases');
+
+  constructor(
+    @InjectRepository(Release) private readonly releases: Repository<Release>,
+    private readonly files: ReleaseFiles,
+    private readonly secrets: SecretValuesService,
+    private readonly egress: ServerEgressService,
+    private readonly invocations: InvocationsService,
+    private readonly scans: ScanTraces,
+    private readonly programs: Programs,
+    private readonly hosting: Hosting,
+    private readonly pubSub: PubSub,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    this.programs.register('release', this);
+    await this.pubSub.subscribe('releases.current', (current) => void this.replaced(current));
+    await this.pubSub.subscribe('servers.changed', ({ id }) => void this.hosting.renew(id));
+    await this.pubSub.subscribe('servers.deleted', ({ id }) => void this.hosting.forget(id));
+  }
+
+  async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
+    const release = await this.releaseOf(ref);
+    const values = await this.given(release);
+    try {
+      return await this.files.withFile(release.id, ref.engine === 'bundle' ? 'bundle' : 'module', (file) =>
+        use({ ref, file, configSchema: release.configSchema, ...values }),
+      );
+    } catch (error) {
+      if (error instanceof FileLostError) throw new ProgramStartError(error.message, error);
+      throw error;
+    }
+  }
+
+  async valuesOf(ref: ProgramRef): Promise<ProgramValues> {
+    return this.given(await this.releaseOf(ref));
+  }
+
+  /** Records the trace in the log of the release that is scanned, otherwise in the log of the server. */
+  traced(trace: Trace): void {
+    if (isScanned(trace.ref)) this.scans.take(trace);
+    else this.invocations.record(toInvocation(trace));
+  }
+
+  private async releaseOf(ref: ProgramRef): Promise<Release> {
+    const owner = isScanned(ref) ? {} : { serverId: ref.ownerId };
+    const type = ref.engine === 'bundle' ? 'stdio' : 'hosted_shttp';
+    const release = await this.releases.findOneBy({ id: ref.id, ...owner, type });
+    if (!release) throw new ProgramStartError('The release is gone: its server was deleted.');
+    return release;
+  }
+
+  private async given({ serverId, hosting }: Release): Promise<ProgramValues> {
+    const names = hosting?.secretNames ?? [];
+    const secrets = await this.secrets.reveal(serverId, names.length === 0 ? null : names);
+    return { secrets, egressAllow: await this.egress.allowOf(serverId) };
+  }
+
+  private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {
+    try {
+      const release = await this.releases.findOneBy({ id: releaseId, serverId });
+      if (!release || release.type === 'external_shttp') return;
+      const isBundle = release.type === 'stdio';
+      const isStateful = release.hosting?.stateful ?? false;
+      await this.hosting.current(
+        isBundle ? bundleProgram(releaseId, serverId) : releaseProgram(releaseId, serverId, isStateful),
+      );
+    } catch (error) {
+      this.logger.warn({ msg: 'what a release replaces runs until nobody calls it', err: error });
+    }
+  }
+}
+
+/** A part of the invocation that was recorded where it was called, or a whole one for requests nobody else records. */
+function toInvocation({ ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions }: Trace): Invocation {
+  return {
+    id: invocationId,
+    serverId: ref.ownerId,
+    lines,
+    exceptions,
+    ...(request
+      ? {
+          releaseId: ref.id,
+          at: request.at,
+          method: request.method,
+          url: request.path.split('?')[0] ?? '',
+          rpcMethod: request.rpcMethod,
+          status: request.status,
+          outcome: outcome ?? 'ok',
+          cpuMs: cpuMs ?? 0,
+          wallMs: wallMs ?? 0,
+        }
+      : { outcome, cpuMs }),
+  };
+}

@@ -1,0 +1,105 @@
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { ClassConstructor } from 'class-transformer';
+import { parseServerCard } from '../../../mcp/client/server-card.js';
+import type { Blob } from '../../../platform/blobs/blob-store.js';
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { InputPipe } from '../../../platform/http/input.pipe.js';
+import { readMultipart } from '../../../platform/http/multipart.js';
+import type { ReleaseType } from '../../servers/server.types.js';
+import { requireConfigSchema } from '../config/config-schema.js';
+import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
+import { requireScanCredentials, scanOnly } from '../scan/scan-credentials.js';
+import { artifactKinds, type ArtifactKind } from '../release-artifact.entity.js';
+
+const MB = 1024 * 1024;
+
+/** Bundles as published tools check them; a module with one tool and its dependencies is 1.4 MB, its map 2.3 MB. */
+const artifactBytesMax: Record<ArtifactKind, number> = { bundle: 25 * MB, module: 10 * MB, sourcemap: 20 * MB };
+
+/** A server card with a thousand tools is below 2 MB. */
+const PAYLOAD_BYTES_MAX = 4 * MB;
+
+interface Kind<T extends PublishPayloadDto> {
+  release: ReleaseType;
+  payload: ClassConstructor<T>;
+  required: readonly ArtifactKind[];
+  optional: readonly ArtifactKind[];
+}
+
+const kinds = {
+  external: { release: 'external_shttp', payload: ExternalPayloadDto, required: [], optional: [] },
+  hosted: { release: 'hosted_shttp', payload: HostedPayloadDto, required: ['module'], optional: ['sourcemap'] },
+  stdio: { release: 'stdio', payload: StdioPayloadDto, required: ['bundle'], optional: [] },
+} as const satisfies Record<string, Kind<PublishPayloadDto>>;
+
+/** A checked form. */
+export interface PublishForm {
+  type: ReleaseType;
+  payload: Partial<ExternalPayloadDto & HostedPayloadDto & StdioPayloadDto>;
+  artifacts: Partial<Record<ArtifactKind, Blob>>;
+  /** Faults that do not prevent publishing. */
+  warnings: string[];
+}
+
+const input = new InputPipe();
+
+/** Stores a file of the form. */
+export type KeepFile = (content: Readable, bytesMax: number) => Promise<Blob>;
+
+/**
+ * Reads a publish form: the text part `payload`, and files, which go to `keep` as they arrive, even if the form is refused
+ * afterwards.
+ *
+ * @throws InvalidInputError, BlobTooLargeError
+ */
+export async function readPublishForm(request: IncomingMessage, keep: KeepFile): Promise<PublishForm> {
+  const { fields, files } = await readMultipart<Blob>(request, {
+    fields: { payload: PAYLOAD_BYTES_MAX },
+    files: artifactKinds,
+    take: (name, file) => keep(file, artifactBytesMax[name as ArtifactKind]),
+  });
+  const parsed = parsePayload(fields.payload);
+  const kind: Kind<PublishPayloadDto> = kinds[parsed.type];
+  requireParts(parsed.type, kind, files);
+  const payload = (await input.transform(parsed.value, {
+    type: 'body',
+    metatype: kind.payload,
+  })) as PublishForm['payload'];
+  if (payload.serverCard !== undefined) payload.serverCard = parseServerCard(payload.serverCard);
+  const checked = payload.configSchema === undefined ? null : requireConfigSchema(payload.configSchema, parsed.type);
+  const { scanCredentials = {} } = payload;
+  requireScanCredentials(scanCredentials, checked?.schema ?? null);
+  return {
+    type: kind.release,
+    payload: { ...payload, ...(checked && { configSchema: checked.schema }) },
+    artifacts: files,
+    warnings: [...(checked?.warnings ?? []), ...scanOnly(scanCredentials, checked?.schema ?? null)],
+  };
+}
+
+function parsePayload(text: string | undefined): { type: keyof typeof kinds; value: object } {
+  if (text === undefined) throw new InvalidInputError('Missing required part: payload');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new InvalidInputError(`The part "payload" is not valid JSON: ${(error as Error).message}`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new InvalidInputError('The part "payload" must be a JSON object');
+  }
+  const { type } = value as { type?: unknown };
+  if (typeof type !== 'string' || !Object.hasOwn(kinds, type)) {
+    throw new InvalidInputError(`type must be one of ${Object.keys(kinds).join(', ')}`);
+  }
+  return { type: type as keyof typeof kinds, value };
+}
+
+function requireParts(type: string, { required, optional }: Kind<PublishPayloadDto>, files: object): void {
+  const missing = required.find((part) => !Object.hasOwn(files, part));
+  if (missing !== undefined) throw new InvalidInputError(`Missing required part: ${missing}`);
+  const taken: readonly string[] = [...required, ...optional];
+  const foreign = Object.keys(files).find((part) => !taken.includes(part));
+  if (foreign !== undefined) throw new InvalidInputError(`A release of type ${type} has no part "${foreign}"`);
+}

@@ -1,0 +1,64 @@
+import { Controller, HttpCode, Put, Req } from '@nestjs/common';
+import { ApiBody, ApiConsumes, ApiExtraModels, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import type { Request } from 'express';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { Access } from '../../auth/access.decorator.js';
+import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
+import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
+import type { ServerRef } from '../../servers/server.types.js';
+import { ServerNotFoundError } from '../../servers/servers.errors.js';
+import { readPublishForm } from './publish-form.js';
+import { ExternalPayloadDto, HostedPayloadDto, PublishedDto, StdioPayloadDto } from './publish.dto.js';
+import { PublishService } from './publish.service.js';
+
+const payloads = [ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto];
+
+/** Published tools distinguish the two 404s by their messages, and create a missing server. */
+const ownTarget = {
+  owner: 'qualifiedName',
+  missing: () => new NamespaceNotFoundError(),
+  foreign: () => new ServerNotFoundError(),
+};
+
+@ApiTags('Releases')
+@ApiServerName()
+@Controller('servers/:qualifiedName/releases')
+export class PublishController {
+  constructor(private readonly publishing: PublishService) {}
+
+  /**
+   * Publish a release. A form with the text part `payload`, and with the files its type needs. Follow it with
+   * `GET …/releases/{id}` or its stream. It cancels an unfinished release of the same server.
+   */
+  @Put()
+  @HttpCode(202)
+  @Access('servers:write', ownTarget)
+  @ApiConsumes('multipart/form-data')
+  @ApiExtraModels(...payloads)
+  @ApiBody({
+    schema: {
+      type: 'object',
+      required: ['payload'],
+      properties: {
+        payload: {
+          type: 'string',
+          description:
+            'JSON text with `type`: `external` (`upstreamUrl`), `hosted` (file `module`) or `stdio` (`runtime`, file `bundle`).',
+          example: '{"type":"external","upstreamUrl":"http://127.0.0.1:3001/mcp"}',
+        },
+        module: { type: 'string', format: 'binary', description: 'For `hosted`: a JavaScript module, at most 10 MB.' },
+        sourcemap: { type: 'string', format: 'binary', description: 'For `hosted`: its source map, at most 20 MB.' },
+        bundle: { type: 'string', format: 'binary', description: 'For `stdio`: an MCPB bundle, at most 25 MB.' },
+      },
+      'x-payloads': payloads.map((payload) => ({ $ref: getSchemaPath(payload) })),
+    } as object,
+  })
+  @ApiErrors(
+    { status: 400, message: 'Missing required part: bundle' },
+    { status: 404, text: 'The server or its namespace does not exist.', message: 'Server not found' },
+    413,
+  )
+  publish(@TargetServer() server: ServerRef, @Req() request: Request): Promise<PublishedDto> {
+    return this.publishing.publish(server, (keep) => readPublishForm(request, keep));
+  }
+}

@@ -1,0 +1,120 @@
+import { Type } from 'class-transformer';
+import { IsText, STORABLE } from '../../../platform/http/input-values.js';
+import {
+  ArrayMaxSize,
+  IsArray,
+  IsBoolean,
+  IsIn,
+  IsObject,
+  IsOptional,
+  IsString,
+  Matches,
+  MaxLength,
+  ValidateNested,
+} from 'class-validator';
+import { bundleRuntimes, type BundleRuntime } from '../../servers/server.types.js';
+
+/** Where the release comes from. */
+export class ReleaseSourceDto {
+  /** @example '8f2d1c0' */
+  @IsOptional()
+  @IsText(200)
+  commit?: string;
+
+  /** @example 'Forecasts for tomorrow' */
+  @IsOptional()
+  @IsText(10_000)
+  commitMessage?: string;
+
+  /** @example 'main' */
+  @IsOptional()
+  @IsText(255)
+  branch?: string;
+}
+
+/** What every kind of release may say. Unknown members are ignored: published tools send more than they should. */
+export abstract class PublishPayloadDto {
+  /** JSON Schema of what a caller configures. What it does not name is not handed on to the server. */
+  @IsOptional()
+  @IsObject()
+  configSchema?: Record<string, unknown>;
+
+  /** Where it comes from. */
+  @IsOptional()
+  @IsObject()
+  @ValidateNested()
+  @Type(() => ReleaseSourceDto)
+  source?: ReleaseSourceDto;
+}
+
+/** A server that runs elsewhere. */
+export class ExternalPayloadDto extends PublishPayloadDto {
+  /**
+   * Its MCP endpoint.
+   * @example 'https://weather.example.com/mcp'
+   */
+  @IsString()
+  @MaxLength(2_048)
+  upstreamUrl: string;
+
+  /** Values the scan needs: of the configSchema's properties, else sent as headers. Never kept after the scan. */
+  @IsOptional()
+  @IsObject()
+  scanCredentials?: Record<string, string>;
+}
+
+/** A JavaScript module that Slipway runs. */
+export class HostedPayloadDto extends PublishPayloadDto {
+  /** True: one session for each client, kept on disk. What the module itself exports as `stateful` counts before. */
+  @IsOptional()
+  @IsBoolean()
+  stateful?: boolean = false;
+
+  /** Whether it exports `createAuthAdapter`; what it really exports counts. */
+  @IsOptional()
+  @IsBoolean()
+  hasAuthAdapter?: boolean = false;
+
+  /** Names of the server's secrets that the module may read; none means all. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(100)
+  @IsString({ each: true })
+  @MaxLength(255, { each: true })
+  @Matches(STORABLE, { each: true, message: '$property must not hold NUL characters or broken unicode' })
+  secretNames?: string[] = [];
+
+  /** What the server offers, as its author's tool found it. */
+  @IsOptional()
+  @IsObject()
+  serverCard?: Record<string, unknown>;
+}
+
+/** An MCPB bundle that people run on their machines. */
+export class StdioPayloadDto extends PublishPayloadDto {
+  @IsIn(bundleRuntimes)
+  runtime: BundleRuntime;
+
+  /** What the server offers, as its author's tool found it. */
+  @IsOptional()
+  @IsObject()
+  serverCard?: Record<string, unknown>;
+}
+
+/** Taken for work. */
+export class PublishedDto {
+  /**
+   * The release's id.
+   * @example '5b1d7a52-0c3e-4b57-8a39-1f3a4e2b8d11'
+   */
+  deploymentId: string;
+  /** @example 'QUEUED' */
+  status: string;
+  /**
+   * The MCP address of the server's current release.
+   * @example 'http://127.0.0.1:3000/run/acme--weather'
+   */
+  mcpUrl: string;
+  /** What was taken although it is not as it should be. */
+  warnings?: string[];
+}

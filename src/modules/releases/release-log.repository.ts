@@ -1,0 +1,42 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { toStorableText } from '../../platform/database/storable.js';
+import { ReleaseLog, type LogLine } from './release-log.entity.js';
+
+/** Enough for a sentence with a URL or two; texts of upstreams have no bound of their own. */
+const MESSAGE_CHARS_MAX = 2_000;
+
+/** Lines that scans of a published release leave in its log; older ones are removed. */
+const RESCAN_LINES_MAX = 500;
+
+/** Writes the logs of releases. */
+@Injectable()
+export class ReleaseLogRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** Appends lines to a release's log. Messages are cut at 2,000 characters. */
+  async append(releaseId: string, lines: LogLine[], tx: EntityManager = this.database.manager): Promise<void> {
+    if (lines.length === 0) return;
+    const fit = (text: string) => toStorableText(text.slice(0, MESSAGE_CHARS_MAX));
+    const rows = lines.map(({ stage, level, message, error }) => ({
+      releaseId,
+      stage,
+      level,
+      message: fit(message),
+      error: error === undefined ? null : fit(error),
+    }));
+    await tx.createQueryBuilder().insert().into(ReleaseLog).values(rows).updateEntity(false).execute();
+  }
+
+  /** Removes all but the newest 500 lines that were written after the end of the pipeline. */
+  async removeOldRescanLines(releaseId: string, tx: EntityManager): Promise<void> {
+    await tx.query(
+      `DELETE FROM release_logs WHERE release_id = $1 AND stage = 'scan'
+          AND seq > (SELECT max(seq) FROM release_logs WHERE release_id = $1 AND stage = 'publish' AND level = 'success')
+          AND seq <= (SELECT seq FROM release_logs WHERE release_id = $1
+                       ORDER BY seq DESC OFFSET ${RESCAN_LINES_MAX} LIMIT 1)`,
+      [releaseId],
+    );
+  }
+}

@@ -1,0 +1,213 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, In, type EntityManager } from 'typeorm';
+import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
+import { Env } from '../../config/env.js';
+import type { ServerSnapshot } from '../servers/server.types.js';
+import { isFinal, isResumable, statusesBefore, type ReleaseStatus, type Stage } from './release-state.js';
+import { Release } from './release.entity.js';
+
+/** Columns that are read only where they are named: each may have megabytes, or is secret. */
+type HiddenColumn = 'serverCard' | 'sealedScanCredentials' | 'snapshot';
+
+/** One run of the pipeline: the worker that holds the release, and the attempt it was started for. */
+export interface Claim {
+  releaseId: string;
+  attempt: number;
+  holder: string;
+}
+
+/** Columns of a release that a worker changes; another status ends its lease. */
+export type ReleaseChange = QueryDeepPartialEntity<Release> & { status?: ReleaseStatus };
+
+/** A release whose lease ran out. */
+export interface ExpiredRelease {
+  id: string;
+  attempt: number;
+  stage: Stage;
+}
+
+/** A bundle that can be downloaded. */
+export interface Bundle {
+  releaseId: string;
+  hash: string;
+  bytes: number;
+  publishedAt: Date;
+}
+
+/** End of a lease taken now, in SQL: by the database's clock, which all workers share. */
+export function leaseExpirySql(leaseMs: number): string {
+  return `now() + interval '${Math.round(leaseMs)} milliseconds'`;
+}
+
+/** Time until a release in the queue is enqueued again: four leases, since a queue may be busy. */
+export function queueDeadlineSql(leaseMs: number): string {
+  return leaseExpirySql(4 * leaseMs);
+}
+
+/** Releases whose lease ran out; rows that another transaction has locked are skipped. */
+function expired(condition: string): string {
+  return `id IN (SELECT id FROM releases WHERE ${condition} AND lease_until < now() FOR UPDATE SKIP LOCKED)`;
+}
+
+/** The columns of a release without a worker. Scan credentials are removed as soon as the status is final. */
+function endOfLease(status: ReleaseStatus): QueryDeepPartialEntity<Release> {
+  return {
+    status,
+    leaseHolder: null,
+    leaseUntil: null,
+    updatedAt: () => 'now()',
+    ...(isFinal(status) ? { sealedScanCredentials: null } : {}),
+  };
+}
+
+/** Guarded changes of releases, and reads of columns that are not selected by default. */
+@Injectable()
+export class ReleasesRepository {
+  private readonly leaseMs: number;
+
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    env: Env,
+  ) {
+    this.leaseMs = env.releaseLeaseMs;
+  }
+
+  /** A release with hidden columns; null when there is none. */
+  findWith(id: string, columns: HiddenColumn[]): Promise<Release | null> {
+    return this.database.manager
+      .createQueryBuilder(Release, 'release')
+      .addSelect(columns.map((column) => `release.${column}`))
+      .where({ id })
+      .getOne();
+  }
+
+  /** The bundle of a server's current release, or else of its latest successful one with a bundle; null without one. */
+  async findBundle(serverId: string): Promise<Bundle | null> {
+    const [bundle] = await this.database.query<Bundle[]>(
+      `SELECT r.id AS "releaseId", a.hash, a.bytes, r.updated_at AS "publishedAt"
+         FROM releases r
+         JOIN release_artifacts a ON a.release_id = r.id AND a.kind = 'bundle'
+         JOIN servers s ON s.id = r.server_id
+        WHERE r.server_id = $1 AND r.status = 'SUCCESS'
+        ORDER BY r.id = s.current_release_id DESC NULLS LAST, r.seq DESC
+        LIMIT 1`,
+      [serverId],
+    );
+    return bundle ?? null;
+  }
+
+  /** Inserts a release with the status QUEUED. The sweeper enqueues it again if no worker takes it within four leases. */
+  async insertQueued(release: QueryDeepPartialEntity<Release>, tx: EntityManager): Promise<void> {
+    const leaseUntil = () => queueDeadlineSql(this.leaseMs);
+    await tx
+      .createQueryBuilder()
+      .insert()
+      .into(Release)
+      .values({ ...release, status: 'QUEUED', leaseUntil })
+      .updateEntity(false)
+      .execute();
+  }
+
+  /** Cancels the unfinished releases of a server. */
+  async cancelUnfinished(serverId: string, tx: EntityManager): Promise<Pick<Release, 'id' | 'stage'>[]> {
+    const { raw } = (await tx
+      .createQueryBuilder()
+      .update(Release)
+      .set(endOfLease('CANCELLED'))
+      .where({ serverId, status: In(statusesBefore('CANCELLED')) })
+      .returning(['id', 'stage'])
+      .execute()) as { raw: Pick<Release, 'id' | 'stage'>[] };
+    return raw;
+  }
+
+  /** Sets a release that waits for authorization to WORKING. @returns its next attempt; null when it did not wait */
+  async resume(id: string): Promise<number | null> {
+    const { raw } = (await this.database.manager
+      .createQueryBuilder()
+      .update(Release)
+      .set({
+        status: 'WORKING',
+        attempt: () => 'attempt + 1',
+        recoveries: 0,
+        leaseHolder: null,
+        leaseUntil: () => queueDeadlineSql(this.leaseMs),
+        updatedAt: () => 'now()',
+      })
+      .where({ id, status: In(statusesBefore('WORKING').filter(isResumable)) })
+      .returning(['attempt'])
+      .execute()) as { raw: { attempt: number }[] };
+    return raw[0]?.attempt ?? null;
+  }
+
+  /** Changes a release on behalf of its worker. @returns false, with nothing changed, when the worker lost its lease */
+  async updateHeld(
+    { releaseId: id, attempt, holder: leaseHolder }: Claim,
+    change: ReleaseChange,
+    tx: EntityManager = this.database.manager,
+  ): Promise<boolean> {
+    const end = change.status === undefined ? {} : endOfLease(change.status);
+    const { affected } = await tx
+      .createQueryBuilder()
+      .update(Release)
+      .set({ attempt, ...end, ...change })
+      .where({ id, attempt, leaseHolder, status: 'WORKING' })
+      .execute();
+    return Boolean(affected);
+  }
+
+  /** Extends a lease. @returns false when it was lost */
+  renewLease(claim: Claim): Promise<boolean> {
+    return this.updateHeld(claim, { leaseUntil: () => leaseExpirySql(this.leaseMs) });
+  }
+
+  /** Ends a lease in favour of the next attempt. @returns false when it was lost */
+  handBackLease(claim: Claim): Promise<boolean> {
+    const leaseUntil = () => queueDeadlineSql(this.leaseMs);
+    return this.updateHeld(claim, { attempt: claim.attempt + 1, leaseHolder: null, leaseUntil });
+  }
+
+  /** Ends the connection when this transaction idles for longer than a lease: a frozen worker holds no row locks. */
+  async limitIdleTime(tx: EntityManager): Promise<void> {
+    await tx.query(`SET LOCAL idle_in_transaction_session_timeout = ${Math.round(this.leaseMs)}`);
+  }
+
+  /** Replaces what the scan of a release found. */
+  async saveSnapshot(id: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
+    await tx.query('UPDATE releases SET snapshot = $2::jsonb WHERE id = $1', [id, JSON.stringify(snapshot)]);
+  }
+
+  /** Starts the next attempt of releases whose worker died (`wasHeld`) or whose job was lost. */
+  async startNextAttempts(): Promise<(ExpiredRelease & { wasHeld: boolean })[]> {
+    const [rows] = await this.database.query<[(ExpiredRelease & { wasHeld: boolean })[]]>(
+      `UPDATE releases SET attempt = attempt + 1, lease_holder = NULL, lease_until = ${queueDeadlineSql(this.leaseMs)},
+              recoveries = recoveries + CASE WHEN expired.held THEN 1 ELSE 0 END
+         FROM (SELECT id AS expired_id, lease_holder IS NOT NULL AS held FROM releases
+                WHERE status IN ('QUEUED', 'WORKING') AND lease_until < now() FOR UPDATE SKIP LOCKED) expired
+        WHERE id = expired_id
+        RETURNING id, attempt, stage, held AS "wasHeld"`,
+    );
+    return rows;
+  }
+
+  /** Sets releases to INTERNAL_ERROR whose workers died more than `recoveriesMax` times. */
+  async failUnrecoverable(recoveriesMax: number, tx: EntityManager): Promise<ExpiredRelease[]> {
+    const [rows] = await tx.query<[ExpiredRelease[]]>(
+      `UPDATE releases SET status = 'INTERNAL_ERROR', lease_holder = NULL, lease_until = NULL, updated_at = now(),
+              sealed_scan_credentials = NULL
+        WHERE ${expired(`status = 'WORKING' AND lease_holder IS NOT NULL AND recoveries >= ${recoveriesMax}`)}
+        RETURNING id, attempt, stage`,
+    );
+    return rows;
+  }
+
+  /** Sets releases to AUTH_TIMEOUT that nobody authorized in time. */
+  async timeOutAuthorization(tx: EntityManager): Promise<ExpiredRelease[]> {
+    const [rows] = await tx.query<[ExpiredRelease[]]>(
+      `UPDATE releases SET status = 'AUTH_TIMEOUT', lease_until = NULL, updated_at = now()
+        WHERE ${expired("status = 'AUTH_REQUIRED'")}
+        RETURNING id, attempt, stage`,
+    );
+    return rows;
+  }
+}

@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Env } from '../../../config/env.js';
+import type { ReleaseType } from '../../servers/server.types.js';
+import { CHECK_FAILED } from './server-rescan.entity.js';
+
+/** Servers of one account that all processes together scan at once. */
+const ACCOUNT_SCANS = 2;
+
+/** Candidates among the requested scans, and among those that are due longest. */
+const CANDIDATES_MAX = 1_000;
+
+/** Servers at one URL that share a scan. */
+const SHARED_MAX = 200;
+
+/** Time for waiting for a slot, and for fetching cards and tokens beside the scan. */
+const OVERHEAD_MS = 60_000;
+
+/** A server's current release, claimed by one process for a scan. */
+export interface ClaimedRescan {
+  serverId: string;
+  releaseId: string;
+  type: ReleaseType;
+  upstreamUrl: string | null;
+  /** Time of the request; null for a periodic scan. */
+  requestedAt: Date | null;
+  sealedCredentials: string | null;
+  holder: string;
+  failures: number;
+  reported: string | null;
+  /** True if no credentials are sent to its URL, so that all servers at this URL can share the result. */
+  isShared: boolean;
+}
+
+/** The schedule of a release that becomes current. */
+export interface RescanPlan {
+  serverId: string;
+  /** URL to scan periodically; null for scans on request only. */
+  upstreamUrl: string | null;
+  /** Time until the first periodic scan. */
+  pauseSeconds: number;
+  /** True if the release was scanned just now. */
+  isChecked: boolean;
+  /** True if it can be scanned without credentials of its publisher. */
+  isScannable: boolean;
+}
+
+const COLUMNS = `r.server_id AS "serverId", l.id AS "releaseId", l.type, l.upstream_url AS "upstreamUrl",
+  r.asked_at AS "requestedAt", r.sealed_credentials AS "sealedCredentials", r.holder, r.failures, r.told AS reported,
+  l.type = 'external_shttp' AND ${isOpen('r')} AS "isShared"`;
+
+/** The condition that no credentials would be sent with a scan of this row's server. */
+function isOpen(row: string): string {
+  return `${row}.upstream_url IS NOT NULL AND ${row}.sealed_credentials IS NULL AND NOT EXISTS (
+    SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'server' AND u.owner_id = ${row}.server_id)`;
+}
+
+/** The condition that no process has claimed this row. */
+const IS_FREE = `(holder IS NULL OR next_at <= now())`;
+
+/** The schedule of scans of current releases, shared by all processes. */
+@Injectable()
+export class RescanRepository {
+  constructor(
+    @InjectDataSource() private readonly database: DataSource,
+    private readonly env: Env,
+  ) {}
+
+  /**
+   * Claims due scans by moving their time past the end of the scan: those of a process that dies become due again. An
+   * advisory lock lets one process claim at a time, so that all servers at one public URL go to one process.
+   *
+   * @param max due scans; servers that share their URLs are added
+   */
+  async claim(max: number): Promise<ClaimedRescan[]> {
+    return this.database.transaction(async (tx) => {
+      const [{ isLocked }] = await tx.query<[{ isLocked: boolean }]>(
+        `SELECT pg_try_advisory_xact_lock(hashtext('slipway.releases.rescan')) AS "isLocked"`,
+      );
+      if (!isLocked) return [];
+      const ids = await this.findDue(max, tx);
+      if (ids.length === 0) return [];
+      const due = await this.hold('server_id = ANY($3) AND next_at <= now()', ids, tx);
+      const urls = due.flatMap(({ isShared, upstreamUrl }) => (isShared && upstreamUrl !== null ? [upstreamUrl] : []));
+      if (urls.length === 0) return due;
+      const others = `upstream_url = ANY($3) AND next_at IS NOT NULL AND ${IS_FREE} AND ${isOpen('server_rescans')}`;
+      return [...due, ...(await this.hold(others, urls, tx))];
+    });
+  }
+
+  /** Gives up claims; the scans are due again after `seconds`. */
+  async giveBack(claimed: ClaimedRescan[], seconds: number): Promise<void> {
+    await this.database.query(
+      `UPDATE server_rescans SET holder = NULL, next_at = now() + $1 * interval '1 second'
+        WHERE (server_id, holder) IN (SELECT * FROM unnest($2::uuid[], $3::uuid[]))`,
+      [seconds, claimed.map(({ serverId }) => serverId), claimed.map(({ holder }) => holder)],
+    );
+  }
+
+  /**
+   * Ends a claim and schedules the next scan: at once if one was requested meanwhile.
+   *
+   * @returns false when the claim was lost, or another release became current
+   */
+  async conclude(
+    { serverId, releaseId, holder, requestedAt }: ClaimedRescan,
+    { failures, reported, pauseSeconds }: { failures: number; reported: string | null; pauseSeconds: number },
+    tx: EntityManager,
+  ): Promise<boolean> {
+    const isDone = 'asked_at IS NOT DISTINCT FROM $4';
+    const [, affected] = await tx.query<[unknown[], number]>(
+      `UPDATE server_rescans r
+          SET holder = NULL, failures = $5, told = $6,
+              next_at = CASE WHEN NOT (${isDone}) THEN now() WHEN upstream_url IS NULL THEN NULL
+                             ELSE now() + $7 * interval '1 second' END,
+              sealed_credentials = CASE WHEN ${isDone} THEN NULL ELSE sealed_credentials END,
+              asked_at = CASE WHEN ${isDone} THEN NULL ELSE asked_at END
+        WHERE server_id = $1 AND holder = $3
+          AND EXISTS (SELECT 1 FROM servers s WHERE s.id = $1 AND s.current_release_id = $2)`,
+      [serverId, releaseId, holder, requestedAt, failures, reported, pauseSeconds],
+    );
+    return affected > 0;
+  }
+
+  /** Replaces the schedule of a server whose current release changes; a scan under way loses its claim. */
+  async plan(
+    { serverId, upstreamUrl, pauseSeconds, isChecked, isScannable }: RescanPlan,
+    tx: EntityManager,
+  ): Promise<void> {
+    const stands = `NOT $4 AND r.told LIKE '${CHECK_FAILED}%'`;
+    await tx.query(
+      `INSERT INTO server_rescans AS r (server_id, upstream_url, next_at)
+       VALUES ($1, $2, CASE WHEN $2::text IS NOT NULL THEN now() + $3 * interval '1 second' END)
+       ON CONFLICT (server_id) DO UPDATE SET upstream_url = EXCLUDED.upstream_url,
+         next_at = CASE WHEN $5 AND ${stands} THEN now() ELSE EXCLUDED.next_at END,
+         told = CASE WHEN ${stands} THEN '${CHECK_FAILED}of another release' END,
+         asked_at = NULL, sealed_credentials = NULL, holder = NULL, failures = 0`,
+      [serverId, upstreamUrl, pauseSeconds, isChecked, isScannable],
+    );
+  }
+
+  /** Makes a scan of the current release due now, or after the one under way. @returns false when it is not current */
+  async request(serverId: string, releaseId: string, sealedCredentials: string | null): Promise<boolean> {
+    const rows = await this.database.query<unknown[]>(
+      `INSERT INTO server_rescans AS r (server_id, next_at, asked_at, sealed_credentials)
+       SELECT id, now(), now(), $3 FROM servers WHERE id = $1 AND current_release_id = $2
+       ON CONFLICT (server_id) DO UPDATE SET asked_at = now(),
+         sealed_credentials = COALESCE(EXCLUDED.sealed_credentials, r.sealed_credentials),
+         next_at = CASE WHEN r.holder IS NOT NULL AND r.next_at > now() THEN r.next_at ELSE now() END
+       RETURNING server_id`,
+      [serverId, releaseId, sealedCredentials],
+    );
+    return rows.length > 0;
+  }
+
+  /** Servers to scan next: requested ones first, then those that are due longest. */
+  private async findDue(max: number, tx: EntityManager): Promise<string[]> {
+    const account = 'JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id';
+    // Busy accounts are left out before the limit, so that their servers do not crowd out those of others.
+    const free = (which: string, order: string) => `(
+      SELECT r.server_id, r.asked_at, r.next_at, n.account_id FROM server_rescans r ${account}
+       WHERE ${which} AND r.next_at <= now() AND s.current_release_id IS NOT NULL
+         AND n.account_id NOT IN (SELECT account_id FROM busy WHERE scans >= ${ACCOUNT_SCANS})
+       ORDER BY ${order} LIMIT ${CANDIDATES_MAX})`;
+    const rows = await tx.query<{ id: string }[]>(
+      `WITH busy AS (
+         SELECT n.account_id, count(*) AS scans FROM server_rescans r ${account}
+          WHERE r.holder IS NOT NULL AND r.next_at > now() GROUP BY 1
+       ), candidates AS (
+         SELECT *, row_number() OVER (PARTITION BY account_id ORDER BY asked_at, next_at) AS place
+           FROM (${free('r.asked_at IS NOT NULL', 'r.asked_at')} UNION ${free('$2', 'r.next_at')}) AS found
+       )
+       SELECT server_id AS id FROM candidates LEFT JOIN busy USING (account_id)
+        WHERE place + coalesce(scans, 0) <= ${ACCOUNT_SCANS} ORDER BY asked_at, next_at LIMIT $1`,
+      [max, this.env.releaseRescanHours > 0],
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  /** @param which an SQL condition on the rows, with `values` as $3 */
+  private async hold(which: string, values: string[], tx: EntityManager): Promise<ClaimedRescan[]> {
+    // Twice the scan timeout: a module is scanned at two paths.
+    const { releaseScanTimeoutMs, upstreamConnectTimeoutMs } = this.env;
+    const until = new Date(Date.now() + 2 * releaseScanTimeoutMs + upstreamConnectTimeoutMs + OVERHEAD_MS);
+    const [rows] = await tx.query<[ClaimedRescan[]]>(
+      `UPDATE server_rescans r SET next_at = $1, holder = $2
+         FROM servers s, releases l
+        WHERE r.server_id IN (SELECT server_id FROM server_rescans WHERE ${which}
+                               LIMIT ${SHARED_MAX} FOR UPDATE SKIP LOCKED)
+          AND s.id = r.server_id AND l.id = s.current_release_id
+        RETURNING ${COLUMNS}`,
+      [until, randomUUID(), values],
+    );
+    return rows;
+  }
+}

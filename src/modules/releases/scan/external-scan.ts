@@ -1,0 +1,172 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import type { HttpTarget } from '../../../mcp/client/http/http-wire.js';
+import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import { fetchServerCard } from '../../../mcp/client/server-card.js';
+import type { ServerScan } from '../../../mcp/client/server-scan.js';
+import { Egress } from '../../../platform/egress/egress.js';
+import { Vault } from '../../../platform/vault/vault.js';
+import {
+  AuthorizationRequiredError,
+  CredentialUnavailableError,
+  OAuthSetupError,
+} from '../../oauth/credentials.errors.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
+import type { CredentialOwner } from '../../oauth/credentials.types.js';
+import { ServerReleasesService } from '../../servers/server-releases.service.js';
+import { scanUnderLease, type ScanHold } from './leased-scan.js';
+import type { Release } from '../release.entity.js';
+import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
+import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
+import { failed, type StageOutcome } from '../stage-outcome.js';
+
+/** A card is a small file; a slower server counts as one without a card. */
+const CARD_TIMEOUT_MS = 5_000;
+
+/** The path of most MCP servers; tried when the published one fails. */
+const USUAL_PATH = '/mcp';
+const USUAL_PATH_TIMEOUT_MS = 5_000;
+
+/** The facts about a server, or the outcome that ends or pauses its release. */
+type ScanResult = { facts: ServerFacts; source: FactsSource } | { outcome: StageOutcome };
+
+/** Scans servers that run elsewhere. */
+@Injectable()
+export class ExternalScan {
+  constructor(
+    private readonly egress: Egress,
+    private readonly channels: HttpChannels,
+    private readonly credentials: CredentialsService,
+    private readonly servers: ServerReleasesService,
+    private readonly vault: Vault,
+    private readonly env: Env,
+  ) {}
+
+  async run(release: Release, lease: ScanHold): Promise<ScanResult> {
+    const target = credentialTarget(new URL(release.upstreamUrl ?? ''), release, this.vault);
+    try {
+      return { facts: await this.read(release, target, lease), source: 'server' };
+    } catch (error) {
+      if (error instanceof UpstreamAuthRequiredError) return this.blocked(release, error, lease);
+      if (error instanceof CredentialUnavailableError) return { outcome: failed('FAILURE', 'scan', error.message) };
+      if (isForbidden(error)) {
+        const facts = await this.factsOfPublishedCard(release, lease);
+        if (facts) return { facts, source: 'claims' };
+      }
+      if (error instanceof UpstreamFailure) return { outcome: await this.unreachable(target, error) };
+      throw error;
+    }
+  }
+
+  /**
+   * Reads a server with the credentials in `target`, or else with the token that its owner authorized.
+   *
+   * @param mustBeAuthorized true: an expired authorization rejects with AuthorizationRequiredError; false: the server is
+   * read without it
+   * @throws UpstreamFailure, CredentialUnavailableError, LeaseLostError
+   */
+  async read(
+    { serverId, upstreamUrl }: Pick<Release, 'serverId' | 'upstreamUrl'>,
+    target: ScanTarget,
+    lease: ScanHold,
+    mustBeAuthorized = false,
+  ): Promise<ServerFacts> {
+    const owner: CredentialOwner = { kind: 'server', id: serverId };
+    const bearer = (rejected?: string) =>
+      mustBeAuthorized
+        ? this.credentials.accessToken(owner, upstreamUrl ?? '', rejected)
+        : this.storedToken(owner, upstreamUrl ?? '', rejected);
+    return factsOfScan(await this.scan(target, target.headers.authorization ? undefined : bearer, lease));
+  }
+
+  /** The facts on the server's card; null when it publishes none. */
+  async cardOf(upstreamUrl: string): Promise<ServerFacts | null> {
+    const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
+    return card && factsOfCard(card);
+  }
+
+  /** Null without a valid token: then the server's 401 starts a new authorization. */
+  private async storedToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
+    try {
+      return await this.credentials.accessToken(owner, upstreamUrl, rejected);
+    } catch (error) {
+      if (error instanceof AuthorizationRequiredError) return null;
+      throw error;
+    }
+  }
+
+  private scan(target: ScanTarget, bearer: HttpTarget['bearer'], lease: ScanHold): Promise<ServerScan> {
+    const channel = this.channels.channelTo({ ...target, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
+    return scanUnderLease(channel, lease, {
+      timeoutMs: this.env.releaseScanTimeoutMs,
+      redact: (message) => redactCredentials(message, target),
+    });
+  }
+
+  /** The server requires authorization: uses its card, or else requests authorization from its owner. */
+  private async blocked(release: Release, refused: UpstreamAuthRequiredError, lease: ScanHold): Promise<ScanResult> {
+    const facts = await this.factsOfPublishedCard(release, lease);
+    if (facts) return { facts, source: 'claims' };
+    try {
+      return { outcome: await this.askOwner(release, refused.challenges) };
+    } catch (error) {
+      if (!(error instanceof OAuthSetupError)) throw error;
+      const way = 'Publish again with scanCredentials, or let the server publish /.well-known/mcp/server-card.json.';
+      return { outcome: failed('FAILURE', 'scan', `The server wants authorization. ${error.message} ${way}`) };
+    }
+  }
+
+  /** Null when the server publishes no card. */
+  private async factsOfPublishedCard({ upstreamUrl }: Release, lease: ScanHold): Promise<ServerFacts | null> {
+    const facts = await this.cardOf(upstreamUrl ?? '');
+    if (!facts) return null;
+    const message = 'The server wants authorization; what it offers is read from its server card';
+    await lease.log({ stage: 'scan', level: 'info', message });
+    return facts;
+  }
+
+  private async askOwner({ serverId, upstreamUrl }: Release, challenges: string[]): Promise<StageOutcome> {
+    const label = await this.servers.qualifiedNameOf(serverId);
+    const request = { upstreamUrl: upstreamUrl ?? '', challenge: challenges, label };
+    const { setupUrl } = await this.credentials.begin({ kind: 'server', id: serverId }, request);
+    const until = new Date(Date.now() + this.env.releaseAuthTimeoutMs);
+    return {
+      change: { status: 'AUTH_REQUIRED', leaseUntil: until },
+      lines: [
+        // Published tools look for exactly this text, and do not show it.
+        { stage: 'scan', level: 'info', message: 'auth_required' },
+        { stage: 'scan', level: 'info', message: `Authorize at ${setupUrl} and the release goes on by itself.` },
+      ],
+    };
+  }
+
+  private async unreachable(target: ScanTarget, failure: UpstreamFailure): Promise<StageOutcome> {
+    const isWrongPath = failure instanceof UpstreamError && failure.hint === 'wrong path';
+    const hint = isWrongPath ? await this.triedUsualPath(target) : '';
+    return failed('FAILURE', 'scan', `${redactCredentials(failure.message, target)}${hint}`);
+  }
+
+  /** Tries the usual path. @returns a sentence for the publisher */
+  private async triedUsualPath(target: ScanTarget): Promise<string> {
+    const url = new URL(USUAL_PATH, target.url);
+    if (url.pathname === target.url.pathname) return '';
+    const channel = this.channels.channelTo({ ...target, url, connectTimeoutMs: USUAL_PATH_TIMEOUT_MS });
+    try {
+      await channel.open(USUAL_PATH_TIMEOUT_MS);
+      return ` Slipway tried ${url.href}, and an MCP server answers there: publish that URL.`;
+    } catch (error) {
+      const answers = error instanceof UpstreamAuthRequiredError;
+      return answers
+        ? ` Slipway tried ${url.href}, which wants authorization: it may be the right URL.`
+        : ` Slipway tried ${url.href} too, in vain.`;
+    } finally {
+      void channel.close();
+    }
+  }
+}
+
+/** True for a server that refused the credentials and named no way to authorize. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof UpstreamError && error.hint === 'forbidden';
+}

@@ -1,0 +1,129 @@
+import { codePointName } from '../../../platform/text/quoted.js';
+
+/** Characters in a text that people do not see but models read. */
+export interface HiddenCharacters {
+  count: number;
+  /** Each kind once, at most five, as `U+202E right-to-left override`. */
+  names: string[];
+  /** The text in Unicode tag characters; empty without any. */
+  spelled: string;
+}
+
+const KINDS_MAX = 5;
+
+/** Controls, format characters, lone surrogates, and what fonts show as nothing (fillers, selectors, tags). */
+const SUSPECT = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** England, Scotland and Wales are spelled with tag characters. Any other spelling could be a message of six letters. */
+const TAG_FLAG =
+  /\u{1F3F4}\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F}/gu;
+
+const TAG = /[\u{E0020}-\u{E007E}]/gu;
+
+const EMOJI_PART = /^[\p{Extended_Pictographic}\p{Emoji_Modifier}\uFE0F]$/u;
+const PICTOGRAPH = /^\p{Extended_Pictographic}$/u;
+
+/** Scripts whose letters take another form before a joiner or non-joiner, as Persian and most of India's do. */
+const JOINING =
+  /^(?=[\p{L}\p{M}])[\p{scx=Arab}\p{scx=Syrc}\p{scx=Mong}\p{scx=Deva}\p{scx=Beng}\p{scx=Guru}\p{scx=Gujr}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}\p{scx=Khmr}]$/u;
+
+/** Scripts without blanks between words, where a zero-width space says where a line may break. */
+const UNSPACED = /^(?=[\p{L}\p{M}])[\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}\p{scx=Tibt}]$/u;
+
+const RIGHT_TO_LEFT = /(?=\p{L})[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}]/u;
+
+/** Characters that have variants for a variation selector. */
+const VARIED = /^[\p{Emoji}\p{S}\p{P}\p{Lo}]$/u;
+
+/** Format characters that are seen: signs that span the digits after them. */
+const SEEN = /^[\u0600-\u0605\u06DD\u070F\u0890\u0891\u08E2\u{110BD}\u{110CD}]$/u;
+
+const NAMES: Record<number, string> = {
+  0x00: 'NUL',
+  0x0d: 'carriage return without line feed',
+  0x1b: 'escape, which starts terminal commands',
+  0xad: 'soft hyphen',
+  0x200b: 'zero-width space',
+  0x200c: 'zero-width non-joiner',
+  0x200d: 'zero-width joiner',
+  0x200e: 'left-to-right mark',
+  0x200f: 'right-to-left mark',
+  0x202a: 'left-to-right embedding',
+  0x202b: 'right-to-left embedding',
+  0x202c: 'pop directional formatting',
+  0x202d: 'left-to-right override',
+  0x202e: 'right-to-left override',
+  0x2060: 'word joiner',
+  0x2066: 'left-to-right isolate',
+  0x2067: 'right-to-left isolate',
+  0x2068: 'first strong isolate',
+  0x2069: 'pop directional isolate',
+  0x3164: 'Hangul filler',
+  0xfeff: 'byte order mark',
+};
+
+/**
+ * Finds the hidden characters of a text; null for none. Invisible characters are allowed where writing needs them, each
+ * once and in its place: joiners inside of emoji and after letters of scripts that join, selectors after what has
+ * variants, marks of direction in text that runs from right to left, zero-width spaces in scripts without blanks, the flags
+ * of England, Scotland and Wales. Overrides and isolates of direction never pass, since they show one text and say
+ * another. Line feeds and tabs count as seen.
+ */
+export function hiddenCharacters(text: string): HiddenCharacters | null {
+  if (text.search(SUSPECT) === -1) return null;
+  const rest = text.replace(TAG_FLAG, '\u{1F3F4}');
+  const runsRightToLeft = RIGHT_TO_LEFT.test(rest);
+  const kinds = new Map<string, string>();
+  let count = 0;
+  for (const { 0: char, index } of rest.matchAll(SUSPECT)) {
+    const before = charBefore(rest, index);
+    const after = String.fromCodePoint(rest.codePointAt(index + char.length) ?? 0x20);
+    if (isNeeded(char, before, after, runsRightToLeft)) continue;
+    count += 1;
+    if (kinds.size < KINDS_MAX && !kinds.has(kindOf(char))) kinds.set(kindOf(char), nameOf(char));
+  }
+  if (count === 0) return null;
+  const tags = rest.match(TAG)?.slice(0, 200) ?? [];
+  const spelled = tags.map((tag) => String.fromCodePoint((tag.codePointAt(0) ?? 0) - 0xe0000)).join('');
+  return { count, names: [...kinds.values()], spelled };
+}
+
+function isNeeded(char: string, before: string, after: string, runsRightToLeft: boolean): boolean {
+  const code = char.codePointAt(0) ?? 0;
+  if (code === 0x09 || code === 0x0a) return true;
+  if (code === 0x0d) return after === '\n';
+  if (code === 0x200d) return (EMOJI_PART.test(before) && PICTOGRAPH.test(after)) || JOINING.test(before);
+  if (code === 0x200c) return JOINING.test(before);
+  if (code >= 0xfe00 && code <= 0xfe0f) return VARIED.test(before);
+  if (code >= 0xe0100 && code <= 0xe01ef) return /^\p{Ideographic}$/u.test(before);
+  if (code === 0x200e || code === 0x200f || code === 0x061c)
+    return runsRightToLeft && !/[\u200E\u200F\u061C]/.test(before);
+  if (code === 0x200b) return UNSPACED.test(before) || UNSPACED.test(after);
+  if (code >= 0x180b && code <= 0x180f) return /^\p{sc=Mong}$/u.test(before);
+  if (code >= 0x13430 && code <= 0x1345f) return /^\p{sc=Egyp}$/u.test(before);
+  return SEEN.test(char);
+}
+
+function charBefore(text: string, index: number): string {
+  const unit = text.charCodeAt(index - 1);
+  return unit >= 0xdc00 && unit <= 0xdfff ? text.slice(index - 2, index) : text.slice(Math.max(0, index - 1), index);
+}
+
+function isTag(code: number): boolean {
+  return code >= 0xe0000 && code <= 0xe007f;
+}
+
+/** Tags and selectors come in dozens that are one thing to the reader. */
+function kindOf(char: string): string {
+  const code = char.codePointAt(0) ?? 0;
+  if (isTag(code)) return 'tag';
+  if ((code >= 0xfe00 && code <= 0xfe0f) || (code >= 0xe0100 && code <= 0xe01ef)) return 'selector';
+  return char;
+}
+
+function nameOf(char: string): string {
+  const code = char.codePointAt(0) ?? 0;
+  const kind = kindOf(char);
+  const name = kind === 'tag' ? 'Unicode tag' : kind === 'selector' ? 'variation selector' : NAMES[code];
+  return name === undefined ? codePointName(char) : `${codePointName(char)} ${name}`;
+}

@@ -1,0 +1,162 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
+import type { ServerScan } from '../../../mcp/client/server-scan.js';
+import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
+import { Hosting } from '../../../hosting/hosting.js';
+import { quoted } from '../../../platform/text/quoted.js';
+import { compileConfig, type CompiledConfig } from '../config/config-map.js';
+import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
+import { scanUnderLease, type ScanHold } from './leased-scan.js';
+import type { LogLine } from '../release-log.entity.js';
+import type { Release } from '../release.entity.js';
+import { scannedProgram } from '../program-ref.js';
+import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
+import { failed, type StageOutcome } from '../stage-outcome.js';
+import type { ConfigField } from '../config/config-fields.js';
+
+/** MCP paths of modules: a factory's server answers at any path, a module with `fetch` at one of its author's choice. */
+const PATHS = ['/', '/mcp'];
+
+/** Configuration values for the scan of a module. */
+interface ScanConfig {
+  query: [name: string, value: string][];
+  /** Names of required values that were made up. */
+  invented: string[];
+}
+
+/** The facts about a module and its MCP path, or the outcome that ends its release. */
+export type HostedScanResult = { facts: ServerFacts; source: FactsSource; mcpPath: string } | { outcome: StageOutcome };
+
+/** Starts the module of a release and scans it. The published server card is only a claim. */
+@Injectable()
+export class HostedScan {
+  constructor(
+    private readonly hosted: HostedChannelsService,
+    private readonly hosting: Hosting,
+    private readonly env: Env,
+  ) {}
+
+  async run(release: Release, lease: ScanHold): Promise<HostedScanResult> {
+    try {
+      return await this.tryPaths(release, lease);
+    } finally {
+      // In the background: nothing depends on it, and it never rejects.
+      void this.hosting.forget(scannedProgram(release.id, false).ownerId);
+    }
+  }
+
+  private async tryPaths(release: Release, lease: ScanHold): Promise<HostedScanResult> {
+    const config = scanConfig(compileConfig({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
+    let first: UpstreamFailure | null = null;
+    for (const mcpPath of PATHS) {
+      try {
+        const facts = factsOfScan(await this.scan(release, mcpPath, config, lease));
+        for (const line of differences(release, facts)) await lease.log(line);
+        return { facts, source: 'server', mcpPath };
+      } catch (error) {
+        if (!(error instanceof UpstreamFailure)) throw error;
+        // A module that does not start fails at every path.
+        if (hostedFailureIn(error)) return this.refused(release, error, config, lease);
+        first ??= error;
+      }
+    }
+    return this.refused(release, first as UpstreamFailure, config, lease);
+  }
+
+  private scan(release: Release, mcpPath: string, config: ScanConfig, lease: ScanHold): Promise<ServerScan> {
+    const program = scannedProgram(release.id, release.hosting?.stateful ?? false);
+    const channel = this.hosted.channelTo(program, { mcpPath, name: 'The module', query: config.query });
+    return scanUnderLease(channel, lease, { timeoutMs: this.env.releaseScanTimeoutMs });
+  }
+
+  /** A module may refuse made-up values, so its published card is used if there were some. Otherwise the release fails. */
+  private async refused(
+    release: Release,
+    failure: UpstreamFailure,
+    { invented }: ScanConfig,
+    lease: ScanHold,
+  ): Promise<HostedScanResult> {
+    const isStarted = !(hostedFailureIn(failure) instanceof ProgramStartError);
+    if (!isStarted || invented.length === 0 || release.serverCard === null) {
+      return { outcome: failed('FAILURE', 'scan', failure.message) };
+    }
+    const names = invented.map((name) => quoted(name)).join(', ');
+    const message =
+      `The module wants ${names} of its callers and does not answer without: ${failure.message} ` +
+      'What it offers is read from the card it was published with.';
+    await lease.log({ stage: 'scan', level: 'warning', message });
+    return { facts: factsOfCard(release.serverCard), source: 'claims', mcpPath: '/' };
+  }
+}
+
+const lists = ['tools', 'resources', 'prompts'] as const;
+
+/** Warnings about differences between the published card and the module. */
+function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
+  const claimed = factsOfCard(serverCard);
+  return lists.flatMap((list): LogLine[] => {
+    const [claims, has] = [claimed[list], facts[list]];
+    if (claims === null || has === null) return [];
+    const [listed, found] = [namesOf(claims), namesOf(has)];
+    const missing = listed.filter((name) => !found.includes(name));
+    const extra = found.filter((name) => !listed.includes(name));
+    if (missing.length === 0 && extra.length === 0) return [];
+    const lacks = missing.length === 0 ? '' : ` The module does not have ${shown(missing)}.`;
+    const adds = extra.length === 0 ? '' : ` It has ${shown(extra)} besides.`;
+    const message = `The card it was published with lists other ${list} than the module: the module counts.${lacks}${adds}`;
+    return [{ stage: 'scan', level: 'warning', message }];
+  });
+}
+
+/** Names in one sentence. */
+const SHOWN_MAX = 10;
+
+function shown(names: string[]): string {
+  const more = names.length > SHOWN_MAX ? ` and ${names.length - SHOWN_MAX} more` : '';
+  return `${names
+    .slice(0, SHOWN_MAX)
+    .map((name) => quoted(name))
+    .join(', ')}${more}`;
+}
+
+function namesOf(items: Record<string, unknown>[]): string[] {
+  return items.map(({ name }) => String(name));
+}
+
+/** The defaults of a schema, or its examples, or made-up values for required properties without either. */
+function scanConfig({ fields }: CompiledConfig): ScanConfig {
+  const config: ScanConfig = { query: [], invented: [] };
+  for (const field of fields) {
+    const name = field.path.join('.');
+    const value = field.fallback ?? exampleOf(field);
+    if (value !== undefined) config.query.push([name, value]);
+    else if (field.isRequired) {
+      config.query.push([name, madeUp(field)]);
+      config.invented.push(name);
+    }
+  }
+  return config;
+}
+
+function exampleOf({ schema: { examples, example } }: ConfigField): string | undefined {
+  const [first = example] = Array.isArray(examples) ? (examples as unknown[]) : [];
+  if (first === undefined) return undefined;
+  return typeof first === 'string' ? first : JSON.stringify(first);
+}
+
+function madeUp({ type, allowed, schema }: ConfigField): string {
+  const [first] = allowed ?? [];
+  if (first !== undefined) return first;
+  switch (type) {
+    case 'boolean':
+      return 'false';
+    case 'number':
+    case 'integer':
+      return String(typeof schema.minimum === 'number' ? Math.ceil(schema.minimum) : 1);
+    case 'json':
+      return schema.type === 'array' ? '[]' : '{}';
+    case 'string':
+      return schema.format === 'uri' || schema.format === 'url' ? 'https://example.com/' : 'example';
+  }
+}

@@ -1,0 +1,58 @@
+import { Cancellation } from '../../../mcp/protocol/cancellation.js';
+import type { Channel } from '../../../mcp/protocol/channel.js';
+import { scanServer, type ServerScan } from '../../../mcp/client/server-scan.js';
+import type { LogLine } from '../release-log.entity.js';
+
+/** The lease that a scan runs under, and the log of its release. */
+export interface ScanHold {
+  /** Logs progress. @throws LeaseLostError */
+  log(line: LogLine): Promise<void>;
+  /** Waits for `work`. @throws LeaseLostError as soon as the lease is lost */
+  whileHeld<T>(work: Promise<T>): Promise<T>;
+}
+
+export interface LeasedScanOptions {
+  /** For the whole scan. */
+  timeoutMs: number;
+  /** Redacts a line for the log. */
+  redact?: (message: string) => string;
+}
+
+/**
+ * Scans a server, logs the progress, and closes the channel.
+ *
+ * @throws UpstreamFailure, LeaseLostError
+ */
+export async function scanUnderLease(
+  channel: Channel,
+  lease: ScanHold,
+  { timeoutMs, redact = (message) => message }: LeasedScanOptions,
+): Promise<ServerScan> {
+  const cancellation = new Cancellation();
+  let logged: Promise<void> = Promise.resolve();
+  const onProgress = (message: string) => {
+    logged = logged.then(() => lease.log({ stage: 'scan', level: 'info', message: redact(message) }));
+    // Awaited below; until then a rejection would count as unhandled and end the process.
+    logged.catch(() => undefined);
+  };
+  try {
+    return await lease.whileHeld(scanServer(cancelledWith(cancellation, channel), { timeoutMs, onProgress }));
+  } finally {
+    // A lost lease also ends the scan itself.
+    cancellation.cancel();
+    // Progress is logged before the result. A lost lease is reported by `whileHeld`.
+    await logged.catch(() => undefined);
+    void channel.close();
+  }
+}
+
+/** A channel whose requests end with `cancellation`. */
+function cancelledWith(cancellation: Cancellation, channel: Channel): Channel {
+  return {
+    open: (timeoutMs) => channel.open(timeoutMs),
+    request: (call) => channel.request({ ...call, cancellation }),
+    listen: (...args) => channel.listen(...args),
+    release: (key) => channel.release(key),
+    close: () => channel.close(),
+  };
+}

@@ -1,0 +1,97 @@
+import { InvalidInputError } from '../../../platform/errors/domain-error.js';
+import { quoted } from '../../../platform/text/quoted.js';
+import type { Vault } from '../../../platform/vault/vault.js';
+import type { Release } from '../release.entity.js';
+import {
+  configFields,
+  HEADER_VALUE,
+  type ConfigField,
+  type ConfigPlace,
+  type ConfigSchema,
+} from '../config/config-fields.js';
+import { HEADER_NAME, TRANSPORT } from '../config/config-schema.js';
+
+/** The URL and headers of a scan. */
+export interface ScanTarget {
+  url: URL;
+  headers: Record<string, string>;
+  /** The credentials' values, to redact from texts of the upstream. */
+  secrets: string[];
+}
+
+/** Shorter values occur in texts by chance. */
+const REDACTED_CHARS_MIN = 6;
+
+/**
+ * Refuses credentials that cannot be sent, before anything is stored. Their values are not repeated.
+ *
+ * @throws InvalidInputError
+ */
+export function requireScanCredentials(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): void {
+  const fields = fieldsOf(configSchema);
+  for (const [name, value] of Object.entries(credentials)) {
+    const shown = HEADER_NAME.test(name) ? `scanCredentials.${name}` : `scanCredentials ${quoted(name)}`;
+    if (typeof value !== 'string') throw new InvalidInputError(`${shown} must be a string`);
+    const { place, name: target } = placeOf(name, fields);
+    if (place === 'query') continue;
+    if (!HEADER_NAME.test(target) || TRANSPORT.test(target)) {
+      throw new InvalidInputError(
+        `${shown} must be named like a property of the configSchema, or like a header that is not the protocol's own`,
+      );
+    }
+    if (!HEADER_VALUE.test(value)) {
+      throw new InvalidInputError(`${shown} must be of visible ASCII characters: it goes on in a header`);
+    }
+  }
+}
+
+/** Warnings about credentials without a property in the schema: the scan uses them, but callers cannot send theirs. */
+export function scanOnly(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
+  const names = fieldsOf(configSchema).map(({ path }) => path.join('.'));
+  return Object.keys(credentials)
+    .filter((name) => !names.includes(name))
+    .map(
+      (name) =>
+        `scanCredentials ${quoted(name)} is no property of the configSchema: the scan uses it, but callers of the server ` +
+        'have no way to send theirs. Add a property with x-from and x-to.',
+    );
+}
+
+/**
+ * The target of a scan with its credentials: a value with the name of a schema property goes to that property's place, any
+ * other into a header.
+ */
+export function credentialTarget(
+  upstream: URL,
+  { id, sealedScanCredentials, configSchema }: Pick<Release, 'id' | 'sealedScanCredentials' | 'configSchema'>,
+  vault: Vault,
+): ScanTarget {
+  const url = new URL(upstream);
+  const headers: Record<string, string> = {};
+  if (sealedScanCredentials === null) return { url, headers, secrets: [] };
+  const credentials = JSON.parse(vault.open(sealedScanCredentials, id)) as Record<string, string>;
+  const fields = fieldsOf(configSchema as ConfigSchema | null);
+  for (const [name, value] of Object.entries(credentials)) {
+    const to = placeOf(name, fields);
+    if (to.place === 'query') url.searchParams.set(to.name, value);
+    else headers[to.name.toLowerCase()] = value;
+  }
+  return { url, headers, secrets: Object.values(credentials) };
+}
+
+/** Replaces credentials in a text of the upstream, plain or URL-encoded. */
+export function redactCredentials(text: string, { secrets }: Pick<ScanTarget, 'secrets'>): string {
+  const spellings = secrets
+    .filter(({ length }) => length >= REDACTED_CHARS_MIN)
+    .flatMap((secret) => [secret, new URLSearchParams({ '': secret }).toString().slice(1), encodeURIComponent(secret)])
+    .flatMap((secret) => [secret, encodeURIComponent(secret)]);
+  return spellings.reduce((rest, spelling) => rest.replaceAll(spelling, '[credential]'), text);
+}
+
+function fieldsOf(configSchema: ConfigSchema | null): ConfigField[] {
+  return configSchema === null ? [] : configFields(configSchema, 'external');
+}
+
+function placeOf(name: string, fields: ConfigField[]): ConfigPlace {
+  return fields.find(({ path }) => path.join('.') === name)?.to ?? { place: 'header', name };
+}

@@ -1,0 +1,217 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { schemaIssues } from './schema-lint.js';
+import { randomRuns } from '../../../../test/support/random-runs.js';
+
+const texts = (schema: unknown) => schemaIssues(schema).map(({ text }) => text);
+const rules = (schema: unknown) => schemaIssues(schema).map(({ rule }) => rule);
+const string = { type: 'string' };
+
+describe('the schema of a tool', () => {
+  it('may be anything its dialect allows', () => {
+    for (const schema of [
+      {},
+      { type: 'object' },
+      { type: 'object', properties: { q: { ...string, format: 'no-such-format', 'x-ui': { a: 1 } } }, required: ['q'] },
+      { type: 'object', properties: { a: { anyOf: [string, { type: 'null' }], default: null }, b: true, c: false } },
+      { $schema: 'http://json-schema.org/draft-07/schema#', items: [string, string], definitions: { a: string } },
+      {
+        $schema: 'https://json-schema.org/draft/2019-09/schema',
+        $recursiveAnchor: true,
+        items: [{ $recursiveRef: '#' }],
+      },
+      { $schema: 'https://json-schema.org/draft/2020-12/schema', prefixItems: [string], unevaluatedProperties: false },
+      { $schema: 'http://json-schema.org/draft-06/schema#', const: 1 },
+      // Written for draft-07 without saying so, as older servers do.
+      { type: 'object', properties: { pair: { type: 'array', items: [string, string] } } },
+      // Members that look like references and are values or names.
+      { properties: { $ref: string, $id: string, pattern: string }, default: { $ref: 'https://evil.test' } },
+      { enum: [{ $ref: 'file:///etc/passwd' }], const: { $id: 'http://x' }, examples: [{ pattern: '(' }] },
+      { properties: { p: { ...string, pattern: '^[\\w\\-]+$' } }, patternProperties: { '^x-\\_': {} } },
+    ]) {
+      expect([schema, schemaIssues(schema)]).toEqual([schema, []]);
+    }
+  });
+
+  it('may hold values with any members, and many of them, but none twice where its dialect forbids that', () => {
+    const $schema = 'http://json-schema.org/draft-07/schema#';
+    expect(texts({ $schema, enum: [{ valueOf: 1 }, { valueOf: 1 }] })).toEqual([
+      'is no valid JSON Schema (draft-07): "enum" must NOT have duplicate items',
+    ]);
+    expect(texts({ $schema, enum: [{ valueOf: 1, toString: null }, { valueOf: 2 }, 1, '1', null] })).toEqual([]);
+    expect(texts({ $schema, enum: Array.from({ length: 20_000 }, (_, at) => [at]) })).toEqual([]);
+  });
+
+  it('may refer to itself, in circles too', () => {
+    for (const schema of [
+      { $ref: '#' },
+      { $defs: { node: { properties: { next: { $ref: '#/$defs/node' } } } }, $ref: '#/$defs/node' },
+      { $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } }, $ref: '#/$defs/a' },
+      { $defs: { a: { $anchor: 'here' } }, $ref: '#here' },
+      { definitions: { a: { $id: '#here' } }, $ref: '#here', $schema: 'http://json-schema.org/draft-07/schema#' },
+      { $defs: { a: { $dynamicAnchor: 'node' } }, $dynamicRef: '#node' },
+      { $defs: { 'a/b~c d': string }, $ref: '#/$defs/a~1b~0c%20d' },
+      { properties: { a: { oneOf: [string, true] }, b: { $ref: '#/properties/a/oneOf/1' } } },
+      { components: { schemas: { A: string } }, $ref: '#/components/schemas/A' },
+      { $defs: { a: { $id: 'item', $defs: { x: string }, $ref: '#/$defs/x' } }, $ref: 'item' },
+    ]) {
+      expect([schema, schemaIssues(schema)]).toEqual([schema, []]);
+    }
+  });
+
+  it('must be valid', () => {
+    expect(texts('no')).toEqual(['is no object']);
+    expect(texts(['type'])).toEqual(['is no object']);
+    expect(texts({ type: 'strnig' })).toEqual([
+      'is no valid JSON Schema (2020-12): "type" must be equal to one of the allowed values',
+    ]);
+    expect(texts({ properties: { q: { required: true } } })).toEqual([
+      'is no valid JSON Schema (2020-12): "properties.q.required" must be array',
+    ]);
+    for (const schema of [
+      { properties: [] },
+      { required: ['a', 'a'] },
+      { minLength: -1 },
+      { additionalProperties: 'no' },
+      { $schema: 'http://json-schema.org/draft-07/schema#', properties: { a: 1 } },
+      { $schema: 'https://json-schema.org/draft/2019-09/schema#', exclusiveMinimum: true },
+    ]) {
+      expect([schema, rules(schema)]).toEqual([schema, ['invalid-schema']]);
+    }
+    for (const $schema of ['http://json-schema.org/draft-04/schema#', 'https://evil.test/meta', 7, null]) {
+      expect(texts({ $schema })[0]).toMatch(/^declares a dialect clients do not know, /);
+    }
+  });
+
+  it('must not refer to anything outside, by whatever member', () => {
+    for (const [name, text] of [
+      ['$ref', 'https://evil.test/schema.json'],
+      ['$ref', '//evil.test/s#/a'],
+      ['$ref', 'file:///etc/passwd'],
+      ['$ref', 'other.json'],
+      ['$ref', '/schema'],
+      ['$ref', ' #/a'],
+      ['$dynamicRef', 'https://evil.test/#node'],
+      ['$recursiveRef', 'https://evil.test/'],
+    ]) {
+      const schema = { properties: { a: { anyOf: [{ [name]: text }] } } };
+      expect([text, schemaIssues(schema)]).toEqual([
+        text,
+        [
+          {
+            rule: 'remote-reference',
+            text: expect.stringContaining(`at "properties.a.anyOf.0.${name}", which clients must not fetch`),
+          },
+        ],
+      ]);
+    }
+    for (const $id of ['https://evil.test/base/', '//evil.test', '/a', '\\\\evil', 'urn:x:y', 'HTTP://a']) {
+      expect(rules({ $defs: { a: { $id } } })).toEqual(['remote-reference']);
+    }
+  });
+
+  it('does not hide references in unknown members, or in values that are referred to', () => {
+    const remote = { $ref: 'https://evil.test' };
+    for (const schema of [
+      { 'x-more': { deep: [{ deeper: remote }] } },
+      { default: remote, $ref: '#/default' },
+      { properties: { a: { enum: [remote] }, b: { $ref: '#/properties/a/enum/0' } } },
+      {
+        $defs: { a: { default: { x: { $ref: '#/$defs/b' } } }, b: { const: remote } },
+        allOf: [{ $ref: '#/$defs/a/default/x' }, { $ref: '#/$defs/b/const' }],
+      },
+      { not: remote, if: remote, items: remote },
+    ]) {
+      expect([schema, rules(schema)[0]]).toEqual([schema, 'remote-reference']);
+    }
+  });
+
+  it('must not refer to nothing', () => {
+    for (const $ref of [
+      '#/$defs/missing',
+      '#missing',
+      '#/properties/toString',
+      '#/%E0%A4%A',
+      '#/required/0',
+      '#/type',
+    ]) {
+      expect(texts({ type: 'object', required: ['a'], properties: { a: { $ref } } })).toEqual([
+        `refers to "${$ref}" at "properties.a.$ref", and nothing is there`,
+      ]);
+    }
+  });
+
+  it('must have patterns that are regular expressions; they are never run', () => {
+    expect(texts({ properties: { a: { ...string, pattern: '(?P<x>' } } })).toEqual([
+      'has a pattern that is no regular expression of JavaScript, "(?P<x>" at "properties.a.pattern"',
+    ]);
+    expect(rules({ patternProperties: { '[': {} } })).toEqual(['invalid-schema']);
+    const from = performance.now();
+    expect(
+      schemaIssues({ ...string, pattern: '^(a+)+$', default: `${'a'.repeat(40)}b`, $id: '#' + 'a'.repeat(50) }),
+    ).toEqual([]);
+    expect(performance.now() - from).toBeLessThan(10_000);
+  });
+
+  it('must be of a size a model can take', () => {
+    expect(schemaIssues({ description: 'é'.repeat(150 * 1024) })).toEqual([
+      { rule: 'schema-too-large', text: expect.stringContaining('has 301 KB') },
+    ]);
+    expect(schemaIssues({ description: 'x'.repeat(250 * 1024) })).toEqual([]);
+  });
+
+  it('is checked in a moment, whatever fills it', () => {
+    const many = (count: number, one: (at: number) => [string, unknown]) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => one(at)));
+    const nested = (depth: number): object => (depth === 0 ? {} : { allOf: [nested(depth - 1)], anyOf: [{}] });
+    for (const schema of [
+      { required: Array.from({ length: 20_000 }, (_, at) => `name${at}`) },
+      { enum: Array.from({ length: 10_000 }, (_, at) => ({ at })) },
+      { $defs: many(8_000, (at) => [`d${at}`, { $ref: `#/$defs/d${at + 1 === 8_000 ? 0 : at + 1}` }]) },
+      { $defs: many(2_000, (at) => [`d${at}`, { anyOf: [{ $ref: `#/$defs/d${(at + 1) % 2_000}` }, { $ref: '#' }] }]) },
+      { properties: many(5_000, (at) => [`p${at}`, { type: 'string', pattern: `^${at}(a|b)*$` }]) },
+      { $ref: `#${'/a'.repeat(120_000)}` },
+      nested(45),
+    ]) {
+      const from = performance.now();
+      schemaIssues(schema);
+      expect(performance.now() - from).toBeLessThan(20_000);
+    }
+  });
+
+  it('gives at most three faults, each visible, and never throws', () => {
+    const keyword = fc.constantFrom(
+      ...[
+        'type',
+        'properties',
+        'items',
+        '$ref',
+        '$id',
+        '$defs',
+        'pattern',
+        'patternProperties',
+        'allOf',
+        'required',
+        'enum',
+      ],
+      ...['$anchor', '$dynamicRef', '$schema', 'default', 'dependencies', '__proto__', 'a', 'constructor'],
+    );
+    const { schema } = fc.letrec((tie) => ({
+      schema: fc.oneof(
+        { maxDepth: 5 },
+        fc.jsonValue({ stringUnit: 'binary' }),
+        fc.constantFrom('#', '#/$defs/a', '#a', 'string', 'object', '(', 'https://a.test', '\u202E'),
+        fc.array(tie('schema'), { maxLength: 3 }),
+        fc.dictionary(keyword, tie('schema'), { maxKeys: 4 }),
+      ),
+    }));
+    fc.assert(
+      fc.property(schema, (value) => {
+        const faults = schemaIssues(value);
+        expect(faults.length).toBeLessThanOrEqual(3);
+        for (const { text } of faults) expect(text).not.toMatch(/[\p{C}\p{Default_Ignorable_Code_Point}]/u);
+      }),
+      { numRuns: randomRuns(3_000) },
+    );
+  });
+});

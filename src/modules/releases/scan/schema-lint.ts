@@ -1,0 +1,199 @@
+import type { AnySchemaObject, ValidateFunction } from 'ajv';
+import { createAjv, metaSchemaIds, type Dialect } from '../../../platform/json-schema/ajv.js';
+import { atPointer, decodeFragment, SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
+import { isObject, type JsonObject } from '../../../platform/text/json.js';
+import { quoted, visible } from '../../../platform/text/quoted.js';
+
+/** Largest schema as JSON. Every client puts it into its model's context, so larger ones are a mistake or an attack. */
+const SCHEMA_BYTES_MAX = 256 * 1024;
+
+/** Issues reported of one schema: enough for its author to find the others. */
+const ISSUES_MAX = 3;
+
+export interface SchemaIssue {
+  rule: 'invalid-schema' | 'schema-too-large' | 'remote-reference';
+  /** The end of a sentence that begins with the schema's name, without the full stop. */
+  text: string;
+}
+
+/** Dialects by `$schema` without scheme and final `#`, which servers write either way. Draft-06 is a subset of draft-07. */
+const dialects: Record<string, Dialect> = {
+  '//json-schema.org/draft/2020-12/schema': '2020-12',
+  '//json-schema.org/draft/2019-09/schema': '2019-09',
+  '//json-schema.org/draft-07/schema': 'draft-07',
+  '//json-schema.org/draft-06/schema': 'draft-07',
+};
+
+/** Keywords that hold values, not schemas: a `$ref` inside them is data. */
+const DATA = new Set(['default', 'const', 'enum', 'examples', 'example']);
+
+const REFERENCES = ['$ref', '$dynamicRef', '$recursiveRef'];
+
+/** Compiled meta-schemas. */
+const metaSchemaOf = new Map<Dialect, ValidateFunction>();
+
+/**
+ * Issues of a schema, at most three; empty when it can be used. The schema must be valid in its dialect (2020-12 unless
+ * `$schema` names another; without `$schema` draft-07 is accepted too, as older servers write it), its references must
+ * lead to schemas inside of it, and its patterns must be regular expressions. Nothing of it is compiled or executed.
+ * Recursive: the caller bounds the depth of `schema`.
+ */
+export function schemaIssues(schema: unknown): SchemaIssue[] {
+  if (!isObject(schema)) return [invalid('is no object')];
+  const bytes = Buffer.byteLength(JSON.stringify(schema));
+  if (bytes > SCHEMA_BYTES_MAX) {
+    const text = `has ${Math.ceil(bytes / 1024)} KB, and every client puts it into its model's context: make it smaller than ${SCHEMA_BYTES_MAX / 1024} KB`;
+    return [{ rule: 'schema-too-large', text }];
+  }
+  const issues = dialectIssues(schema);
+  return [...issues, ...new SchemaWalk(schema).issues()].slice(0, ISSUES_MAX);
+}
+
+function dialectIssues(schema: AnySchemaObject): SchemaIssue[] {
+  const { $schema } = schema as { $schema?: unknown };
+  if ($schema === undefined) {
+    const issue = metaSchemaIssue(schema, '2020-12');
+    return issue === null || metaSchemaIssue(schema, 'draft-07') === null ? [] : [issue];
+  }
+  const dialect = typeof $schema === 'string' ? dialects[$schema.replace(/^https?:|#$/g, '')] : undefined;
+  if (dialect === undefined) {
+    const shown = typeof $schema === 'string' ? quoted($schema) : 'something that is no text';
+    return [invalid(`declares a dialect clients do not know, ${shown}: use JSON Schema 2020-12, 2019-09 or draft-07`)];
+  }
+  const issue = metaSchemaIssue(schema, dialect);
+  return issue === null ? [] : [issue];
+}
+
+function metaSchemaIssue(schema: AnySchemaObject, dialect: Dialect): SchemaIssue | null {
+  const validate = metaSchema(dialect);
+  if (validate(schema)) return null;
+  const { instancePath = '', message = 'is not allowed' } = validate.errors?.[0] ?? {};
+  return invalid(`is no valid JSON Schema (${dialect}): ${placeOf(instancePath)} ${visible(message, 200)}`);
+}
+
+/** The compiled meta-schema of a dialect, created on first use: that takes some ten milliseconds. */
+function metaSchema(dialect: Dialect): ValidateFunction {
+  const known = metaSchemaOf.get(dialect);
+  if (known) return known;
+  const ajv = createAjv(dialect, false);
+  const made = ajv.getSchema(metaSchemaIds[dialect]) as ValidateFunction;
+  metaSchemaOf.set(dialect, made);
+  return made;
+}
+
+/** Visits everything in a schema that may be a schema, members with unknown names included: references can lead there. */
+class SchemaWalk {
+  private readonly found: SchemaIssue[] = [];
+  private readonly seen = new Set<object>();
+  private readonly ids = new Set<string>();
+  private readonly anchors = new Set<string>();
+  private readonly references: { text: string; resource: object; place: string }[] = [];
+
+  constructor(private readonly root: JsonObject) {}
+
+  issues(): SchemaIssue[] {
+    this.walk(this.root, this.root, '');
+    // The target of a reference is a schema, whatever member holds it; visiting it may find more references.
+    for (let at = 0; at < this.references.length && this.found.length < ISSUES_MAX; at += 1) this.follow(at);
+    return this.found;
+  }
+
+  private walk(from: JsonObject, resource: object, at: string): void {
+    const stack: [schema: JsonObject, resource: object, place: string][] = [[from, resource, at]];
+    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+      const [schema, around, place] = next;
+      if (this.seen.has(schema)) continue;
+      this.seen.add(schema);
+      const own = this.noteIds(schema, around, place);
+      for (const [name, value] of Object.entries(schema)) {
+        const inner = `${place}/${name}`;
+        if (REFERENCES.includes(name) && typeof value === 'string') {
+          this.references.push({ text: value, resource: own, place: inner });
+        } else if (name === 'pattern' && typeof value === 'string') this.requirePattern(value, inner);
+        else if (name === 'patternProperties' && isObject(value)) {
+          for (const pattern of Object.keys(value)) this.requirePattern(pattern, inner);
+        }
+        if (DATA.has(name) || typeof value !== 'object' || value === null) continue;
+        const parts = Array.isArray(value) || SCHEMA_MAPS.has(name) ? Object.entries(value) : [[null, value]];
+        for (const [key, part] of parts as [string | null, unknown][]) {
+          if (isObject(part)) stack.push([part, own, key === null ? inner : `${inner}/${key}`]);
+        }
+      }
+    }
+  }
+
+  /** Collects ids and anchors. @returns the base of the references in a schema: itself with an `$id`, else `around` */
+  private noteIds(schema: JsonObject, around: object, place: string): object {
+    for (const name of ['$anchor', '$dynamicAnchor']) {
+      if (typeof schema[name] === 'string') this.anchors.add(schema[name]);
+    }
+    const { $id } = schema;
+    if (typeof $id !== 'string') return around;
+    if ($id.startsWith('#')) {
+      this.anchors.add($id.slice(1));
+      return around;
+    }
+    if (isElsewhere($id)) {
+      this.report({
+        rule: 'remote-reference',
+        text: `names itself ${quoted($id)} at ${placeOf(`${place}/$id`)}, an address outside of it, against which readers resolve what it refers to: leave $id out`,
+      });
+    }
+    this.ids.add($id.replace(/#$/, ''));
+    return schema;
+  }
+
+  private follow(at: number): void {
+    const { text, resource, place } = this.references[at];
+    const [base, fragment = ''] = text.split(/#(.*)/s, 2);
+    if (base !== '' && !this.ids.has(base)) {
+      return this.report({
+        rule: 'remote-reference',
+        text: `refers to ${quoted(text)} at ${placeOf(place)}, which clients must not fetch: copy what it refers to into $defs`,
+      });
+    }
+    // Another resource of the same document: only its presence is checked.
+    if (base !== '' || fragment === '') return;
+    const target = fragment.startsWith('/')
+      ? atPointer(resource, decodeFragment(fragment))
+      : this.anchors.has(decodeFragment(fragment));
+    if (isObject(target)) this.walk(target, resource, fragment);
+    else if (typeof target !== 'boolean' || (!target && !fragment.startsWith('/'))) {
+      this.report(invalid(`refers to ${quoted(text)} at ${placeOf(place)}, and nothing is there`));
+    }
+  }
+
+  private requirePattern(pattern: string, place: string): void {
+    if (isPattern(pattern, 'u') || isPattern(pattern, '')) return;
+    this.report(
+      invalid(`has a pattern that is no regular expression of JavaScript, ${quoted(pattern)} at ${placeOf(place)}`),
+    );
+  }
+
+  private report(issue: SchemaIssue): void {
+    if (this.found.length < ISSUES_MAX) this.found.push(issue);
+  }
+}
+
+/** True for an id with a scheme, or with scheme or host left open: references against it lead out of the schema. */
+function isElsewhere(id: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:|^[\\/]/i.test(id);
+}
+
+/** True for a valid regular expression. V8 only parses here; it compiles on the first match. */
+function isPattern(pattern: string, flags: string): boolean {
+  try {
+    new RegExp(pattern, flags);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function invalid(text: string): SchemaIssue {
+  return { rule: 'invalid-schema', text };
+}
+
+function placeOf(pointer: string): string {
+  return pointer === '' ? 'its root' : quoted(pointer.slice(1).replaceAll('/', '.'), 120);
+}

@@ -1,0 +1,269 @@
+import { DEPTH_MAX } from '../../../platform/database/storable.js';
+import { isObject, isWithinDepth } from '../../../platform/text/json.js';
+import { quoted } from '../../../platform/text/quoted.js';
+import { confusableSkeleton } from './confusables.js';
+import { hiddenCharacters } from './hidden-characters.js';
+import { schemaIssues } from './schema-lint.js';
+
+/** One reason not to release a server. */
+export interface Finding {
+  rule:
+    | 'hidden-characters'
+    | 'oversized-text'
+    | 'tool-name'
+    | 'name-clash'
+    | 'invalid-schema'
+    | 'schema-too-large'
+    | 'remote-reference'
+    | 'nested-too-deeply'
+    | 'check-failed';
+  /** What it is about: `tool "search"`, `prompt "review"`, `server info`, `instructions`. */
+  where: string;
+  /** A sentence for the publisher: what was found, why it matters, what to do. It quotes nothing hidden. */
+  message: string;
+}
+
+/** The texts of a server, from a scan or a card. Lists may be null or missing. */
+export interface ServerText {
+  serverInfo?: unknown;
+  instructions?: unknown;
+  tools?: unknown;
+  prompts?: unknown;
+  resources?: unknown;
+  resourceTemplates?: unknown;
+  /** A live server must give each tool an `inputSchema`: official clients refuse its whole list otherwise. Default false. */
+  requireSchemas?: boolean;
+}
+
+export const FINDINGS_MAX = 100;
+
+/** One broken tool must not fill the report. */
+const FINDINGS_PER_PART_MAX = 8;
+
+/**
+ * Longest texts, in characters. All of them are put into the model's context by every client, at every start, whether the
+ * tool is used or not; four characters are about one token. Long ones crowd out other servers' tools, and instructions
+ * meant for the model are easily overlooked in them. The longest descriptions of widely used servers have about 11,000.
+ */
+export const DESCRIPTION_CHARS_MAX = 16_384;
+
+/** Server instructions, which are there once. */
+export const INSTRUCTIONS_CHARS_MAX = 32_768;
+
+/** Any text inside of a schema: descriptions of parameters, defaults, values of an enum. */
+export const SCHEMA_TEXT_CHARS_MAX = 8_192;
+
+/** Names and titles are shown in lists and buttons. */
+export const TITLE_CHARS_MAX = 256;
+
+/**
+ * Tool names that clients and model APIs accept. MCP recommends letters, digits, `_`, `-` and `.`, at most 128;
+ * `/` is common for groups of tools, and clients replace it.
+ */
+const TOOL_NAME = /^[A-Za-z0-9_./-]{1,128}$/;
+
+/** Shown to no model: whatever clients agree on among themselves, and pictures. */
+const UNSHOWN = new Set(['_meta', 'icons']);
+
+type Part = Record<string, unknown>;
+
+/**
+ * Checks a server for faults that make it dangerous or unusable: text hidden from people, texts that flood
+ * the model's context, tools that pass for each other, names and schemas clients refuse, schemas that fetch from elsewhere.
+ * It does not judge what the visible words ask a model to do.
+ *
+ * @returns at most 100 findings; none means passed. Never throws: what cannot be checked is a finding.
+ */
+export function checkServer(input: ServerText): Finding[] {
+  const findings: Finding[] = [];
+  for (const part of partsOf(input)) {
+    if (findings.length >= FINDINGS_MAX) break;
+    findings.push(...checkPart(part).slice(0, FINDINGS_PER_PART_MAX));
+  }
+  return findings.slice(0, FINDINGS_MAX);
+}
+
+/** One thing to check, with the checks for its kind. */
+interface Checked {
+  where: string;
+  value: unknown;
+  checks: ((part: Part) => Fault[])[];
+}
+
+type Fault = Omit<Finding, 'where'>;
+
+function* partsOf(input: ServerText): Generator<Checked> {
+  const texts = (part: Part) => textFaults(part);
+  yield { where: 'server info', value: input.serverInfo ?? {}, checks: [texts] };
+  yield { where: 'instructions', value: { instructions: input.instructions ?? '' }, checks: [texts] };
+  const clash = clashFaults();
+  const schemas = (part: Part) => toolSchemaFaults(part, input.requireSchemas ?? false);
+  yield* listed('tool', input.tools, [nameFaults, clash, texts, schemas]);
+  yield* listed('prompt', input.prompts, [texts]);
+  yield* listed('resource', input.resources, [texts]);
+  yield* listed('resource template', input.resourceTemplates, [texts]);
+}
+
+function* listed(kind: string, list: unknown, checks: Checked['checks']): Generator<Checked> {
+  if (!Array.isArray(list)) return;
+  for (const [at, value] of list.entries()) {
+    const name: unknown = isObject(value) ? value.name : undefined;
+    yield { where: typeof name === 'string' ? `${kind} ${quoted(name)}` : `${kind} number ${at + 1}`, value, checks };
+  }
+}
+
+function checkPart({ where, value, checks }: Checked): Finding[] {
+  const found: Finding[] = [];
+  try {
+    if (!isWithinDepth(value, DEPTH_MAX)) {
+      const message = `It is nested deeper than ${DEPTH_MAX} levels, which many readers of JSON do not survive: make it flatter.`;
+      return [{ where, rule: 'nested-too-deeply', message }];
+    }
+    const part = isObject(value) ? value : { value };
+    for (const check of checks) found.push(...check(part).map((fault) => ({ where, ...fault })));
+  } catch {
+    // A limit of the machine, such as its stack. Whoever brings a check down must not pass it.
+    found.push({ where, rule: 'check-failed', message: 'It could not be checked: make it smaller and simpler.' });
+  }
+  return found;
+}
+
+function nameFaults({ name }: Part): Fault[] {
+  if (typeof name === 'string' && TOOL_NAME.test(name)) return [];
+  const message =
+    'Its name is not 1 to 128 letters, digits, "_", "-", "." and "/": clients and model APIs refuse such a tool, ' +
+    'often with all others of the server. Rename it.';
+  return [{ rule: 'tool-name', message }];
+}
+
+/** Remembers the names it saw, so that each tool is compared with all before it. */
+function clashFaults(): (part: Part) => Fault[] {
+  const exact = new Set<string>();
+  const folded = new Map<string, string>();
+  return ({ name }) => {
+    if (typeof name !== 'string') return [];
+    const fold = confusableSkeleton(name);
+    const other = folded.get(fold);
+    const isTwice = exact.has(name);
+    exact.add(name);
+    if (other === undefined) folded.set(fold, name);
+    if (isTwice) {
+      const message =
+        'Another tool has the same name: which of the two a call reaches is up to the client. Rename one.';
+      return [{ rule: 'name-clash', message }];
+    }
+    if (other === undefined) return [];
+    const message =
+      `Its name reads like that of tool ${quoted(other)}: clients and people take one for the other, ` +
+      'so that a call may reach the wrong tool. Rename one.';
+    return [{ rule: 'name-clash', message }];
+  };
+}
+
+function toolSchemaFaults(tool: Part, isRequired: boolean): Fault[] {
+  const faults: Fault[] = [];
+  for (const member of ['inputSchema', 'outputSchema']) {
+    const schema = tool[member];
+    if (schema === undefined || schema === null) {
+      if (member === 'outputSchema' || !isRequired) continue;
+      const message =
+        'It has no inputSchema, and clients refuse the whole list for it. Give it one, {"type": "object"} if it takes nothing.';
+      faults.push({ rule: 'invalid-schema', message });
+      continue;
+    }
+    if (member === 'inputSchema' && isObject(schema) && schema.type !== 'object') {
+      const message =
+        'Its inputSchema has not "type": "object" at its root: arguments are always an object, and clients refuse other tools. Add it.';
+      faults.push({ rule: 'invalid-schema', message });
+    }
+    faults.push(...schemaIssues(schema).map(({ rule, text }) => ({ rule, message: `Its ${member} ${text}.` })));
+  }
+  return faults;
+}
+
+/** Faults of all texts of a part, the names of members included. */
+function textFaults(part: Part): Fault[] {
+  const faults: Fault[] = [];
+  for (const found of textsOf(part)) {
+    if (faults.length >= FINDINGS_PER_PART_MAX) break;
+    const { text } = found;
+    const charsMax = charsMaxOf(found);
+    if (text.length > charsMax) {
+      const message =
+        `${subjectOf(found)} has ${text.length} characters: clients put it into every model's context, ` +
+        `where it crowds out everything else. Shorten it to ${charsMax} or less.`;
+      faults.push({ rule: 'oversized-text', message });
+    }
+    const hidden = hiddenCharacters(text);
+    if (hidden === null) continue;
+    const spelled = hidden.spelled === '' ? '' : ` They spell ${quoted(hidden.spelled, 100)}.`;
+    const message =
+      `${subjectOf(found)} holds ${hidden.count} ${hidden.count === 1 ? 'character' : 'characters'} nobody sees ` +
+      `(${hidden.names.join(', ')}): models read them, so they can carry instructions no person has approved.${spelled} Remove them.`;
+    faults.push({ rule: 'hidden-characters', message });
+  }
+  return faults;
+}
+
+/** The way to a value: its name in what is around it. The outermost step is the part itself and has no name. */
+interface Step {
+  around: Step | null;
+  name: string;
+}
+
+interface FoundText {
+  text: string;
+  /** Made when a fault is told: millions of texts have none. */
+  path: () => string[];
+  /** How many names lead to it. */
+  depth: number;
+  isMemberName: boolean;
+}
+
+/** Every string in a part; a member's name comes as a text too. Walks in the order of the part. */
+function* textsOf(part: Part): Generator<FoundText> {
+  const stack: { step: Step | null; depth: number; value: unknown }[] = [{ step: null, depth: 0, value: part }];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    const { step, depth, value } = next;
+    if (typeof value === 'string') yield { text: value, path: () => pathOf(step), depth, isMemberName: false };
+    if (typeof value !== 'object' || value === null) continue;
+    const from = stack.length;
+    for (const [name, one] of Object.entries(value)) {
+      if (depth === 0 && UNSHOWN.has(name)) continue;
+      const inner = { around: step, name };
+      if (!Array.isArray(value)) yield { text: name, path: () => pathOf(inner), depth: depth + 1, isMemberName: true };
+      if (typeof one === 'string' || (typeof one === 'object' && one !== null)) {
+        stack.push({ step: inner, depth: depth + 1, value: one });
+      }
+    }
+    // The last one pushed is the first one taken.
+    for (let a = from, b = stack.length - 1; a < b; a += 1, b -= 1) [stack[a], stack[b]] = [stack[b], stack[a]];
+  }
+}
+
+function pathOf(step: Step | null): string[] {
+  const path: string[] = [];
+  for (let one = step; one !== null; one = one.around) path.push(one.name);
+  return path.reverse();
+}
+
+function charsMaxOf({ depth, path, isMemberName }: FoundText): number {
+  if (isMemberName) return TITLE_CHARS_MAX;
+  if (depth > 1) return SCHEMA_TEXT_CHARS_MAX;
+  const [name] = path();
+  if (name === 'instructions') return INSTRUCTIONS_CHARS_MAX;
+  return ['name', 'title', 'version'].includes(name) ? TITLE_CHARS_MAX : DESCRIPTION_CHARS_MAX;
+}
+
+/** The beginning of a sentence about a text. */
+function subjectOf({ path, depth, isMemberName }: FoundText): string {
+  const shown = shownPath(path());
+  if (isMemberName) return `The name ${shown}`;
+  if (depth > 1) return `The text at ${shown}`;
+  return shown === 'instructions' ? 'The text' : `Its ${shown}`;
+}
+
+function shownPath(path: string[]): string {
+  const joined = path.join('.');
+  return /^[\w.-]{1,120}$/.test(joined) ? joined : quoted(joined, 120);
+}

@@ -1,0 +1,70 @@
+import { Controller, Get, Headers, Param, Res } from '@nestjs/common';
+import { ApiHeader, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { Access, CurrentCaller } from '../../auth/access.decorator.js';
+import type { Caller } from '../../auth/access.types.js';
+import { ApiServerName, ownServerOrNone, TargetServer } from '../../servers/server.decorator.js';
+import type { ServerRef } from '../../servers/server.types.js';
+import { ReleaseStreams } from './release-streams.js';
+import { releaseId } from '../releases.controller.js';
+
+@ApiTags('Releases')
+@ApiServerName()
+@Controller('servers/:qualifiedName/releases/:id/stream')
+export class ReleaseStreamsController {
+  constructor(private readonly streams: ReleaseStreams) {}
+
+  /**
+   * Follow a release live. Server-sent events: `init` with status and log so far, `log` for each new line, `status` for
+   * each change, and `complete` at the end. Come back with `Last-Event-ID` to get only what you missed.
+   */
+  @Get()
+  @ApiParam(releaseId)
+  @ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of the last event you have.' })
+  @ApiOkResponse({
+    description: 'Every `data` is one JSON value.',
+    content: {
+      'text/event-stream': {
+        schema: { type: 'string', example: 'id: 7\nevent: status\ndata: {"status":"WORKING"}\n\n' },
+      },
+    },
+  })
+  @Access('servers:read', ownServerOrNone)
+  @ApiErrors(
+    { status: 404, message: 'Release not found' },
+    {
+      status: 429,
+      text: 'Too many releases are followed.',
+      message: 'This account follows as many releases as one may',
+    },
+  )
+  async follow(
+    @TargetServer() server: ServerRef,
+    @Param('id') id: string,
+    @Headers('last-event-id') after: string | undefined,
+    @CurrentCaller() { accountId }: Caller,
+    @Res() response: Response,
+  ): Promise<void> {
+    await this.streams.follow(
+      server,
+      id,
+      { accountId, after },
+      {
+        open: () =>
+          response.writeHead(200, {
+            'content-type': 'text/event-stream; charset=utf-8',
+            'cache-control': 'no-cache',
+            'x-accel-buffering': 'no',
+          }),
+        write: (text) => response.write(text),
+        end: () => response.end(),
+        // Who left while the release was looked for has been told of already, and HEAD wants no events.
+        onGone: (listener) => {
+          if (response.closed || response.req.method === 'HEAD') listener();
+          else response.on('close', listener);
+        },
+      },
+    );
+  }
+}

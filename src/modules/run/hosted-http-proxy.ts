@@ -1,0 +1,199 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import type { Dispatcher } from 'undici';
+import { Env } from '../../config/env.js';
+import { HostedFailure } from '../../hosting/hosting.errors.js';
+import { Hosting } from '../../hosting/hosting.js';
+import { INVOCATION_HEADER, type HostedRequest, type ProgramRef } from '../../hosting/hosting.types.js';
+import { McpTooManyError } from '../../mcp/server/mcp-server.errors.js';
+import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
+import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js';
+import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';
+import { withoutOurs } from '../../hosting/mcp/hosted-channels.service.js';
+import type { InvocationRecord } from './invocation-record.js';
+
+/** Concurrent requests of one account, and of all accounts, in this process. */
+const EACH_MAX = 256;
+const ALL_MAX = 5_000;
+
+/** The part of a request's URL up to the slug. */
+const ADDRESS = /^\/run\/[^/?]+/;
+
+/** Request headers that are not passed on: hop-by-hop, credentials for this service, and those of proxies before it. */
+const NOT_PASSED =
+  /^(?:authorization|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|forwarded|x-forwarded-.*|x-real-ip)$/;
+
+/** Response headers that hosted code may set: these, and `x-…` except those that browsers or this service interpret. */
+const PASSED =
+  /^(?:content-(?:type|length|encoding|language|disposition|range)|cache-control|etag|expires|last-modified|location|retry-after|vary|link|accept-ranges|allow|date|x-(?!slipway-|request-id$|accel-|frame-options$|content-type-options$|xss-|permitted-|dns-|should-retry$).*)$/;
+
+/**
+ * Hosted code answers on the origin of this service, which also has setup pages and the API's documentation. Its responses
+ * therefore set no cookies and no policies: `sandbox` gives its pages an opaque origin without scripts and forms, and
+ * `nosniff` keeps other content from being run as a script.
+ */
+const ISOLATION_HEADERS = {
+  'content-security-policy': 'sandbox',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-site',
+  'referrer-policy': 'no-referrer',
+};
+
+/** The server that is called, and the account that calls it. */
+export interface HttpProxyCaller {
+  slug: string;
+  accountId: string;
+}
+
+/** Passes HTTP requests other than MCP to hosted code. Bodies stream in both directions. */
+@Injectable()
+export class HostedHttpProxy {
+  private readonly limiter = new KeyedLimiter(EACH_MAX, ALL_MAX);
+
+  constructor(
+    private readonly hosting: Hosting,
+    private readonly env: Env,
+  ) {}
+
+  /**
+   * Passes a request on and its response back. Resolves at the end of the response, also if it broke off.
+   *
+   * @param request with its canonical URL
+   * @throws McpTooManyError, UpstreamFailure when there is no answer
+   */
+  async forward(
+    ref: ProgramRef,
+    { slug, accountId }: HttpProxyCaller,
+    request: IncomingMessage,
+    response: ServerResponse,
+    record: InvocationRecord,
+  ): Promise<void> {
+    const leave = this.limiter.enter(accountId);
+    if (!leave) throw new McpTooManyError('requests');
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const answer = new ProxiedResponse(request, response, `/run/${slug}`, record, resolve, reject);
+        this.hosting.dispatch(ref, this.describe(slug, request, record), answer);
+      });
+    } finally {
+      leave();
+    }
+  }
+
+  private describe(slug: string, request: IncomingMessage, { invocationId }: InvocationRecord): HostedRequest {
+    const { method = 'GET', url = '', headers } = request;
+    const { host, protocol } = new URL(this.env.baseUrl);
+    const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+    // A broken upload is handled where the body is read; without a listener here it would end the process.
+    request.on('error', () => undefined);
+    return {
+      method,
+      path: url.replace(ADDRESS, ''),
+      headers: {
+        ...withoutOurs(requestHeaders(headers)),
+        host,
+        'x-forwarded-proto': protocol.slice(0, -1),
+        'x-forwarded-prefix': `/run/${slug}`,
+        [INVOCATION_HEADER]: invocationId,
+      },
+      ...(hasBody ? { body: request } : {}),
+      isStream: method === 'GET' && (headers.accept ?? '').includes('text/event-stream'),
+    };
+  }
+}
+
+/** Streams a response to the client, with backpressure. */
+class ProxiedResponse implements Dispatcher.DispatchHandler {
+  private controller: Dispatcher.DispatchController | null = null;
+  private isOver = false;
+  private hasLeft = false;
+
+  constructor(
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+    private readonly prefix: string,
+    private readonly record: InvocationRecord,
+    private readonly resolve: () => void,
+    private readonly reject: (error: Error) => void,
+  ) {
+    if (response.destroyed) this.onClose();
+    else response.once('close', this.onClose);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.hasLeft) controller.abort(new CallerLeftError());
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200 || this.isOver) return;
+    // The rest of an unread body must not be taken for the next request.
+    const close = this.request.complete ? {} : { connection: 'close' };
+    this.response.writeHead(status, { ...responseHeaders(headers, this.prefix), ...close });
+    this.response.flushHeaders();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.isOver || this.response.write(chunk)) return;
+    controller.pause();
+    this.response.once('drain', () => controller.resume());
+  }
+
+  onResponseEnd(): void {
+    if (this.isOver) return;
+    this.over();
+    this.response.end();
+    this.resolve();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.isOver) return;
+    this.over();
+    const failure = error instanceof HostedFailure ? asUpstreamFailure(error) : error;
+    if (this.response.headersSent) {
+      this.record.broke(failure);
+      this.response.destroy();
+      this.resolve();
+    } else {
+      this.reject(failure === error ? new UpstreamError(BROKEN, error, true) : failure);
+    }
+  }
+
+  private readonly onClose = (): void => {
+    if (this.isOver) return;
+    this.over();
+    this.hasLeft = true;
+    const left = new CallerLeftError();
+    this.record.failed(left);
+    this.controller?.abort(left);
+    this.resolve();
+  };
+
+  private over(): void {
+    this.isOver = true;
+    this.response.off('close', this.onClose);
+  }
+}
+
+const BROKEN = 'The hosted code broke off before it answered: its author finds why in the logs of the server.';
+
+/** The request headers to pass on, without API keys and cookies. */
+function requestHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
+  const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && !NOT_PASSED.test(name));
+  return Object.fromEntries(passed) as Record<string, string | string[]>;
+}
+
+/**
+ * The response headers of hosted code to pass on.
+ *
+ * @param prefix path of the code's root, which is put before the paths of its redirects
+ */
+function responseHeaders(headers: IncomingHttpHeaders, prefix: string): Record<string, string | string[]> {
+  const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && PASSED.test(name));
+  const { location } = headers;
+  return {
+    ...(Object.fromEntries(passed) as Record<string, string | string[]>),
+    ...(location?.startsWith('/') && !location.startsWith('//') ? { location: `${prefix}${location}` } : {}),
+    ...ISOLATION_HEADERS,
+  };
+}

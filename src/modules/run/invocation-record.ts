@@ -1,0 +1,137 @@
+import type { McpReply } from '../../mcp/protocol/channel.js';
+import { memberText } from '../../mcp/protocol/json-edit.js';
+import { slice } from '../../mcp/protocol/json-text.js';
+import { CallerLeftError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
+import { DomainError } from '../../platform/errors/domain-error.js';
+import { redactedJson } from '../../platform/telemetry/redact-payload.js';
+import { isObject } from '../../platform/text/json.js';
+import { hostedFailureIn } from '../../hosting/hosting.errors.js';
+import type { Invocation, InvocationOutcome } from '../logs/invocation.types.js';
+import { RequestRecord } from '../../mcp/server/request-record.js';
+
+/** The HTTP method and status of a request. */
+export interface Answered {
+  method: string;
+  status: number;
+}
+
+/** Maximum size of arguments, and of a result, as JSON text. */
+const PAYLOAD_BYTES_MAX = 16 * 1024;
+
+/** Longer results are not parsed again. */
+const RESULT_CHARS_MAX = 64 * 1024;
+
+/** Requests whose arguments and result are a payload; other requests only list what a server offers. */
+const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
+
+/** Options of {@link InvocationRecord}. */
+export interface InvocationRecordOptions {
+  /** True if the owner of the server enabled it. Otherwise neither arguments nor results are recorded. */
+  keepsPayload?: boolean;
+  /** A request of another protocol than MCP. */
+  isPassedThrough?: boolean;
+  /** The id of the client's request, if a connection recorded it already. */
+  invocationId?: string;
+}
+
+/** Collects the server's view of one request. */
+export class InvocationRecord extends RequestRecord {
+  private params: unknown;
+  private reply: McpReply | null = null;
+  /** The result of the called tool as JSON text; null if it failed or no tool was called. */
+  output: { tool: string; result: string } | null = null;
+  /** The response ended early. */
+  private isBroken = false;
+
+  constructor(private readonly options: InvocationRecordOptions = {}) {
+    super(options.invocationId);
+  }
+
+  answered(reply: McpReply): void {
+    if (this.hasPayload()) this.reply = reply;
+    const { toolName } = this;
+    const { text, result } = reply;
+    const output = toolName !== null && result ? slice(text, result) : null;
+    if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
+  }
+
+  override asked(method: string | null, params: unknown): void {
+    super.asked(method, params);
+    if (this.hasPayload()) this.params = params;
+  }
+
+  /** The response ended early, so its status does not state the outcome. */
+  broke(error: Error): void {
+    this.failure = error;
+    this.isBroken = true;
+  }
+
+  finish(
+    server: { serverId: string; releaseId: string | null },
+    url: string,
+    { method, status }: Answered,
+  ): Invocation & { outcome: InvocationOutcome; wallMs: number } {
+    const failure = this.failure && withUpstreamDetail(this.failure);
+    return {
+      id: this.invocationId,
+      ...server,
+      at: this.at,
+      method,
+      url,
+      rpcMethod: this.rpcMethod,
+      toolName: this.toolName,
+      status: this.thrownStatus ?? status,
+      outcome: this.outcome(),
+      cpuMs: 0,
+      wallMs: Math.round(this.elapsedMs),
+      lines: [],
+      exceptions: failure ? [{ at: Date.now(), name: failure.name, message: failure.message }] : [],
+      ...(this.hasPayload() && {
+        payload: { arguments: argumentsOf(this.params), result: this.reply && resultOf(this.reply) },
+      }),
+    };
+  }
+
+  private hasPayload(): boolean {
+    return this.options.keepsPayload === true && WITH_PAYLOAD.has(this.rpcMethod ?? '');
+  }
+
+  private outcome(): InvocationOutcome {
+    if (this.failure instanceof CallerLeftError) return 'canceled';
+    const hosted = hostedFailureIn(this.failure);
+    if (hosted) return hosted.outcome;
+    if (this.isBroken) return 'responseStreamDisconnected';
+    if (this.failure instanceof UpstreamFailure) return 'exception';
+    if (this.failure) return this.failure instanceof DomainError ? 'denied' : 'exception';
+    return this.rpcMethod === null && !this.options.isPassedThrough && !this.isResponse ? 'denied' : 'ok';
+  }
+}
+
+/** True if a result of `tools/call` is an output of the tool: no error, and no request for input. */
+function isOutput(result: string): boolean {
+  if (result.includes('"isError"') && memberText(result, 'isError') === 'true') return false;
+  const type = result.includes('"resultType"') ? memberText(result, 'resultType') : undefined;
+  return type === undefined || type === '"complete"';
+}
+
+/** The arguments of a tool or prompt, otherwise all params. */
+function argumentsOf(params: unknown): string | null {
+  if (!isObject(params)) return null;
+  const { name: _name, _meta, ...rest } = params;
+  return redactedJson('name' in params ? params.arguments : rest, PAYLOAD_BYTES_MAX);
+}
+
+/** The result, or `{"error": …}`. */
+function resultOf({ text, result, error }: McpReply): string | null {
+  if (error) return redactedJson({ error }, PAYLOAD_BYTES_MAX);
+  if (!result) return null;
+  const json = slice(text, result);
+  if (json.length > RESULT_CHARS_MAX) return JSON.stringify(`[result of ${json.length} characters]`);
+  return redactedJson(JSON.parse(json), PAYLOAD_BYTES_MAX);
+}
+
+/** The failure of the upstream behind an error: the owner may know where the server runs, its callers may not. */
+function withUpstreamDetail(failure: Error): Error {
+  const { detail } = failure as { detail?: unknown };
+  return detail instanceof UpstreamFailure ? detail : failure;
+}

@@ -1,0 +1,104 @@
+import { McpRefusal } from '../../mcp/server/mcp-server.errors.js';
+import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
+import { rpcCode } from '../../mcp/protocol/protocol.js';
+import { DomainError } from '../../platform/errors/domain-error.js';
+
+/** The server has no release, or one that cannot be called over HTTP; the message names the reason and what to do. */
+export class NotRunnableError extends McpRefusal {
+  readonly kind = 'conflict';
+  readonly code = 'not_runnable';
+  readonly rpcCode = rpcCode.notRunnable;
+}
+
+/** Required configuration values were not sent. Published clients match on the text. */
+export class InputRequiredError extends McpRefusal {
+  readonly kind = 'conflict';
+  readonly code = 'input_required';
+  readonly rpcCode = rpcCode.inputRequired;
+
+  /** @param data `http`: every configuration value, by where it is sent; `missing`: the names of the missing ones */
+  constructor(override readonly data: { http: object; missing: { headers: string[]; query: string[] } }) {
+    super('Input required');
+  }
+}
+
+/** Configuration values of the wrong type were sent. */
+export class InputInvalidError extends McpRefusal {
+  readonly kind = 'invalid';
+  readonly code = 'validation_error';
+  readonly rpcCode = rpcCode.invalidParams;
+
+  /** @param inputs as in {@link InputRequiredError}; `missing` names the wrong ones */
+  constructor(
+    message: string,
+    readonly inputs: { http: object; missing: { headers: string[]; query: string[] } },
+  ) {
+    super(message);
+  }
+}
+
+/** The server of a connection was deleted. A new server with the same name is another one. */
+export class ServerGoneError extends UpstreamFailure {
+  readonly kind = 'upstream';
+  readonly code = 'upstream_error';
+
+  constructor(name: string) {
+    super(
+      `The server ${name} was deleted. One that is registered anew under this name is another server: connect to it.`,
+    );
+  }
+}
+
+/** The current release answers MCP and nothing else. */
+export class RunPathNotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor(server: string, endpoint: string) {
+    super(`${server} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`);
+  }
+}
+
+/** The path is reserved for requests of this service to hosted code. */
+export class RunPathReservedError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor(server: string, endpoint: string) {
+    super(
+      `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${server} answers at other paths.`,
+    );
+  }
+}
+
+/** The upstream requires authorization, and the caller uses no connection that could store it. */
+export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
+  /** @param inputs names of the configuration values; empty without any */
+  constructor(server: string, inputs: string, challenges: string[]) {
+    super(false, challenges);
+    this.message =
+      `The server ${server} wants authorization of its own: it refused what it was sent, and your key for this ` +
+      `service is never passed on to it. ${inputs === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${inputs}.`}`;
+  }
+}
+
+/** Hosted code with an auth adapter has not authorized this connection. */
+export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
+  constructor(server: string) {
+    super(false);
+    this.message =
+      `The server ${server} authorizes its users itself, and nobody has authorized this connection yet. ` +
+      'PUT the connection with an authorization header if you have a token.';
+  }
+}
+
+/** Hosted code with an auth adapter was called at the run endpoint, where no user is authorized. */
+export class AdapterConnectionNeededError extends UpstreamAuthRequiredError {
+  /** @param address of the run endpoint */
+  constructor(server: string, address: string) {
+    super(false);
+    this.message =
+      `The server ${server} authorizes its users itself, and nobody is authorized at its run endpoint. Make a connection ` +
+      `and authorize there: PUT /connect/{namespace}/{connectionId} with {"mcpUrl": "${address}"} answers with a link for that.`;
+  }
+}

@@ -1,0 +1,190 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import type { Channel } from '../../mcp/protocol/channel.js';
+import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
+import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
+import { HandlePool } from '../../mcp/client/handle-pool.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
+import { ServerUrlsService } from '../servers/server-urls.service.js';
+import { ServersService } from '../servers/servers.service.js';
+import { CallMetricsService } from '../logs/call-metrics.service.js';
+import { InvocationsService } from '../logs/ingest/invocations.service.js';
+import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
+import { InvocationRecord } from './invocation-record.js';
+import { HostedHttpProxy } from './hosted-http-proxy.js';
+import { isReserved } from './reserved-paths.js';
+import { valuesOf, type RunValues } from './run-config-values.js';
+import type { ReleaseHandle } from './release-handle.js';
+import { ReleaseHandles } from './release-handles.js';
+import { NotRunnableError, RunPathNotFoundError, RunPathReservedError } from './run.errors.js';
+import type { ResolvedServer } from './resolved-server.js';
+import { ServerResolver } from './server-resolver.js';
+
+/** Open upstream handles: one for each release, account, and set of configuration values. */
+const HANDLES_MAX = 5_000;
+
+/** The caller, and the path below the server's run endpoint. */
+export interface RunCaller {
+  keyId: string;
+  accountId: string;
+  /** The decoded segments after the slug. */
+  path: string[];
+}
+
+/** Serves the run endpoints of servers. An account's callers who send the same configuration values share one channel. */
+@Injectable()
+export class RunService implements OnModuleInit, OnApplicationShutdown {
+  private readonly handles = new HandlePool<ReleaseHandle>('run', HANDLES_MAX);
+
+  constructor(
+    private readonly registry: ServersService,
+    private readonly addresses: ServerUrlsService,
+    private readonly invocations: InvocationsService,
+    private readonly metrics: CallMetricsService,
+    private readonly resolver: ServerResolver,
+    private readonly factory: ReleaseHandles,
+    private readonly mcpServer: McpHttpServer,
+    private readonly httpProxy: HostedHttpProxy,
+    private readonly outputs: ToolOutputsService,
+    gauges: Metrics,
+  ) {
+    gauges.gauge('slipway_run_links', 'Open ways to servers, of run addresses.', () => this.size);
+  }
+
+  onModuleInit(): void {
+    // Calls under way finish on the previous release.
+    this.resolver.whenCurrent((id, current) =>
+      this.handles.dropWhere(({ target: { serverId, releaseId } }) => serverId === id && releaseId !== current),
+    );
+    this.resolver.whenOffersChange((id) =>
+      this.handles.forgetListsWhere(({ target: { serverId } }) => serverId === id),
+    );
+  }
+
+  /** Open upstream handles. */
+  get size(): number {
+    return this.handles.size;
+  }
+
+  /** The server with this slug, at most 5 s old. @throws ServerNotFoundError */
+  find(slug: string): Promise<ResolvedServer> {
+    return this.resolver.bySlug(slug);
+  }
+
+  /**
+   * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
+   * missing values become JSON-RPC errors.
+   *
+   * @param find reads the server; called again after the body was received, so that a slow upload uses the latest release
+   * @throws RunPathNotFoundError, RunPathReservedError, NotRunnableError, errors of `find` and of the MCP server, and for other
+   * paths UpstreamFailure
+   */
+  async forward(
+    find: () => Promise<ResolvedServer>,
+    { keyId, accountId, path }: RunCaller,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    let server = await find();
+    const isPost = request.method === 'POST';
+    const isPassedThrough = !isMcp(path);
+    const record =
+      isPost || isPassedThrough
+        ? new InvocationRecord({ keepsPayload: server.logPayloads, isPassedThrough })
+        : undefined;
+    const open = async () => {
+      server = await find();
+      const channel = this.channelOrRefusal(server, accountId, request);
+      if (isPost && !(channel instanceof McpRefusal)) this.registry.countUse(server.serverId);
+      return { channel, account: accountId, principal: keyId, target: server.serverId };
+    };
+    try {
+      if (record && isPassedThrough) return await this.below(server, accountId, request, response, record);
+      await this.mcpServer.serve(request, response, open, record);
+    } catch (error) {
+      record?.threw(error);
+      throw error;
+    } finally {
+      if (record) {
+        const { serverId, release } = server;
+        const { output } = record;
+        if (output) this.outputs.observe(serverId, output.tool, output.result);
+        const url = [this.addresses.run(server.slug), ...path.map(encodeURIComponent)].join('/');
+        const invocation = record.finish({ serverId, releaseId: release.id }, url, {
+          method: request.method ?? 'POST',
+          status: response.statusCode,
+        });
+        this.metrics.ended('run', invocation.outcome, invocation.wallMs);
+        this.invocations.record(invocation);
+      }
+    }
+  }
+
+  /**
+   * The channel to a server's current release for an account and the configuration values in this request. Accounts never
+   * share one: a server may keep data in its session.
+   *
+   * @throws NotRunnableError, InputRequiredError, InputInvalidError
+   */
+  channelTo(server: ResolvedServer, accountId: string, request: Pick<IncomingMessage, 'headers' | 'url'>): Channel {
+    const { release } = server;
+    if ('reason' in release) throw new NotRunnableError(release.reason);
+    const { id, config } = release;
+    const values = config.fields.length === 0 ? null : valuesOf(config, request);
+    const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
+    const existing = this.handles.get(key);
+    if (existing) return existing;
+    const handle = this.factory.to(server, release, values, { sessionsOf: `account ${accountId}` });
+    this.handles.put(key, handle, accountId);
+    return handle;
+  }
+
+  onApplicationShutdown(): Promise<void> {
+    return this.handles.close();
+  }
+
+  /**
+   * Passes a request below the run endpoint to the hosted code.
+   *
+   * @throws RunPathNotFoundError, RunPathReservedError, McpMethodNotAllowedError, NotRunnableError
+   */
+  private async below(
+    { serverId, name, slug, release }: ResolvedServer,
+    accountId: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+    record: InvocationRecord,
+  ): Promise<void> {
+    if ('reason' in release) throw new NotRunnableError(release.reason);
+    if (!release.program) {
+      if (request.method === 'POST') throw new RunPathNotFoundError(name, this.addresses.run(slug));
+      response.setHeader('allow', 'POST');
+      throw new McpMethodNotAllowedError();
+    }
+    if (isReserved(request.url ?? '')) throw new RunPathReservedError(name, this.addresses.run(slug));
+    this.registry.countUse(serverId);
+    await this.httpProxy.forward(release.program, { slug, accountId }, request, response, record);
+  }
+
+  private channelOrRefusal(server: ResolvedServer, accountId: string, request: IncomingMessage): Channel | McpRefusal {
+    try {
+      return this.channelTo(server, accountId, request);
+    } catch (error) {
+      if (error instanceof McpRefusal) return error;
+      throw error;
+    }
+  }
+}
+
+/** True for the run endpoint itself, and for `/mcp` below it, which many clients add. */
+function isMcp(path: string[]): boolean {
+  return path.length === 0 || (path.length === 1 && path[0] === 'mcp');
+}
+
+/** A hash, since the values may be credentials. */
+function hashOf({ headers, query }: RunValues): string {
+  return createHash('sha256')
+    .update(JSON.stringify([headers, query]))
+    .digest('base64url');
+}

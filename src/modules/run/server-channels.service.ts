@@ -1,0 +1,260 @@
+import { Injectable } from '@nestjs/common';
+import type {
+  Channel,
+  McpCall,
+  McpReply,
+  Listening,
+  ListenFilter,
+  UpstreamListener,
+} from '../../mcp/protocol/channel.js';
+import { memberText } from '../../mcp/protocol/json-edit.js';
+import { ServerUrlsService } from '../servers/server-urls.service.js';
+import { ServersService } from '../servers/servers.service.js';
+import { InvocationsService } from '../logs/ingest/invocations.service.js';
+import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
+import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
+import { InvocationRecord, type Answered } from './invocation-record.js';
+import type { GivenValues, RunFormField } from '../releases/releases.types.js';
+import { toRunForm, valuesFor, type RunValues } from './run-config-values.js';
+import { ReleaseHandles } from './release-handles.js';
+import { AdapterAuthRequiredError, NotRunnableError, ServerGoneError } from './run.errors.js';
+import type { ResolvedServer, ResolvedRelease } from './resolved-server.js';
+import { ServerResolver } from './server-resolver.js';
+import type { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
+import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
+
+/** A call through a connection is recorded like one at the run address. */
+const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
+
+/** Dependencies of a {@link ServerChannel}. */
+interface ServerChannelSource<R extends { releaseId: string }> {
+  /** The current release; rejects when there is none. */
+  current(): Promise<R>;
+  /** Opens a handle to a release. */
+  connect(release: R): UpstreamHandle;
+  /** Records a call around `work`, which receives the id of the record. */
+  watch(call: McpCall, work: (invocationId: string) => Promise<McpReply>): Promise<McpReply>;
+}
+
+/**
+ * A channel to a server's current release. When another release becomes current, the next call uses it; calls under way
+ * finish on the previous one.
+ */
+class ServerChannel<R extends { releaseId: string }> implements Channel {
+  private current: { releaseId: string; handle: UpstreamHandle } | null = null;
+  private isClosed = false;
+
+  constructor(private readonly source: ServerChannelSource<R>) {}
+
+  async open(timeoutMs: number): Promise<UpstreamIdentity> {
+    return (await this.handle()).open(timeoutMs);
+  }
+
+  request(call: McpCall): Promise<McpReply> {
+    return this.source.watch(call, async (invocationId) => {
+      const handle = await this.handle();
+      return handle.request({ ...call, invocationId });
+    });
+  }
+
+  async listen(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
+    return (await this.handle()).listen(filter, listener, timeoutMs);
+  }
+
+  forgetLists(): void {
+    this.current?.handle.forgetLists();
+  }
+
+  async release(profileKey: string, forGood = false): Promise<void> {
+    await (await this.handleOr(forGood))?.release(profileKey, forGood);
+  }
+
+  async close(forGood = false): Promise<void> {
+    this.isClosed = true;
+    await (await this.handleOr(forGood))?.close(forGood);
+  }
+
+  /** The open handle. @param isMade opens one if there is none: another process may have stored sessions */
+  private async handleOr(isMade: boolean): Promise<UpstreamHandle | undefined> {
+    if (this.current || !isMade) return this.current?.handle;
+    // A release that cannot be called has no sessions to end.
+    return this.handle().catch(() => undefined);
+  }
+
+  private async handle(): Promise<UpstreamHandle> {
+    const release = await this.source.current();
+    if (this.current?.releaseId === release.releaseId) return this.current.handle;
+    void this.current?.handle.retire();
+    const handle = this.source.connect(release);
+    this.current = { releaseId: release.releaseId, handle };
+    if (this.isClosed) await handle.close();
+    return handle;
+  }
+}
+
+/** A connection to a server, with configuration values and upstream sessions of its own. */
+export interface ServerUser extends GivenValues {
+  /** The connection's id, which owns the sessions. */
+  id: string;
+  /** The server's qualified name, for error messages after its deletion. */
+  serverName: string;
+  /** `HttpTarget.bearer` for an upstream: the access token of the connection, null without one. */
+  bearer?: (upstreamUrl: string, rejected?: string) => Promise<string | null>;
+}
+
+/** Channels of connections to the current releases of servers. */
+@Injectable()
+export class ServerChannelsService {
+  constructor(
+    private readonly registry: ServersService,
+    private readonly addresses: ServerUrlsService,
+    private readonly invocations: InvocationsService,
+    private readonly outputs: ToolOutputsService,
+    private readonly resolver: ServerResolver,
+    private readonly handles: ReleaseHandles,
+    private readonly hosted: HostedChannelsService,
+  ) {}
+
+  /**
+   * A channel for one connection to a server's current release; it switches to later releases. Calls are recorded and
+   * counted like those at the run endpoint, without HTTP in between. Its calls reject with ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError.
+   */
+  channelFor(serverId: string, user: ServerUser): Channel {
+    return new ServerChannel<UsableRelease>({
+      current: () => this.usable(serverId, user.serverName),
+      connect: ({ server, release }) => {
+        const values = valuesFor(release.config, user);
+        const bearer = tokenFor(server.name, release, values, user);
+        return this.handles.to(server, release, values, { sessionsOf: `connection ${user.id}`, bearer });
+      },
+      watch: (call, work) => this.watched(serverId, call, work),
+    });
+  }
+
+  /** Calls `listener` when the lists of a server may have changed. */
+  whenOffersChange(listener: (serverId: string) => void): void {
+    this.resolver.whenOffersChange(listener);
+  }
+
+  /**
+   * The form of a server's configuration values, and the URL its users authorize for: the upstream of an external release,
+   * or the token address of hosted code with an auth adapter (`adapter` is the server's name then); null for other code.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async formOf(
+    serverId: string,
+    { serverName, ...given }: Omit<ServerUser, 'id' | 'bearer'>,
+  ): Promise<{ upstream: string | null; adapter?: string; fields: RunFormField[] }> {
+    const { release, server } = await this.usable(serverId, serverName);
+    const { program, authAddress } = release;
+    const upstream = program ? authAddress : release.upstream;
+    return {
+      upstream: upstream?.href ?? null,
+      ...(authAddress && { adapter: server.name }),
+      fields: toRunForm(release.config, given),
+    };
+  }
+
+  /**
+   * The auth adapter of a server's hosted code, for these configuration values; null when it has none.
+   *
+   * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
+   */
+  async adapterFor(serverId: string, user: Omit<ServerUser, 'id' | 'bearer'>): Promise<AuthAdapter | null> {
+    const { release, server } = await this.usable(serverId, user.serverName);
+    if (!release.program || !release.authAddress) return null;
+    const { query } = valuesFor(release.config, user);
+    return this.hosted.adapterOf(release.program, { name: server.name, query });
+  }
+
+  /**
+   * The upstream URL of a server's current release; null for hosted code. Only its owner may learn it.
+   *
+   * @throws ServerGoneError, NotRunnableError
+   */
+  async upstreamOf(serverId: string, serverName: string): Promise<URL | null> {
+    const { program, upstream } = (await this.usable(serverId, serverName)).release;
+    return program ? null : upstream;
+  }
+
+  /**
+   * Counts a call through a connection and records it, under the id of the client's request if it has one. A call refused
+   * before the server was reached is recorded for the connection only.
+   */
+  private async watched(serverId: string, call: McpCall, work: (id: string) => Promise<McpReply>) {
+    this.registry.countUse(serverId);
+    const server = await this.resolver.byId(serverId).catch(() => null);
+    const keepsPayload = server?.logPayloads;
+    const record = new InvocationRecord({ keepsPayload, invocationId: call.invocationId });
+    record.asked(call.method, keepsPayload ? read(call.params) : nameIn(call));
+    try {
+      const reply = await work(record.invocationId);
+      record.answered(reply);
+      return reply;
+    } catch (error) {
+      record.threw(error);
+      throw error;
+    } finally {
+      // The caller gets the answer also while the database is unavailable.
+      const known = await this.resolver.byId(serverId).catch(() => null);
+      const url = known ? this.addresses.run(known.slug) : '';
+      const { output } = record;
+      if (output) this.outputs.observe(serverId, output.tool, output.result);
+      if (known) {
+        const invocation = record.finish({ serverId, releaseId: known.release.id }, url, BY_CONNECTION);
+        if (invocation.outcome !== 'denied') this.invocations.record(invocation);
+      }
+    }
+  }
+
+  /** @throws ServerGoneError, NotRunnableError */
+  private async usable(serverId: string, serverName: string): Promise<UsableRelease> {
+    const server = await this.resolver.byId(serverId);
+    if (!server) throw new ServerGoneError(serverName);
+    return usable(server);
+  }
+}
+
+/**
+ * The token source for an external server, or for hosted code with an auth adapter, which is never called without a token.
+ * A configured `authorization` header takes precedence.
+ */
+function tokenFor(
+  name: string,
+  { program, upstream, authAddress }: ResolvedRelease,
+  { headers }: RunValues,
+  { bearer }: ServerUser,
+) {
+  const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
+  if (hasOwn || !bearer || (program && !authAddress)) return undefined;
+  return async (rejected?: string) => {
+    const token = await bearer((authAddress ?? upstream).href, rejected);
+    if (token === null && authAddress) throw new AdapterAuthRequiredError(name);
+    return token;
+  };
+}
+
+/** A release that can be called, with its server. */
+interface UsableRelease {
+  releaseId: string;
+  server: ResolvedServer;
+  release: ResolvedRelease;
+}
+
+function read(params: string | undefined): unknown {
+  return params === undefined ? undefined : JSON.parse(params);
+}
+
+/** The name of the called tool. Arguments may be long, so they are not parsed. */
+function nameIn({ method, params }: McpCall): { name: unknown } | undefined {
+  return method === 'tools/call' && params !== undefined ? { name: read(memberText(params, 'name')) } : undefined;
+}
+
+/** @throws NotRunnableError */
+function usable(server: ResolvedServer): UsableRelease {
+  const { release } = server;
+  if ('reason' in release) throw new NotRunnableError(release.reason);
+  return { releaseId: release.id, server, release };
+}

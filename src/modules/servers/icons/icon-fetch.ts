@@ -1,0 +1,97 @@
+import type { Egress } from '../../../platform/egress/egress.js';
+import { discard, follow, readWithin } from '../../../platform/egress/follow.js';
+
+/** Spec 4.12: the size limit of an icon. */
+export const ICON_BYTES_MAX = 1024 * 1024;
+
+const CANDIDATES_MAX = 3;
+const CANDIDATE_MS_MAX = 5_000;
+const REDIRECTS_MAX = 3;
+
+/** The images a server's icon may be (Spec 4.12). */
+export const iconTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/svg+xml'] as const;
+
+type IconType = (typeof iconTypes)[number];
+
+/** Bytes that are searched for the first tag of an SVG. */
+const PROLOG_BYTES_MAX = 8 * 1024;
+
+/** One piece of the prolog of an XML document. */
+const PROLOG_PIECE = /^(?:\s+|<\?[^>]*\?>|<!--[\s\S]*?-->|<!DOCTYPE\s+svg\b[^>[]*>)/;
+
+/** An image and its detected type. */
+export interface FoundIcon {
+  bytes: Buffer;
+  type: IconType;
+}
+
+/**
+ * Fetches the first usable image of `serverInfo.icons`, which may be any JSON value. Tries three http(s) or data URLs, with
+ * at most 1 MB and 5 s each.
+ *
+ * @returns `too_large` if there was none and one was larger than 1 MB; null otherwise. Never rejects.
+ */
+export async function fetchIcon(egress: Egress, icons: unknown): Promise<FoundIcon | 'too_large' | null> {
+  let found: 'too_large' | null = null;
+  for (const src of sourcesOf(icons)) {
+    const bytes = await read(egress, src).catch(() => null);
+    const type = bytes === null || bytes === 'too_large' ? null : iconTypeOf(bytes);
+    if (type !== null) return { bytes: bytes as Buffer, type };
+    if (bytes === 'too_large') found = bytes;
+  }
+  return found;
+}
+
+function sourcesOf(icons: unknown): string[] {
+  const list: unknown[] = Array.isArray(icons) ? icons : [];
+  const sources = list.map((icon) => (icon as { src?: unknown } | null)?.src);
+  return sources.filter((src) => typeof src === 'string').slice(0, CANDIDATES_MAX);
+}
+
+async function read(egress: Egress, src: string): Promise<Buffer | 'too_large' | null> {
+  if (/^data:/i.test(src)) return readDataUrl(src);
+  return readUrl(egress, src, AbortSignal.timeout(CANDIDATE_MS_MAX));
+}
+
+/** RFC 2397: `data:[type][;base64],data`. */
+function readDataUrl(src: string): Buffer | 'too_large' | null {
+  const comma = src.indexOf(',');
+  if (comma < 0) return null;
+  const data = src.slice(comma + 1);
+  // Base64 takes four characters for three bytes, percent-encoding up to three for one.
+  if (data.length > ICON_BYTES_MAX * 3) return 'too_large';
+  const isBase64 = /;\s*base64$/i.test(src.slice(0, comma));
+  const bytes = isBase64 ? Buffer.from(data, 'base64') : Buffer.from(decodeURIComponent(data), 'utf8');
+  return bytes.length > ICON_BYTES_MAX ? 'too_large' : bytes;
+}
+
+async function readUrl(egress: Egress, src: string, signal: AbortSignal): Promise<Buffer | 'too_large' | null> {
+  const options = { headers: { accept: 'image/*' }, signal, redirectsMax: REDIRECTS_MAX };
+  const { answer } = await follow(egress, egress.check(src), options);
+  if (answer.statusCode === 200) return (await readWithin(answer.body, ICON_BYTES_MAX)) ?? 'too_large';
+  discard(answer.body);
+  return null;
+}
+
+/**
+ * The type of an image by its first bytes; null for anything else. The declared type is ignored: a page of HTML declared as
+ * an image would run in the viewer's browser.
+ */
+export function iconTypeOf(bytes: Buffer): IconType | null {
+  const starts = (text: string, at = 0) => bytes.subarray(at, at + text.length).equals(Buffer.from(text, 'latin1'));
+  if (starts('\x89PNG\r\n\x1a\n')) return 'image/png';
+  if (starts('\xff\xd8\xff')) return 'image/jpeg';
+  if (starts('GIF87a') || starts('GIF89a')) return 'image/gif';
+  if (starts('RIFF') && starts('WEBP', 8)) return 'image/webp';
+  return isSvg(bytes) ? 'image/svg+xml' : null;
+}
+
+/** SVG in UTF-8: prolog, comments, then the tag `svg`, perhaps with a prefix. */
+function isSvg(bytes: Buffer): boolean {
+  let rest = bytes
+    .subarray(0, PROLOG_BYTES_MAX)
+    .toString('utf8')
+    .replace(/^\ufeff/, '');
+  for (let piece = PROLOG_PIECE.exec(rest); piece; piece = PROLOG_PIECE.exec(rest)) rest = rest.slice(piece[0].length);
+  return /^<(?:[a-z]+:)?svg[\s/>]/.test(rest);
+}

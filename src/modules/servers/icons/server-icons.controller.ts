@@ -1,0 +1,104 @@
+import { Controller, Delete, Get, Headers, Param, Put, Req, Res } from '@nestjs/common';
+import { ApiBody, ApiConsumes, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { ApiEtag } from '../../../platform/http/api-docs.decorators.js';
+import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
+import { SuccessDto } from '../../../platform/http/success.dto.js';
+import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { iconTypes } from './icon-fetch.js';
+import { readUploadedIcon } from './icon-upload.js';
+import { QualifiedNamePipe, type QualifiedName } from '../qualified-name.js';
+import { ServerIconsService, type StoredIcon } from './server-icons.service.js';
+import { UploadedIconDto } from '../settings/server-settings.dto.js';
+import { notServerOwner, ownServer, qualifiedNameParam, serverNotFound } from '../servers.access.js';
+import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
+
+const image = { schema: { type: 'string', format: 'binary' } } as const;
+
+/** Lifetime in browser caches; then the browser revalidates by the hash. */
+const MAX_AGE_SECONDS = 300;
+
+/**
+ * An SVG is a document that may hold scripts: opened by itself it runs in a sandbox, with no origin and no network.
+ * `nosniff` is on every answer.
+ */
+const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
+
+@ApiTags('Server icons')
+@Controller('servers/:qualifiedName/icon')
+@ApiParam(qualifiedNameParam)
+export class ServerIconsController {
+  constructor(private readonly icons: ServerIconsService) {}
+
+  /** Upload the icon of a server. PNG, JPEG, GIF, WebP or SVG, up to 1 MB, in a form with one file. */
+  @Put()
+  @Access('servers:write', ownServer)
+  @ApiConsumes('multipart/form-data')
+  @ApiBody({
+    schema: {
+      type: 'object',
+      required: ['file'],
+      properties: { file: { type: 'string', format: 'binary', description: 'The image, under any name.' } },
+    },
+  })
+  @ApiOkResponse({ type: UploadedIconDto })
+  @ApiErrors(400, notServerOwner, serverNotFound)
+  async upload(
+    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
+    @CurrentNamespace() namespace: OwnedNamespace,
+    @Req() request: Request,
+  ): Promise<UploadedIconDto> {
+    return this.icons.upload(namespace, name, () => readUploadedIcon(request));
+  }
+
+  /** Get the icon of a server. The image itself: the uploaded one, or the one the server names. Spec 4.12. */
+  @Get()
+  @Access('servers:read', { anonymous: true, signed: true })
+  @ApiEtag()
+  @ApiOkResponse({ description: 'The image.', content: Object.fromEntries(iconTypes.map((type) => [type, image])) })
+  @ApiErrors(
+    {
+      status: 403,
+      text: 'The signed link has expired.',
+      message: 'The link is not valid or has expired: read it anew from the API.',
+    },
+    { status: 404, message: 'Icon not found' },
+    { status: 413, text: 'The only icon of the server is too large.', message: 'File too large' },
+  )
+  async get(
+    @Param('qualifiedName', QualifiedNamePipe) name: QualifiedName,
+    @Headers('if-none-match') etags: string | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
+    sendIcon(response, await this.icons.get(name, hashFromEtag(etags)), etags);
+  }
+
+  /** Remove the icon of a server. */
+  @Delete()
+  @Access('servers:write', ownServer)
+  @ApiErrors(notServerOwner, { status: 404, message: 'Icon not found' })
+  remove(
+    @Param('qualifiedName', QualifiedNamePipe) { name }: QualifiedName,
+    @CurrentNamespace() namespace: OwnedNamespace,
+  ): Promise<SuccessDto> {
+    return this.icons.remove(namespace, name);
+  }
+}
+
+/** The hash in the first of the request's entity tags; null without one. */
+function hashFromEtag(etags: string | undefined): string | null {
+  return /"([0-9a-f]{64})"/.exec(etags ?? '')?.[1] ?? null;
+}
+
+/** Sends an icon, or 304 when the caller has it. */
+function sendIcon(response: Response, { bytes, contentType, hash }: StoredIcon, etags: string | undefined): void {
+  response.set({
+    etag: `"${hash}"`,
+    'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,
+    'content-security-policy': POLICY,
+  });
+  dropStalledReader(response);
+  if (hashFromEtag(etags) === hash) response.status(304).end();
+  else response.type(contentType).send(bytes);
+}

@@ -1,0 +1,48 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import type { QualifiedName } from '../qualified-name.js';
+import type { IconSource, ServerIcon } from './server-icon.entity.js';
+
+/** The icon of a server; every column is null if it has none. */
+export interface IconRow {
+  source: IconSource | null;
+  bytes: Buffer | null;
+  contentType: string | null;
+  hash: string | null;
+}
+
+/** Reads and writes icons with statements of their own. */
+@Injectable()
+export class ServerIconsRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** The icon of a server; null without the server. `bytes` is empty for an icon with the hash `knownHash`. */
+  async find({ namespace, name }: QualifiedName, knownHash: string | null): Promise<IconRow | null> {
+    const [row] = await this.database.query<IconRow[]>(
+      `SELECT i.source, i.content_type AS "contentType", i.hash, CASE WHEN i.hash = $3 THEN '' ELSE i.bytes END AS bytes
+         FROM servers s JOIN namespaces n ON n.id = s.namespace_id LEFT JOIN server_icons i ON i.server_id = s.id
+        WHERE n.name = $1 AND s.name = $2`,
+      [namespace, name, knownHash],
+    );
+    return row ?? null;
+  }
+
+  /** Stores an icon from the server's own `serverInfo`, unless its owner uploaded one. Nothing happens without the server. */
+  async saveUpstream(icon: Omit<ServerIcon, 'server' | 'source'>): Promise<void> {
+    await this.database.query(
+      `INSERT INTO server_icons (server_id, source, bytes, content_type, hash, updated_at)
+       SELECT id, 'upstream', $2, $3, $4, $5 FROM servers WHERE id = $1
+       ON CONFLICT (server_id) DO UPDATE SET bytes = EXCLUDED.bytes, content_type = EXCLUDED.content_type,
+         hash = EXCLUDED.hash, updated_at = EXCLUDED.updated_at WHERE server_icons.source = 'upstream'`,
+      [icon.serverId, icon.bytes, icon.contentType, icon.hash, icon.updatedAt],
+    );
+  }
+
+  /** The id of a server in a namespace; null when there is none. */
+  async serverId(namespaceId: string, name: string): Promise<string | null> {
+    const sql = 'SELECT id FROM servers WHERE namespace_id = $1 AND name = $2';
+    const [row] = await this.database.query<{ id: string }[]>(sql, [namespaceId, name]);
+    return row?.id ?? null;
+  }
+}

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import { isForeignKeyViolation } from '../../../platform/database/postgres-errors.js';
+import { Egress } from '../../../platform/egress/egress.js';
+import type { SuccessDto } from '../../../platform/http/success.dto.js';
+import type { OwnedNamespace } from '../../auth/access.types.js';
+import { fetchIcon, type FoundIcon } from './icon-fetch.js';
+import type { QualifiedName } from '../qualified-name.js';
+import { ServerIcon } from './server-icon.entity.js';
+import { ServerIconsRepository } from './server-icons.repository.js';
+import { ServerUrlsService } from '../server-urls.service.js';
+import type { UploadedIconDto } from '../settings/server-settings.dto.js';
+import { IconNotFoundError, IconTooLargeError, ServerNotFoundError } from '../servers.errors.js';
+
+/** An icon as it is sent. */
+export interface StoredIcon {
+  bytes: Buffer;
+  contentType: string;
+  hash: string;
+}
+
+/** Stores icons that owners upload or servers name in `serverInfo`, and reads them. */
+@Injectable()
+export class ServerIconsService {
+  constructor(
+    @InjectRepository(ServerIcon) private readonly icons: Repository<ServerIcon>,
+    private readonly rows: ServerIconsRepository,
+    private readonly egress: Egress,
+    private readonly urls: ServerUrlsService,
+  ) {}
+
+  /**
+   * The icon of a server.
+   *
+   * @param knownHash hash of the icon the caller has; `bytes` is empty if it is current
+   * @throws ServerNotFoundError, IconNotFoundError, IconTooLargeError when the only one is too large to be stored
+   */
+  async get({ namespace, name }: QualifiedName, knownHash: string | null): Promise<StoredIcon> {
+    const row = await this.rows.find({ namespace, name }, knownHash);
+    if (!row) throw new ServerNotFoundError();
+    if (row.source === null) throw new IconNotFoundError();
+    const { bytes, contentType, hash } = row;
+    if (!bytes || !contentType || !hash) throw new IconTooLargeError();
+    return { bytes, contentType, hash };
+  }
+
+  /**
+   * Stores an uploaded icon in place of any other.
+   *
+   * @param read reads the upload; called after the server was found
+   * @throws ServerNotFoundError; what `read` throws
+   */
+  async upload(namespace: OwnedNamespace, name: string, read: () => Promise<FoundIcon>): Promise<UploadedIconDto> {
+    const serverId = await this.ownServerId(namespace, name);
+    const row = rowOf(serverId, await read());
+    try {
+      await this.icons.upsert({ ...row, source: 'upload' }, ['serverId']);
+    } catch (error) {
+      if (isForeignKeyViolation(error)) throw new ServerNotFoundError();
+      throw error;
+    }
+    return { iconUrl: this.urls.uploadedIcon({ namespace: namespace.name, name }) };
+  }
+
+  /** Deletes the icon of either source. @throws ServerNotFoundError, IconNotFoundError */
+  async remove(namespace: OwnedNamespace, name: string): Promise<SuccessDto> {
+    const { affected } = await this.icons.delete({ serverId: await this.ownServerId(namespace, name) });
+    if (!affected) throw new IconNotFoundError();
+    return { success: true };
+  }
+
+  /**
+   * Stores the icon a server names in `serverInfo.icons`, unless one was uploaded, and deletes one it no longer names.
+   * Fetches it (15 s at most), so never call this inside a transaction. An icon that cannot be fetched counts as none; only
+   * database errors are thrown.
+   */
+  async adopt(serverId: string, icons: unknown): Promise<void> {
+    if (await this.icons.existsBy({ serverId, source: 'upload' })) return;
+    const icon = await fetchIcon(this.egress, icons);
+    if (icon === null) {
+      await this.icons.delete({ serverId, source: 'upstream' });
+      return;
+    }
+    await this.rows.saveUpstream(rowOf(serverId, icon === 'too_large' ? null : icon));
+  }
+
+  private async ownServerId(namespace: OwnedNamespace, name: string): Promise<string> {
+    const id = await this.rows.serverId(namespace.id, name);
+    if (id === null) throw new ServerNotFoundError();
+    return id;
+  }
+}
+
+function rowOf(serverId: string, icon: FoundIcon | null): Omit<ServerIcon, 'server' | 'source'> {
+  const hash = icon && createHash('sha256').update(icon.bytes).digest('hex');
+  return { serverId, bytes: icon?.bytes ?? null, contentType: icon?.type ?? null, hash, updatedAt: new Date() };
+}

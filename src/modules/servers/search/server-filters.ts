@@ -1,0 +1,68 @@
+import type { Caller } from '../../auth/access.types.js';
+import { parseQualifiedName } from '../qualified-name.js';
+import type { ServerQueryDto } from './server-search.dto.js';
+
+/** Values of a statement, in the order of their `$1`, `$2`, … */
+export class SqlValues {
+  readonly list: unknown[] = [];
+
+  /** The placeholder of a value. */
+  add(value: unknown): string {
+    return `$${this.list.push(value)}`;
+  }
+}
+
+/** Namespaces of the service, by name. */
+export type FindNamespace = (name: string) => Promise<{ id: string; accountId: string } | null>;
+
+/** The filters of a query, with its namespace resolved. */
+export interface ServerScope {
+  query: ServerQueryDto;
+  /** Of the parameter `namespace`, or of `qualifiedName`; null when neither is given. */
+  namespaceId: string | null;
+  /** The part of `qualifiedName` behind the slash; null when it is not given. */
+  name: string | null;
+  /** True if unlisted servers are included. */
+  showsUnlisted: boolean;
+}
+
+/**
+ * Resolves the filters of a query. Owners who filter by their own namespace or account also get unlisted servers.
+ *
+ * @returns null when nothing can match
+ */
+export async function scopeOf(query: ServerQueryDto, caller: Caller, find: FindNamespace): Promise<ServerScope | null> {
+  const { namespace, qualifiedName, ownerId } = query;
+  const wanted =
+    qualifiedName === undefined ? null : parseQualifiedName(qualifiedName.replace(/^@/, '').replace(/\/$/, ''));
+  if (query.smitheryManaged === true) return null;
+  if (wanted && namespace !== undefined && wanted.namespace !== namespace) return null;
+  const named = wanted?.namespace ?? namespace;
+  const found = named === undefined ? null : await find(named);
+  if (named !== undefined && !found) return null;
+  // With both filters, both must name the caller.
+  const asksForOwn =
+    (named !== undefined || ownerId !== undefined) &&
+    (ownerId === undefined || ownerId === caller.accountId) &&
+    (!found || found.accountId === caller.accountId);
+  return { query, namespaceId: found?.id ?? null, name: wanted?.name ?? null, showsUnlisted: asksForOwn };
+}
+
+/** The scope as SQL conditions on `servers s`, joined with AND; `TRUE` when there is none. */
+export function conditionsOf({ query, namespaceId, name, showsUnlisted }: ServerScope, values: SqlValues): string {
+  const { ids, ownerId, repoOwner, repoName, remote, isDeployed, verified } = query;
+  const conditions: string[] = [];
+  if (!showsUnlisted) conditions.push('NOT s.unlisted');
+  if (namespaceId !== null) conditions.push(`s.namespace_id = ${values.add(namespaceId)}`);
+  if (name !== null) conditions.push(`s.name = ${values.add(name)}`);
+  if (ids !== undefined) conditions.push(`s.id = ANY(${values.add(ids)}::uuid[])`);
+  if (ownerId !== undefined) {
+    conditions.push(`s.namespace_id IN (SELECT id FROM namespaces WHERE account_id = ${values.add(ownerId)})`);
+  }
+  if (repoOwner !== undefined) conditions.push(`s.repo_owner = ${values.add(repoOwner.toLowerCase())}`);
+  if (repoName !== undefined) conditions.push(`s.repo_name = ${values.add(repoName.toLowerCase())}`);
+  if (remote !== undefined) conditions.push(`coalesce(s.current_type <> 'stdio', false) = ${values.add(remote)}`);
+  if (isDeployed !== undefined) conditions.push(`(s.current_type IS NOT NULL) = ${values.add(isDeployed)}`);
+  if (verified !== undefined) conditions.push(verified ? 's.verified' : 'NOT s.verified');
+  return conditions.join(' AND ') || 'TRUE';
+}

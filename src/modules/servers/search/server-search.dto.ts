@@ -1,0 +1,160 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { IsOptional, IsUUID } from 'class-validator';
+import { PaginationDto } from '../../../platform/http/pagination.dto.js';
+import { IsCommaList, IsFlag, IsText, IsWhole } from '../../../platform/http/input-values.js';
+
+/** Every filter given must match. Without `q` the most used servers come first, of equally used ones the newest. */
+export class ServerQueryDto {
+  /** Words to look for in names, descriptions and names of tools; misspelt and half-written ones are found too. */
+  @IsOptional()
+  @IsText(500)
+  q?: string;
+
+  /** Page to show, from 1. */
+  @IsWhole(1)
+  page?: number = 1;
+
+  /** Servers per page. */
+  @IsWhole(1, 100)
+  pageSize?: number = 10;
+
+  /** With `q`: how many of the best servers there are to page through. */
+  @IsWhole(10, 500)
+  topK?: number = 500;
+
+  /** Members to answer of each server, with commas between them. Default: all. */
+  @IsOptional()
+  @IsCommaList(50)
+  fields?: string[];
+
+  /** Only servers with one of these ids, with commas between them; 100 at most. */
+  @IsOptional()
+  @IsCommaList(100)
+  @IsUUID(undefined, { each: true, message: 'ids must hold ids of servers' })
+  ids?: string[];
+
+  /** Only the server of this name. Older; `GET /servers/{qualifiedName}` answers more. */
+  @ApiProperty({ deprecated: true })
+  @IsOptional()
+  @IsText(255)
+  qualifiedName?: string;
+
+  /** Only servers of this namespace; of your own also the unlisted ones. */
+  @IsOptional()
+  @IsText(255)
+  namespace?: string;
+
+  /** Only servers of this account; with your own id also the unlisted ones. */
+  @IsOptional()
+  @IsUUID()
+  ownerId?: string;
+
+  /** Only servers whose repository has this owner. */
+  @IsOptional()
+  @IsText(255)
+  repoOwner?: string;
+
+  /** Only servers whose repository has this name. */
+  @IsOptional()
+  @IsText(255)
+  repoName?: string;
+
+  /** Only servers that are reached over the network, or only others: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @IsFlag()
+  remote?: boolean;
+
+  /** Only servers with a current release, or only others: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @IsFlag()
+  isDeployed?: boolean;
+
+  /** Only servers the operator vouches for, or only others: `1`, `0`, `true` or `false`. */
+  @IsOptional()
+  @IsFlag()
+  verified?: boolean;
+
+  /** Only servers managed by the makers of the published clients: there are none here. */
+  @IsOptional()
+  @IsFlag()
+  smitheryManaged?: boolean;
+
+  /** Without `q`: a random order instead, the same for the same number on every page. */
+  @IsWhole(Number.MIN_SAFE_INTEGER)
+  seed?: number;
+}
+
+/** A server in a list. */
+export class ServerSummaryDto {
+  /** @example '3f0c1a52-7c1e-4a57-9a39-6f3a4e2b8d10' */
+  id: string;
+  /** @example 'acme/weather' */
+  qualifiedName: string;
+  /** @example 'acme' */
+  @ApiProperty({ type: String, nullable: true })
+  namespace: string | null;
+  /**
+   * The part behind the slash; empty for a namespace-only server.
+   * @example 'weather'
+   */
+  @ApiProperty({ type: String, nullable: true })
+  slug: string | null;
+  /** @example 'Weather' */
+  displayName: string;
+  /** @example 'Forecasts for any place.' */
+  description: string;
+  /** Where its icon is; needs no key for a day at least. */
+  iconUrl: string | null;
+  /** The operator vouches for it. */
+  verified: boolean;
+  /** Connections made to it and calls through it. */
+  useCount: number;
+  /** Whether it is reached over the network; null without a release. */
+  remote: boolean | null;
+  /** Whether it has a current release. */
+  isDeployed: boolean;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+  /**
+   * Its own page, or its record here.
+   * @example 'https://weather.example.com'
+   */
+  homepage: string;
+  /** Always false here. */
+  bySmithery: boolean;
+  /** The account that owns it. */
+  @ApiProperty({ type: String, nullable: true })
+  owner: string | null;
+  /** How well it fits `q`, from 0 to 1; null without `q`. */
+  score: number | null;
+}
+
+export class ServerListDto {
+  servers: ServerSummaryDto[];
+  pagination: PaginationDto;
+}
+
+/** What a newcomer's list looks like. */
+export const serverListExample = {
+  servers: [
+    {
+      id: '3f0c1a52-7c1e-4a57-9a39-6f3a4e2b8d10',
+      qualifiedName: 'acme/weather',
+      namespace: 'acme',
+      slug: 'weather',
+      displayName: 'Weather',
+      description: 'Forecasts for any place.',
+      iconUrl: null,
+      verified: false,
+      useCount: 42,
+      remote: true,
+      isDeployed: true,
+      createdAt: '2026-11-20T10:15:00.000Z',
+      homepage: 'https://weather.example.com',
+      bySmithery: false,
+      owner: '8d0f6a5e-2f57-4a1c-8d3e-0b6f0c4d9a11',
+      score: 0.8,
+    },
+  ],
+  pagination: { currentPage: 1, pageSize: 10, totalPages: 1, totalCount: 1 },
+};

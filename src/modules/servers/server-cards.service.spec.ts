@@ -1,0 +1,68 @@
+import { describe, expect } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import { verifies } from '../../../test/support/verifies.js';
+import { serverListExample } from './search/server-search.dto.js';
+import { ServerCardField } from './server-card.decorator.js';
+import { ServerCardsService } from './server-cards.service.js';
+import { serverDetailExample } from './server.dto.js';
+
+/** The calls of both contributors. */
+const calls: [string, string[]][] = [];
+
+@Injectable()
+@ServerCardField({ key: 'likes', schema: { type: 'integer' }, absent: 0 })
+class Likes {
+  async fieldsFor(serverIds: string[]): Promise<Map<string, unknown>> {
+    calls.push(['likes', serverIds]);
+    return new Map([['a', 3]]);
+  }
+}
+
+@Injectable()
+@ServerCardField({ key: 'reviewed', schema: { type: 'boolean' }, absent: null })
+class Reviewed {
+  async fieldsFor(serverIds: string[]): Promise<Map<string, unknown>> {
+    calls.push(['reviewed', serverIds]);
+    return new Map();
+  }
+}
+
+async function cards(): Promise<ServerCardsService> {
+  calls.length = 0;
+  const testing = Test.createTestingModule({
+    imports: [DiscoveryModule],
+    providers: [ServerCardsService, Likes, Reviewed],
+  });
+  return (await (await testing.compile()).init()).get(ServerCardsService);
+}
+
+describe('the card of a server', () => {
+  verifies('extension:card', 'gets the members of other modules, with one call to each for a page', async () => {
+    const service = await cards();
+    expect(service.keys.sort()).toEqual(['likes', 'reviewed']);
+    const added = await service.read(['a', 'b']);
+    expect([added('a'), added('b')]).toEqual([
+      { likes: 3, reviewed: null },
+      { likes: 0, reviewed: null },
+    ]);
+    expect(calls.sort()).toEqual([
+      ['likes', ['a', 'b']],
+      ['reviewed', ['a', 'b']],
+    ]);
+  });
+
+  verifies('extension:card', 'reads only the members that are asked for, and nothing for an empty page', async () => {
+    const service = await cards();
+    expect((await service.read(['a'], ['id', 'likes']))('a')).toEqual({ likes: 3 });
+    expect((await service.read([]))('a')).toEqual({});
+    expect(calls).toEqual([['likes', ['a']]]);
+  });
+
+  verifies('extension:card', 'shows them in the examples of the document, and refuses a name that is taken', () => {
+    expect(serverDetailExample).toMatchObject({ likes: 0, reviewed: null });
+    expect(serverListExample.servers).toMatchObject([{ likes: 0, reviewed: null }]);
+    expect(() => ServerCardField({ key: 'displayName', schema: {}, absent: '' })).toThrow('a member "displayName"');
+  });
+});

@@ -1,0 +1,40 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import {
+  ContributesCardField,
+  type ServerCardContributor,
+  type ServerCardFieldOptions,
+} from './server-card.decorator.js';
+
+/** Collects the members that other modules add to the cards of servers with `@ServerCardField(…)`. */
+@Injectable()
+export class ServerCardsService implements OnModuleInit {
+  private fields: (ServerCardFieldOptions & { contributor: ServerCardContributor })[] = [];
+
+  constructor(private readonly discovery: DiscoveryService) {}
+
+  onModuleInit(): void {
+    this.fields = this.discovery.getProviders({ metadataKey: ContributesCardField.KEY }).flatMap((provider) => {
+      const options = this.discovery.getMetadataByDecorator(ContributesCardField, provider);
+      return options ? [{ ...options, contributor: provider.instance as ServerCardContributor }] : [];
+    });
+  }
+
+  /** The members that modules add. */
+  get keys(): string[] {
+    return this.fields.map(({ key }) => key);
+  }
+
+  /**
+   * Reads the added members of these servers, with one call to each contributor.
+   *
+   * @param wanted members to read; all of them if undefined
+   * @returns a function from a server's id to its added members
+   */
+  async read(serverIds: string[], wanted?: readonly string[]): Promise<(id: string) => Record<string, unknown>> {
+    const fields = serverIds.length === 0 ? [] : this.fields.filter(({ key }) => wanted?.includes(key) ?? true);
+    const values = await Promise.all(fields.map(({ contributor }) => contributor.fieldsFor(serverIds)));
+    return (id) =>
+      Object.fromEntries(fields.map(({ key, absent }, at) => [key, values[at]?.has(id) ? values[at].get(id) : absent]));
+  }
+}

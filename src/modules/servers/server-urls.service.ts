@@ -1,0 +1,61 @@
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { SignedUrls } from '../../platform/http/signed-urls.js';
+import type { IconSource } from './icons/server-icon.entity.js';
+import { formatQualifiedName, type QualifiedName } from './qualified-name.js';
+
+/** Lifetime of a signed link. It is valid for at least half of it, which suits a page that was loaded this morning. */
+const LINK_SECONDS = 48 * 60 * 60;
+
+/** The sources of a server's icon. */
+export interface IconOrigin {
+  /** Set by its owner. */
+  iconUrl: string | null;
+  /** Source of the stored icon; null without one, or when it is too large to be stored. */
+  iconSource: IconSource | null;
+}
+
+/** The absolute URLs of a server. */
+@Injectable()
+export class ServerUrlsService {
+  constructor(
+    private readonly signed: SignedUrls,
+    private readonly env: Env,
+  ) {}
+
+  /** The uploaded icon, or else the URL its owner set, or else the server's own. Valid without a key for a day at least. */
+  icon(name: QualifiedName, { iconUrl, iconSource }: IconOrigin): string | null {
+    if (iconSource === 'upload' || (iconSource !== null && iconUrl === null)) return this.uploadedIcon(name);
+    return iconUrl;
+  }
+
+  /** Signed URL of the stored icon. */
+  uploadedIcon(name: QualifiedName): string {
+    return this.signed.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
+  }
+
+  /** Signed URL of the bundle of the current stdio release, valid for a day at least. */
+  bundle(name: QualifiedName): string {
+    return this.signed.sign(`${pathOf(name)}/download`, LINK_SECONDS);
+  }
+
+  /** The URL of a server's record in this registry. */
+  record(name: QualifiedName): string {
+    return `${this.env.baseUrl}${pathOf(name)}`;
+  }
+
+  /** The MCP address of a server's current release. */
+  run(slug: string): string {
+    return `${this.env.baseUrl}/run/${encodeURIComponent(slug)}`;
+  }
+
+  /** The host that run endpoints are reached at. */
+  get runHost(): string {
+    return new URL(this.env.baseUrl).hostname;
+  }
+}
+
+/** The canonical path of a server, which is signed. */
+function pathOf(name: QualifiedName): string {
+  return `/servers/${encodeURIComponent(formatQualifiedName(name))}`;
+}

@@ -1,0 +1,90 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import type { QualifiedName } from './qualified-name.js';
+import { Server } from './server.entity.js';
+import type { DetailRow } from './server.mapper.js';
+import type { RunnableServer, ServerChange, ServerSnapshot } from './server.types.js';
+
+/** A new server. */
+type NewServer = Pick<Server, 'namespaceId' | 'name' | 'displayName' | 'description' | 'slug'>;
+
+/** Reads and writes servers with statements of their own. */
+@Injectable()
+export class ServersRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** Inserts a server unless its name or its slug is taken. @throws QueryFailedError (23503) without its namespace */
+  async insertIfFree(server: NewServer): Promise<void> {
+    await this.database.manager.createQueryBuilder().insert().into(Server).values(server).orIgnore().execute();
+  }
+
+  /** A server's id, namespace and slug by its qualified name; null when there is none. */
+  async find({ namespace, name }: QualifiedName): Promise<Pick<Server, 'id' | 'namespaceId' | 'slug'> | null> {
+    const [row] = await this.database.query<Pick<Server, 'id' | 'namespaceId' | 'slug'>[]>(
+      `SELECT s.id, s.namespace_id AS "namespaceId", s.slug FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+        WHERE n.name = $1 AND s.name = $2`,
+      [namespace, name],
+    );
+    return row ?? null;
+  }
+
+  /** The columns of a server's public record; null when there is none. */
+  async findDetail({ namespace, name }: QualifiedName): Promise<(DetailRow & { id: string }) | null> {
+    const [row] = await this.database.query<(DetailRow & { id: string })[]>(
+      `SELECT s.id, s.display_name AS "displayName", s.description, s.slug, s.snapshot, s.scan_passed AS "scanPassed",
+              s.icon_url AS "iconUrl", i.source AS "iconSource"
+         FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+         LEFT JOIN server_icons i ON i.server_id = s.id AND i.hash IS NOT NULL
+        WHERE n.name = $1 AND s.name = $2`,
+      [namespace, name],
+    );
+    return row ?? null;
+  }
+
+  /** The columns that calls to a server need; null when there is none. Large snapshots have megabytes, so five members are read. */
+  async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
+    const [column, value] = 'slug' in by ? ['slug', by.slug] : ['id', by.id];
+    const [row] = await this.database.query<RunnableServer[]>(
+      `SELECT s.id, s.namespace_id AS "namespaceId", n.name AS namespace, s.name, s.slug,
+              coalesce(r.log_payloads, false) AS "logPayloads",
+              CASE WHEN s.snapshot IS NULL THEN NULL ELSE jsonb_build_object(
+                'releaseId', s.snapshot -> 'releaseId', 'type', s.snapshot -> 'type',
+                'upstreamUrl', s.snapshot -> 'upstreamUrl', 'hosted', s.snapshot -> 'hosted',
+                'configSchema', s.snapshot -> 'configSchema') END AS current
+         FROM servers s JOIN namespaces n ON n.id = s.namespace_id
+         LEFT JOIN server_runtime r ON r.server_id = s.id WHERE s.${column} = $1`,
+      [value],
+    );
+    return row ?? null;
+  }
+
+  /** Deletes a server. @returns null when there was none */
+  async remove(namespaceId: string, name: string): Promise<ServerChange | null> {
+    const sql = 'DELETE FROM servers WHERE namespace_id = $1 AND name = $2 RETURNING id, slug';
+    const [rows] = await this.database.query<[ServerChange[]]>(sql, [namespaceId, name]);
+    return rows[0] ?? null;
+  }
+
+  /** Makes a release the current one of its server. */
+  async setCurrent(id: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
+    await tx.query(
+      `UPDATE servers SET current_release_id = $2, current_type = $3, snapshot = $4::jsonb WHERE id = $1`,
+      [id, snapshot.releaseId, snapshot.type, JSON.stringify(snapshot)],
+    );
+  }
+
+  /** Adds uses to the counts of servers. Rows are locked in the order of their ids, so that processes cannot deadlock. */
+  async addUses(uses: Map<string, number>): Promise<void> {
+    const rows = [...uses].toSorted(([a], [b]) => (a < b ? -1 : 1));
+    await this.database.query(
+      `WITH used AS (
+         SELECT s.id, s.use_count + u.uses AS total FROM servers s
+           JOIN unnest($1::uuid[], $2::bigint[]) AS u(id, uses) ON u.id = s.id
+          ORDER BY s.id FOR UPDATE OF s)
+       UPDATE servers s SET use_count = used.total, popularity = floor(4 * log(2, used.total + 1))
+         FROM used WHERE s.id = used.id`,
+      [rows.map(([id]) => id), rows.map(([, count]) => count)],
+    );
+  }
+}

@@ -1,0 +1,205 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { IsText } from '../../../platform/http/input-values.js';
+import { IsBoolean, IsOptional, IsString, Length, Matches, MaxLength, MinLength } from 'class-validator';
+import { ClosedBody } from '../../../platform/http/input.pipe.js';
+import { IsWebUrl, Omittable, SECRET_NAME } from '../server.validators.js';
+
+/** What to change; what is left out stays. Null clears where it is allowed. */
+export class UpdateServerDto {
+  /**
+   * Shown to people.
+   * @example 'Weather'
+   */
+  @Omittable()
+  @IsText(255)
+  displayName?: string;
+
+  /**
+   * What the server is good for.
+   * @example 'Forecasts for any place.'
+   */
+  @Omittable()
+  @IsText(10_000)
+  description?: string;
+
+  /**
+   * The server's own web page.
+   * @example 'https://weather.example.com'
+   */
+  @IsOptional()
+  @IsWebUrl()
+  homepage?: string | null;
+
+  /**
+   * Where its source is. `repoOwner` and `repoName` of the list are taken from it.
+   * @example 'https://github.com/acme/weather'
+   */
+  @IsOptional()
+  @IsWebUrl()
+  repositoryUrl?: string | null;
+
+  /**
+   * A page that speaks of it.
+   * @example 'https://acme.example.com/blog/weather'
+   */
+  @IsOptional()
+  @IsWebUrl()
+  backlinkUrl?: string | null;
+
+  /**
+   * Its license, best as an SPDX identifier.
+   * @example 'MIT'
+   */
+  @IsOptional()
+  @IsText(255)
+  license?: string | null;
+
+  /**
+   * An icon elsewhere. One that is uploaded goes before it.
+   * @example 'https://weather.example.com/icon.png'
+   */
+  @IsOptional()
+  @IsWebUrl()
+  iconUrl?: string | null;
+
+  /** True hides it from the lists of others; whoever knows its name can still read and use it. */
+  @Omittable()
+  @IsBoolean()
+  unlisted?: boolean;
+}
+
+export class UpdatedServerDto {
+  /** Always true. */
+  success: boolean;
+  /** @example 'acme' */
+  namespace: string;
+  /**
+   * Empty for a namespace-only server.
+   * @example 'weather'
+   */
+  server: string;
+}
+
+/** Where a server goes. */
+export class TransferServerDto {
+  /**
+   * The account that gets it: the id of `GET /accounts/me`, or `me`.
+   * @example 'me'
+   */
+  @IsString()
+  @Length(1, 255)
+  targetOrganizationId: string;
+
+  /**
+   * A namespace of that account.
+   * @example 'acme-labs'
+   */
+  @IsString()
+  @Length(1, 39)
+  targetNamespace: string;
+
+  /**
+   * Its name there. Default: the one it has; empty for the namespace-only server.
+   * @example 'weather'
+   */
+  @Omittable()
+  @IsString()
+  @MaxLength(39)
+  targetSlug?: string;
+}
+
+export class TransferredServerDto extends UpdatedServerDto {
+  /** @example 'acme-labs/weather' */
+  qualifiedName: string;
+}
+
+export class VerifyServerDto {
+  /** @example true */
+  @IsBoolean()
+  verified: boolean;
+}
+
+export class UploadedIconDto {
+  /**
+   * Where the icon is; needs no key for a day at least.
+   * @example 'http://127.0.0.1:3000/servers/acme%2Fweather/icon?expires=1795305600&signature=…'
+   */
+  iconUrl: string;
+}
+
+/** A subdomain as published clients know it: a DNS label of 2 to 63 characters that begins with a letter. */
+const SUBDOMAIN = /^[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
+
+@ClosedBody()
+export class UpdateDomainDto {
+  /**
+   * 2 to 63 lower-case letters, digits and hyphens; a letter first, no hyphen last.
+   * @example 'acme-weather'
+   */
+  @IsString()
+  @Matches(SUBDOMAIN, {
+    message: 'subdomain must be 2 to 63 lower-case letters, digits and hyphens, a letter first and no hyphen last',
+  })
+  subdomain: string;
+}
+
+/** Where a server's current release is reached. */
+export class ServerDomainDto {
+  /** @example 'managed' */
+  id: string;
+  /** @example 'managed' */
+  type: string;
+  /**
+   * The host of this service: run endpoints are told apart by their path.
+   * @example '127.0.0.1'
+   */
+  hostname: string;
+  /**
+   * The last segment of the run endpoint.
+   * @example 'acme--weather'
+   */
+  subdomain: string;
+  /**
+   * The run endpoint.
+   * @example 'http://127.0.0.1:3000/run/acme--weather'
+   */
+  url: string;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  createdAt: string;
+  /** @example '2026-11-20T10:15:00.000Z' */
+  updatedAt: string;
+}
+
+export class ServerDomainListDto {
+  domains: ServerDomainDto[];
+}
+
+/** What runs a release gives it: a name it is bound under, and a text. */
+export class SetSecretDto {
+  /**
+   * Letters, digits and underscores, no digit first; 128 at most.
+   * @example 'WEATHER_API_KEY'
+   */
+  @ApiProperty({ pattern: SECRET_NAME.source })
+  @Matches(SECRET_NAME, {
+    message: 'name must be 1 to 128 letters, digits and underscores, with no digit first',
+  })
+  name: string;
+
+  /**
+   * Stored encrypted, never returned; 16,384 characters at most.
+   * @example 'the key the server needs'
+   */
+  @IsText(16_384)
+  @MinLength(1)
+  value: string;
+}
+
+/** A secret without its value. */
+export class SecretDto {
+  /** @example 'WEATHER_API_KEY' */
+  name: string;
+  /** Always `secret_text`. */
+  @ApiProperty({ enum: ['secret_text'] })
+  type: 'secret_text';
+}

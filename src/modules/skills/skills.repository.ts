@@ -1,0 +1,192 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, type SelectQueryBuilder } from 'typeorm';
+import { SkillFile } from './skill-file.entity.js';
+import type { PackagedFile } from './skill-package.js';
+import type { SkillQueryDto } from './skill-query.dto.js';
+import type { SkillRef } from './skill-slug.js';
+import { Skill } from './skill.entity.js';
+
+/** Rows of files in one statement, and their bytes: a statement is copied several times on its way. */
+const FILES_PER_INSERT = 50;
+const BYTES_PER_INSERT = 2 * 1024 * 1024;
+
+/** The text that is searched for similar words; the index `skills_typos` is on this expression. */
+const TEXT = `(skill.slug || ' ' || skill.name || ' ' || skill.description)`;
+
+/** Whole words before similar ones, then their rank, then their similarity to slug and name. */
+const SCORE =
+  `(skill.search @@ websearch_to_tsquery('english', :q))::int + ` +
+  `ts_rank(skill.search, websearch_to_tsquery('english', :q)) + word_similarity(:q, skill.slug || ' ' || skill.name)`;
+
+/**
+ * Least similarity of a misspelt word. Postgres' default of 0.6 misses `postgers` (0.56), `migratoins` (0.55) and `reveiw`
+ * (0.43); below 0.4 unrelated words are found.
+ */
+const SIMILARITY_MIN = 0.4;
+
+/** Filters of a search; `q` is null without words. */
+export type SkillFilter = Pick<SkillQueryDto, 'category' | 'namespace' | 'slug' | 'ownerId' | 'verified'> & {
+  q: string | null;
+};
+
+/** The columns that a publication replaces. */
+export type SkillContent = Pick<
+  Skill,
+  'name' | 'description' | 'prompt' | 'categories' | 'servers' | 'contentHash' | 'gitUrl' | 'gitSource'
+>;
+
+/** Statements that search, read and replace skills. */
+@Injectable()
+export class SkillsRepository {
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** A skill with its namespace and prompt; null when there is none. */
+  find(ref: SkillRef): Promise<Skill | null> {
+    return this.database.manager
+      .createQueryBuilder(Skill, 'skill')
+      .innerJoinAndSelect('skill.namespace', 'namespace')
+      .addSelect('skill.prompt')
+      .where('namespace.name = :namespace AND skill.slug = :slug', { ...ref })
+      .getOne();
+  }
+
+  /** A skill without its prompt; null when there is none. */
+  findSummary(ref: SkillRef): Promise<Skill | null> {
+    return this.database.manager
+      .createQueryBuilder(Skill, 'skill')
+      .innerJoin('skill.namespace', 'namespace')
+      .where('namespace.name = :namespace AND skill.slug = :slug', { ...ref })
+      .getOne();
+  }
+
+  /** Runs `search` in a transaction in which similar words are found. */
+  async withSimilarity<T>(search: (tx: EntityManager) => Promise<T>): Promise<T> {
+    return this.database.transaction(async (tx) => {
+      await tx.query(`SET LOCAL pg_trgm.word_similarity_threshold = ${SIMILARITY_MIN}`);
+      return search(tx);
+    });
+  }
+
+  /** Number of skills that match. */
+  count(filter: SkillFilter, tx: EntityManager = this.database.manager): Promise<number> {
+    return matching(filter, tx).getCount();
+  }
+
+  /** One page of the skills that match, with their namespaces: best match first with `q`, then newest first. */
+  search(
+    filter: SkillFilter,
+    { offset, limit }: { offset: number; limit: number },
+    tx: EntityManager = this.database.manager,
+  ): Promise<Skill[]> {
+    const rows = matching(filter, tx);
+    if (filter.q !== null) rows.addSelect(SCORE, 'score').orderBy('score', 'DESC');
+    rows.addOrderBy('skill.createdAt', 'DESC').addOrderBy('skill.id', 'DESC');
+    return rows.offset(offset).limit(limit).getMany();
+  }
+
+  /**
+   * Inserts or replaces a skill, with its files. The upsert locks the row, so publications of one skill run one after
+   * another.
+   *
+   * @throws QueryFailedError 23505 when another skill has its Git source, 23503 without its namespace
+   */
+  async replace(
+    key: { namespaceId: string; slug: string },
+    content: SkillContent,
+    files: PackagedFile[],
+  ): Promise<{ created: boolean; skill: Skill }> {
+    return this.database.transaction(async (tx) => {
+      const { id, created } = await upsert(key, content, tx);
+      await tx.delete(SkillFile, { skillId: id });
+      for (const batch of inBatches(files)) {
+        await tx.insert(
+          SkillFile,
+          batch.map((file) => ({ skillId: id, ...file })),
+        );
+      }
+      return { created, skill: await tx.findOneByOrFail(Skill, { id }) };
+    });
+  }
+
+  /** Paths of a skill's files, in order. @param contentHash only if this is still the skill's content */
+  listFiles(skillId: string, contentHash?: string): Promise<Pick<SkillFile, 'path' | 'isExecutable'>[]> {
+    return this.filesOf(skillId, contentHash)
+      .select(['file.skillId', 'file.path', 'file.isExecutable'])
+      .orderBy('file.path')
+      .getMany();
+  }
+
+  /** One file of a skill; null when there is none. @param contentHash only if this is still the skill's content */
+  async findFile(skillId: string, path: string, contentHash?: string): Promise<SkillFile | null> {
+    // Postgres refuses NUL, and no stored path has one.
+    if (path.includes('\0')) return null;
+    return this.filesOf(skillId, contentHash).andWhere('file.path = :path', { path }).getOne();
+  }
+
+  /** Adds to the activations of skills, by id. */
+  async addActivations(counts: Map<string, number>): Promise<void> {
+    await this.database.query(
+      `UPDATE skills s SET total_activations = s.total_activations + c.uses
+         FROM unnest($1::uuid[], $2::int[]) AS c(id, uses) WHERE s.id = c.id`,
+      [[...counts.keys()], [...counts.values()]],
+    );
+  }
+
+  /** The hash is compared in the same statement, so that a file and the hash belong to one publication. */
+  private filesOf(skillId: string, contentHash?: string): SelectQueryBuilder<SkillFile> {
+    const files = this.database.manager
+      .createQueryBuilder(SkillFile, 'file')
+      .where('file.skillId = :skillId', { skillId });
+    if (contentHash === undefined) return files;
+    return files.innerJoin('file.skill', 'skill', 'skill.contentHash = :contentHash', { contentHash });
+  }
+}
+
+function matching(filter: SkillFilter, tx: EntityManager): SelectQueryBuilder<Skill> {
+  const { q, category, namespace, slug, ownerId, verified } = filter;
+  const rows = tx.createQueryBuilder(Skill, 'skill').innerJoinAndSelect('skill.namespace', 'namespace');
+  if (q !== null) {
+    rows.andWhere(`(skill.search @@ websearch_to_tsquery('english', :q) OR :q <% ${TEXT})`, { q });
+  }
+  if (category !== undefined) rows.andWhere('skill.categories @> ARRAY[:category]', { category });
+  if (namespace !== undefined) rows.andWhere('namespace.name = :namespace', { namespace });
+  if (slug !== undefined) rows.andWhere('skill.slug = :slug', { slug });
+  if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
+  if (verified === true) rows.andWhere('false');
+  return rows;
+}
+
+async function upsert(
+  key: { namespaceId: string; slug: string },
+  content: SkillContent,
+  tx: EntityManager,
+): Promise<{ id: string; created: boolean }> {
+  const { raw } = (await tx
+    .createQueryBuilder()
+    .insert()
+    .into(Skill)
+    .values({ ...key, ...content, updatedAt: () => 'clock_timestamp()' })
+    .orUpdate(
+      ['name', 'description', 'prompt', 'categories', 'servers', 'content_hash', 'git_url', 'git_source', 'updated_at'],
+      ['namespace_id', 'slug'],
+    )
+    .returning('id, xmax = 0 AS created')
+    .execute()) as { raw: [{ id: string; created: boolean }] };
+  return raw[0];
+}
+
+function* inBatches(files: PackagedFile[]): Generator<PackagedFile[]> {
+  let batch: PackagedFile[] = [];
+  let bytes = 0;
+  for (const file of files) {
+    bytes += file.content.length;
+    if (batch.length === FILES_PER_INSERT || (batch.length > 0 && bytes > BYTES_PER_INSERT)) {
+      yield batch;
+      batch = [];
+      bytes = file.content.length;
+    }
+    batch.push(file);
+  }
+  yield batch;
+}

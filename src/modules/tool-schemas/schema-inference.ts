@@ -1,0 +1,82 @@
+import { emptyShape, merged, type ObjectShape, type Shape, type TextShape } from './shape.js';
+import type { TextFormat } from './text-format.js';
+
+/** A format is inferred when all texts have it, and there were at least 5. */
+const FORMAT_TEXTS_MIN = 5;
+
+/** An enum is inferred from at least 30 texts, with each word at least 3 times. */
+const ENUM_TEXTS_MIN = 30;
+const WORD_COUNT_MIN = 3;
+
+/** An object with at least 20 names, each in less than a quarter of the samples, is a dictionary. */
+const MAP_NAMES_MIN = 20;
+const MAP_PRESENCE_MAX = 0.25;
+
+/** The common format of texts; null without one. */
+export function inferFormat({ count, formats }: TextShape): TextFormat | null {
+  if (count < FORMAT_TEXTS_MIN) return null;
+  return [...formats].find(([, seen]) => seen === count)?.[0] ?? null;
+}
+
+/** The values of an enum, sorted; null for free text, and for too few samples. */
+export function inferEnum({ count, words }: TextShape): string[] | null {
+  if (!words || count < ENUM_TEXTS_MIN || [...words.values()].some((seen) => seen < WORD_COUNT_MIN)) return null;
+  return [...words.keys()].sort();
+}
+
+/** An inferred object: members by name, sorted, and the values under all other names. */
+export interface InferredObject {
+  fields: [name: string, field: Shape][];
+  /** Null: no other names were observed. */
+  rest: Shape | null;
+}
+
+/** The inferred object of a place. */
+export function inferObject({ count, fields, rest }: ObjectShape): InferredObject {
+  const all = [...fields].sort(([one], [other]) => (one < other ? -1 : 1));
+  const isDictionary = all.length >= MAP_NAMES_MIN && all.every(([, field]) => field.count / count < MAP_PRESENCE_MAX);
+  if (!isDictionary) return { fields: all, rest };
+  return { fields: [], rest: all.reduce((sum, [, field]) => merged(sum, field), rest ?? emptyShape()) };
+}
+
+/** Types of JSON Schema at a place; empty when unknown. */
+export function inferTypes({ isOpaque, nulls, booleans, integers, decimals, texts, lists, objects }: Shape): string[] {
+  if (isOpaque) return [];
+  return [
+    ...(texts ? ['string'] : []),
+    ...(decimals > 0 ? ['number'] : integers > 0 ? ['integer'] : []),
+    ...(booleans > 0 ? ['boolean'] : []),
+    ...(lists ? ['array'] : []),
+    ...(objects ? ['object'] : []),
+    ...(nulls > 0 ? ['null'] : []),
+  ];
+}
+
+/** A member that was observed less often may belong to one caller. */
+const SEEN_MIN = 3;
+
+/**
+ * The part of a shape that other callers may see: members observed at least 3 times. Null unless results are objects, as an
+ * output schema of MCP requires, and there were 3.
+ */
+export function publishableShape(shape: Shape): Shape | null {
+  const isObjects = inferTypes(shape).join() === 'object' && shape.count >= SEEN_MIN;
+  return isObjects ? withoutRare(shape) : null;
+}
+
+function withoutRare(shape: Shape): Shape {
+  const { lists, objects } = shape;
+  return {
+    ...shape,
+    lists: lists && { ...lists, items: withoutRare(lists.items) },
+    objects: objects && {
+      ...objects,
+      fields: new Map(
+        [...objects.fields]
+          .filter(([, field]) => field.count >= SEEN_MIN)
+          .map(([name, field]) => [name, withoutRare(field)]),
+      ),
+      rest: objects.rest && withoutRare(objects.rest),
+    },
+  };
+}

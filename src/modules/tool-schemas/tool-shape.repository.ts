@@ -1,0 +1,151 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { isDatabaseAway } from '../../platform/database/database-outage.js';
+import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
+import { parseShape, toShapeText } from './shape-text.js';
+import type { AnswerSample } from './answer-sample.js';
+
+/** Weeks that count, the current one included: samples expire after 28 to 35 days. */
+const WEEKS = 5;
+const WEEK_MS = 7 * 24 * 3_600_000;
+
+/** Most tools of one server with samples in one week: with the bounds of a shape at most 40 MB, usually 1 MB. */
+const TOOLS_MAX = 200;
+
+/** Most tools with buffered samples. */
+const BUFFERED_MAX = 200;
+
+/** Interval of writes: a busy tool's row is written once in it. */
+const FLUSH_MS = 2_000;
+
+/** The samples of one tool. */
+export interface Observed {
+  samples: number;
+  structured: number;
+  shape: Shape;
+}
+
+interface BufferedSamples extends Observed {
+  serverId: string;
+  toolName: string;
+}
+
+interface Row {
+  samples: number;
+  structured: number;
+  shape: string;
+}
+
+/**
+ * The shapes of tools. Samples of a process are buffered for {@link FLUSH_MS} and then added to the row of this week under
+ * its lock, so that concurrent processes lose none.
+ */
+@Injectable()
+export class ToolShapeRepository {
+  private readonly logger = new Logger('tool schemas');
+  private buffer = new Map<string, BufferedSamples>();
+  private timer: NodeJS.Timeout | null = null;
+  private flushing: Promise<void> = Promise.resolve();
+  /** Samples dropped because the buffer was full, since the process started. */
+  dropped = 0;
+
+  constructor(@InjectDataSource() private readonly database: DataSource) {}
+
+  /** Buffers one sample, or drops it when the buffer is full. */
+  add(serverId: string, toolName: string, { value, isStructured }: AnswerSample): void {
+    const key = `${serverId} ${toolName}`;
+    if (this.buffer.size >= BUFFERED_MAX && !this.buffer.has(key)) {
+      this.dropped += 1;
+      return;
+    }
+    const sample = { samples: 1, structured: isStructured ? 1 : 0, shape: shapeOf(value) };
+    this.put(key, { serverId, toolName, ...together(sample, this.buffer.get(key)) });
+  }
+
+  /** The samples of a tool; null without recent ones. */
+  async find(serverId: string, toolName: string): Promise<Observed | null> {
+    const rows = await this.database.query<Row[]>(
+      `SELECT samples, structured, shape FROM tool_output_shapes
+        WHERE server_id = $1 AND tool_name = $2 AND week > $3 ORDER BY week`,
+      [serverId, toolName, thisWeek() - WEEKS],
+    );
+    if (rows.length === 0) return null;
+    return rows.map(fromRow).reduce((sum, row) => together(row, sum));
+  }
+
+  /** Writes the buffer. Never rejects: samples stay buffered while the database is away, and are dropped on other errors. */
+  flush(): Promise<void> {
+    if (this.timer) clearTimeout(this.timer);
+    this.timer = null;
+    this.flushing = this.flushing.then(() => this.writeAll());
+    return this.flushing;
+  }
+
+  private put(key: string, samples: BufferedSamples): void {
+    this.buffer.set(key, samples);
+    this.timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
+  }
+
+  private async writeAll(): Promise<void> {
+    const batch = this.buffer;
+    this.buffer = new Map();
+    for (const [key, samples] of batch) {
+      try {
+        await this.database.transaction((tx) => write(samples, tx));
+      } catch (error) {
+        // The server was deleted.
+        if (isForeignKeyViolation(error)) continue;
+        this.logger.warn({ msg: 'samples of tool results could not be written', err: error as Error });
+        if (isDatabaseAway(error)) this.put(key, { ...samples, ...together(samples, this.buffer.get(key)) });
+      }
+    }
+  }
+}
+
+async function write({ serverId, toolName, ...observed }: BufferedSamples, tx: EntityManager): Promise<void> {
+  const week = thisWeek();
+  const key = [serverId, toolName, week];
+  const { samples, structured, shape } = observed;
+  const inserted = await tx.query<unknown[]>(
+    `INSERT INTO tool_output_shapes (server_id, tool_name, week, samples, structured, shape)
+     SELECT $1, $2, $3, $4, $5, $6
+      WHERE (SELECT count(*) FROM tool_output_shapes WHERE server_id = $1 AND week = $3) < ${TOOLS_MAX}
+     ON CONFLICT DO NOTHING RETURNING week`,
+    [...key, samples, structured, toShapeText(shape)],
+  );
+  if (inserted.length > 0) {
+    await tx.query('DELETE FROM tool_output_shapes WHERE week <= $1', [week - WEEKS]);
+    return;
+  }
+  const where = 'WHERE server_id = $1 AND tool_name = $2 AND week = $3';
+  const [row] = await tx.query<Row[]>(
+    `SELECT samples, structured, shape FROM tool_output_shapes ${where} FOR UPDATE`,
+    key,
+  );
+  if (!row) return;
+  const sum = together(fromRow(row), observed);
+  await tx.query(`UPDATE tool_output_shapes SET samples = $4, structured = $5, shape = $6 ${where}`, [
+    ...key,
+    sum.samples,
+    sum.structured,
+    toShapeText(sum.shape),
+  ]);
+}
+
+function fromRow({ samples, structured, shape }: Row): Observed {
+  return { samples, structured, shape: parseShape(shape) };
+}
+
+function together(one: Observed, other?: Observed): Observed {
+  return {
+    samples: one.samples + (other?.samples ?? 0),
+    structured: one.structured + (other?.structured ?? 0),
+    shape: merged(one.shape, other?.shape ?? emptyShape()),
+  };
+}
+
+function thisWeek(): number {
+  return Math.floor(Date.now() / WEEK_MS);
+}

@@ -1,0 +1,105 @@
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { register } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ExternalModuleError, type ExternalModule } from './external-module.types.js';
+import type { PeerResolution } from './peer-resolution.hooks.js';
+
+/** Packages that must be there once: decorators and tables of another copy are unknown to ours. */
+const SHARED_PACKAGES = ['slipway', '@nestjs/common', 'typeorm'];
+
+const NAME = /^[a-z][a-z0-9-]{1,31}$/;
+
+type Entry = string | { import?: string; default?: string };
+
+/** The parts of a package.json that decide what is loaded. */
+interface Manifest {
+  main?: string;
+  exports?: Entry | { '.': Entry };
+  peerDependencies?: Record<string, string>;
+}
+
+let loaded: { folders: string; modules: Promise<ExternalModule[]> } | null = null;
+
+/**
+ * Loads the packages in these folders, in this order; a second call returns the same modules.
+ *
+ * @throws ExternalModuleError if one is no package, brings its own copy of a shared package, or exports no module
+ */
+export function loadExternalModules(folders: string[]): Promise<ExternalModule[]> {
+  const key = folders.join(',');
+  if (loaded?.folders !== key) loaded = { folders: key, modules: load(folders) };
+  return loaded.modules;
+}
+
+async function load(folders: string[]): Promise<ExternalModule[]> {
+  if (folders.length === 0) return [];
+  const packages = folders.map(readPackage);
+  const data: PeerResolution = {
+    folders: packages.map(({ folder }) => `${pathToFileURL(folder).href}/`),
+    ours: import.meta.url,
+  };
+  register('./peer-resolution.hooks.js', { parentURL: import.meta.url, data });
+  const modules: ExternalModule[] = [];
+  for (const { folder, entry } of packages) {
+    const module = await importModule(folder, entry);
+    if (modules.some(({ name }) => name === module.name)) {
+      throw new ExternalModuleError(`${folder}: another module is named "${module.name}" already.`);
+    }
+    modules.push(module);
+  }
+  return modules;
+}
+
+function readPackage(given: string): { folder: string; entry: string } {
+  const file = path.join(given, 'package.json');
+  if (!existsSync(file)) throw new ExternalModuleError(`${given}: there is no package.json.`);
+  const folder = realpathSync(given);
+  const manifest = JSON.parse(readFileSync(file, 'utf8')) as Manifest;
+  for (const name of new Set([...SHARED_PACKAGES, ...Object.keys(manifest.peerDependencies ?? {})])) {
+    const [theirs, ours] = [findPackage(folder, name), findPackage(import.meta.dirname, name)];
+    if (theirs === null || theirs === ours) continue;
+    throw new ExternalModuleError(
+      `${folder}: it would load its own copy of ${name}, from ${theirs}. ` +
+        'Declare it in peerDependencies and install the module with `npm install --omit=dev --omit=peer`.',
+    );
+  }
+  const entry = entryOf(manifest);
+  if (entry === undefined) throw new ExternalModuleError(`${file}: it has neither "exports" nor "main".`);
+  return { folder, entry: path.join(folder, entry) };
+}
+
+/** The folder of a package as Node finds it from `folder`, without symbolic links; null if there is none. */
+function findPackage(folder: string, name: string): string | null {
+  const own = path.join(folder, 'package.json');
+  if (existsSync(own) && (JSON.parse(readFileSync(own, 'utf8')) as { name?: string }).name === name) {
+    return realpathSync(folder);
+  }
+  const installed = path.join(folder, 'node_modules', name);
+  if (existsSync(path.join(installed, 'package.json'))) return realpathSync(installed);
+  const parent = path.dirname(folder);
+  return parent === folder ? null : findPackage(parent, name);
+}
+
+function entryOf({ exports, main }: Manifest): string | undefined {
+  const entry = typeof exports === 'object' && '.' in exports ? exports['.'] : exports;
+  return typeof entry === 'object' ? (entry.import ?? entry.default) : (entry ?? main);
+}
+
+async function importModule(folder: string, entry: string): Promise<ExternalModule> {
+  let exported: unknown;
+  try {
+    exported = ((await import(pathToFileURL(entry).href)) as { default?: unknown }).default;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ERR_MODULE_NOT_FOUND') throw new ExternalModuleError(`${folder}: ${message}`);
+    throw error;
+  }
+  const module = exported as Partial<ExternalModule> | undefined;
+  if (typeof module?.name !== 'string' || !NAME.test(module.name) || typeof module.module !== 'function') {
+    throw new ExternalModuleError(
+      `${entry}: its default export must be what defineModule({ name, module, … }) returns.`,
+    );
+  }
+  return module as ExternalModule;
+}

@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto';
+import { link, readFile, rm, writeFile, mkdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+
+/** The content of a file; null without a file. @throws other errors of the file system */
+export async function readIfThere(file: string): Promise<string | null> {
+  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+}
+
+/**
+ * Makes a file that appears complete or not at all; of two processes at the same instant one wins.
+ *
+ * @returns what it holds then, by whoever it was made
+ * @throws what the file system says
+ */
+export async function createOnce(file: string, content: string, mode = 0o666): Promise<string> {
+  const draft = `${file}.${randomUUID()}`;
+  try {
+    await writeFile(draft, content, { mode, flush: true });
+    await link(draft, file).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  } finally {
+    await rm(draft, { force: true });
+  }
+  return readFile(file, 'utf8');
+}
+
+/**
+ * Creates a folder and those above it. Not `mkdir` with `recursive`: in a file system that takes no folders (`/proc`)
+ * Node 20 then tries for ever.
+ *
+ * @throws what the file system says
+ */
+export async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return;
+    const parent = path.dirname(folder);
+    if (code !== 'ENOENT' || parent === folder) throw error;
+    await makeFolder(parent);
+    await mkdir(folder).catch((again: NodeJS.ErrnoException) => {
+      if (again.code !== 'EEXIST') throw again;
+    });
+  }
+}

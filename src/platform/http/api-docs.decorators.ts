@@ -1,0 +1,24 @@
+import { ApiExtension, ApiHeader, ApiResponse } from '@nestjs/swagger';
+import { applyDecorators } from '@nestjs/common';
+
+/** OpenAPI extension that holds a route's errors until `openapi-document.ts` turns them into responses. */
+export const API_ERRORS = 'x-errors';
+
+/** A status a route fails with; what it means there and the body's code (on MCP endpoints `rpcCode`) and text, where the usual words do not do. */
+export type ApiError = number | { status: number; text?: string; code?: string; rpcCode?: number; message?: string };
+
+/**
+ * Documents the statuses a route fails with; `openapi.ts` gives each the body of its path's family, and adds 401 to
+ * every route that needs a key.
+ */
+export function ApiErrors(...errors: ApiError[]): MethodDecorator {
+  return ApiExtension(API_ERRORS, errors);
+}
+
+/** Documents a route whose answer has an `ETag` and is 304 without a body to who has that one. RFC 9110 13.1.2. */
+export function ApiEtag(): MethodDecorator {
+  return applyDecorators(
+    ApiHeader({ name: 'If-None-Match', required: false, description: 'The `ETag` of the copy you have.' }),
+    ApiResponse({ status: 304, description: 'Your copy is the current one.' }),
+  );
+}

@@ -1,0 +1,221 @@
+import type { INestApplication } from '@nestjs/common';
+import { DocumentBuilder, SwaggerModule, type OpenAPIObject } from '@nestjs/swagger';
+import { familyOf, rpcCodeOf, type ErrorFamily } from '../errors/error-body.js';
+import { API_ERRORS, type ApiError } from './api-docs.decorators.js';
+
+const description = `
+One place where a company's MCP servers are published, found, connected and called.
+
+**First steps.** Press *Authorize* and give the API key that \`npm start\` printed. Then, top to bottom:
+1. *Namespaces*: claim one with \`PUT /namespaces/{name}\`.
+2. *Connections*: connect an MCP server with \`PUT /connect/{namespace}/{connectionId}\` and its \`mcpUrl\`. None at hand?
+   \`npx -y @modelcontextprotocol/server-everything streamableHttp\` starts the one that the examples here mean.
+3. *Tools*: list its tools, look at one, call it.
+4. *MCP*: use the same connection from any MCP client, at \`/connect/{namespace}/{connectionId}/mcp\`.
+5. *Connections*: list yours, filtered by your own metadata.
+6. *Servers* and *Releases*: create a server, publish the same URL as its first release, follow its log, find it by
+   search, and call it at \`/run/{slug}\` with any valid key. A JavaScript module, published as \`hosted\`, runs here.
+7. *Runtime logs*: see what became of each call, and find one by a word it printed.
+
+\`/{namespace}…\` is short for \`/connect/{namespace}…\`. Errors are \`{error, message}\` under \`/connect\`, JSON-RPC on MCP
+endpoints, \`{error, code}\` where a skill is published, \`{error}\` everywhere else. This page as a document: [openapi.json](/openapi.json).
+`.trim();
+
+/** In the order a newcomer needs them. Tags of other modules follow by name. */
+const tags: [name: string, description: string][] = [
+  ['Namespaces', 'Names you own; they hold servers and connections.'],
+  ['Connections', 'Stored links to MCP servers.'],
+  ['Tools', 'What a connection can do, over REST.'],
+  ['Triggers', 'What a connection can tell of when it happens. Preview.'],
+  ['MCP', 'What a connection or a registered server can do, over MCP.'],
+  ['Servers', 'The registry.'],
+  ['Releases', 'Publishing versions of a server, and what became of them.'],
+  ['Runtime logs', 'Every request to a server: how it ended, what it wrote, what it threw.'],
+  ['Skills', 'Instructions for agents: folders with a SKILL.md.'],
+  ['Server icons', 'A picture for each server.'],
+  ['Server settings', 'Secrets of a server, the address it runs at, where its code may go.'],
+  ['Accounts and API keys', 'Who may do what.'],
+  ['Health', 'For monitors; no API key needed.'],
+];
+
+const usualTexts: Record<number, string> = {
+  400: 'Something in the request is wrong; the text says what.',
+  401: 'The API key is missing, misspelt, revoked or expired.',
+  403: 'The key is valid, and not enough.',
+  404: 'It does not exist, or belongs to somebody else.',
+  409: 'It conflicts with what exists.',
+  413: 'The body is too large.',
+};
+
+/** An example body of each family; code and text are those of the status unless given. */
+function exampleBody(
+  family: ErrorFamily,
+  status: number,
+  given: { code?: string; rpcCode?: number; message?: string },
+): object {
+  const codes: Record<number, string> = {
+    400: 'validation_error',
+    401: 'unauthorized',
+    403: 'forbidden',
+    404: 'not_found',
+    409: 'conflict',
+    413: 'validation_error',
+    422: 'tool_error',
+    502: 'upstream_error',
+    504: 'timeout',
+  };
+  const message =
+    given.message ?? (status === 404 ? 'Resource not found' : (usualTexts[status] ?? 'What happened, and what to do.'));
+  if (family === 'json-rpc')
+    return { jsonrpc: '2.0', id: null, error: { code: given.rpcCode ?? rpcCodeOf(status), message } };
+  if (family === 'publishing') {
+    const code = given.code ?? codes[status] ?? 'internal_error';
+    return { error: status === 401 ? 'Unauthorized' : message, code: code.toUpperCase() };
+  }
+  if (family === 'connections') return { error: given.code ?? codes[status] ?? 'internal_error', message };
+  return { error: status === 401 ? 'Unauthorized' : message };
+}
+
+const schemas = {
+  RegistryError: {
+    type: 'object',
+    required: ['error'],
+    properties: { error: { type: 'string', description: 'What happened, for people.' } },
+  },
+  PublishingError: {
+    type: 'object',
+    required: ['error', 'code'],
+    properties: {
+      error: { type: 'string', description: 'What happened and what to do, for people.' },
+      code: { type: 'string', description: 'A word for programs.' },
+    },
+  },
+  ConnectionsError: {
+    type: 'object',
+    required: ['error', 'message'],
+    properties: {
+      error: { type: 'string', description: 'A word for programs.' },
+      message: { type: 'string', description: 'What happened and what to do, for people.' },
+    },
+  },
+  JsonRpcError: {
+    type: 'object',
+    required: ['jsonrpc', 'error'],
+    properties: {
+      jsonrpc: { type: 'string', enum: ['2.0'] },
+      id: { nullable: true, description: 'The id of the request, when it could be read.' },
+      error: {
+        type: 'object',
+        required: ['code', 'message'],
+        properties: { code: { type: 'integer' }, message: { type: 'string' }, data: {} },
+      },
+    },
+  },
+} as const;
+
+const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
+  registry: 'RegistryError',
+  connections: 'ConnectionsError',
+  publishing: 'PublishingError',
+  'json-rpc': 'JsonRpcError',
+};
+
+/** Of successes that say nothing of their own. */
+const successTexts: Record<string, string> = { 200: 'Done.', 201: 'Created.', 202: 'Taken for work.' };
+
+interface Parameter {
+  name: string;
+  in: string;
+  schema?: { type?: string };
+}
+
+interface Operation {
+  summary?: string;
+  description?: string;
+  tags?: string[];
+  parameters?: Parameter[];
+  requestBody?: object;
+  responses: Record<string, { description?: string; content?: object }>;
+  security?: Record<string, string[]>[];
+  [API_ERRORS]?: ApiError[];
+}
+
+function addErrors(path: string, method: string, operation: Operation): void {
+  const family = familyOf(path, method);
+  const needsKey = operation.security?.some((scheme) => 'apiKey' in scheme) ?? false;
+  const declared = operation[API_ERRORS] ?? [];
+  delete operation[API_ERRORS];
+  for (const error of [...declared, ...(needsKey ? [401] : []), ...(operation.requestBody ? [413] : [])]) {
+    const { status, text, ...given } =
+      typeof error === 'number' ? ({ status: error } as Exclude<ApiError, number>) : error;
+    operation.responses[status] = {
+      description: text ?? usualTexts[status] ?? `Status ${status}.`,
+      content: {
+        'application/json': {
+          schema: { $ref: `#/components/schemas/${schemaOf[family]}` },
+          example: exampleBody(family, status, given),
+        },
+      },
+    };
+  }
+}
+
+/**
+ * The first sentence of a handler's comment is the summary, which Swagger UI shows on one line and without formatting;
+ * the rest is the description. Sources (`Spec 4.2.`) are for readers of the code.
+ */
+function splitComment(operation: Operation): void {
+  const comment = (operation.summary ?? '')
+    .replace(/\s+/g, ' ')
+    .replace(/ ?Spec [\d.]*\d\.?/g, '')
+    .trim();
+  const [, first, rest] = /^(.*?)\.(?: (.+))?$/.exec(comment) ?? [undefined, comment, undefined];
+  operation.summary = first;
+  if (rest) operation.description = rest;
+}
+
+/** Path parameters first, in the order of the path, and all of them text. */
+function sortParameters(path: string, operation: Operation): void {
+  const place = ({ name, in: where }: Parameter) => (where === 'path' ? path.indexOf(`{${name}}`) : path.length);
+  operation.parameters?.sort((a, b) => place(a) - place(b));
+  for (const parameter of operation.parameters ?? []) {
+    if (parameter.in === 'path') parameter.schema = { type: 'string', ...parameter.schema };
+  }
+}
+
+function finish(path: string, method: string, operation: Operation): void {
+  splitComment(operation);
+  sortParameters(path, operation);
+  for (const [status, response] of Object.entries(operation.responses)) {
+    response.description ||= successTexts[status] ?? '';
+  }
+  addErrors(path, method, operation);
+}
+
+/** The OpenAPI document of everything the app serves; the same text in `openapi.json` and at `/openapi.json`. */
+export function createOpenApi(app: INestApplication): OpenAPIObject {
+  const builder = new DocumentBuilder()
+    .setTitle('Slipway')
+    .setDescription(description)
+    .setVersion('1.0.0')
+    .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'An API key: `slipway_…`' }, 'apiKey');
+  for (const [name, text] of tags) builder.addTag(name, text);
+  const document = SwaggerModule.createDocument(app, builder.build(), {
+    operationIdFactory: (controller, method) => `${controller.replace(/Controller$/, '')}_${method}`,
+  });
+  const used = new Set<string>();
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(item) as [string, Operation][]) {
+      if (!operation.responses) continue;
+      finish(path, method, operation);
+      for (const tag of operation.tags ?? []) used.add(tag);
+    }
+  }
+  const others = [...used].filter((name) => !tags.some(([known]) => known === name)).sort();
+  document.tags = [...(document.tags ?? []), ...others.map((name) => ({ name }))];
+  document.components = {
+    ...document.components,
+    schemas: { ...document.components?.schemas, ...(schemas as object) },
+  };
+  return document;
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it, jest, afterEach } from '@jest/globals';
+import { loadEnv } from '../../config/env.js';
+import { LinkExpiredError, SignedUrls } from './signed-urls.js';
+
+const key = (id: string, byte: number) => `${id}:${Buffer.alloc(32, byte).toString('base64')}`;
+const linksWith = (...keys: string[]) =>
+  new SignedUrls(
+    loadEnv({
+      DATABASE_URL: 'postgres://localhost/x',
+      ENCRYPTION_KEYS: keys.join(','),
+      PUBLIC_URL: 'https://slipway.test',
+    }),
+  );
+
+const path = '/servers/acme%2Fweather/download';
+const links = linksWith(key('k1', 1));
+const queryOf = (link: string) => Object.fromEntries(new URL(link).searchParams);
+
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+describe('a signed link', () => {
+  it('is absolute and opens its own path', () => {
+    const link = links.sign(path, 600);
+    expect(link).toMatch(
+      /^https:\/\/slipway\.test\/servers\/acme%2Fweather\/download\?expires=\d+&signature=[\w-]{43}$/,
+    );
+    expect(links.opens(path, queryOf(link))).toBe(true);
+  });
+
+  it('opens nothing else, and nothing when a sign of it was changed', () => {
+    const query = queryOf(links.sign(path, 600));
+    const { expires, signature } = query;
+    const cases: [path: string, query: object][] = [
+      ['/servers/acme%2Fother/download', query],
+      [`${path}/`, query],
+      [path, { expires: String(Number(expires) + 1), signature }],
+      [path, { expires, signature: `${signature.slice(0, -2)}AA` }],
+      [path, { expires, signature: '' }],
+      [path, { expires, signature: [signature] }],
+      [path, { expires }],
+      [path, { signature }],
+      [path, { expires: 'Infinity', signature }],
+      [path, { expires: `${expires}.0`, signature: 'x' }],
+    ];
+    for (const [target, given] of cases) expect(() => links.opens(target, given)).toThrow(LinkExpiredError);
+  });
+
+  it('is no link without its two parameters', () => {
+    expect(links.opens(path, {})).toBe(false);
+  });
+
+  it('works for half its lifetime at least and its whole lifetime at most', () => {
+    jest.useFakeTimers({ now: new Date('2026-11-20T10:00:01.500Z') });
+    const start = Date.now();
+    const query = queryOf(links.sign(path, 600));
+    jest.setSystemTime(start + 300_000);
+    expect(links.opens(path, query)).toBe(true);
+    jest.setSystemTime(start + 600_000);
+    expect(() => links.opens(path, query)).toThrow(LinkExpiredError);
+  });
+
+  it('stays the same for a while, so that caches can use it', () => {
+    jest.useFakeTimers({ now: new Date('2026-11-20T10:00:01.000Z') });
+    const first = links.sign(path, 600);
+    jest.setSystemTime(Date.now() + 200_000);
+    expect(links.sign(path, 600)).toBe(first);
+    jest.setSystemTime(Date.now() + 200_000);
+    expect(links.sign(path, 600)).not.toBe(first);
+  });
+
+  it('outlives a change of keys while the old key is kept', () => {
+    const query = queryOf(links.sign(path, 600));
+    expect(linksWith(key('k2', 2), key('k1', 1)).opens(path, query)).toBe(true);
+    expect(() => linksWith(key('k2', 2)).opens(path, query)).toThrow(LinkExpiredError);
+  });
+});

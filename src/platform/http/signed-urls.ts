@@ -1,0 +1,53 @@
+import { createHmac } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { Env } from '../../config/env.js';
+import { DomainError } from '../errors/domain-error.js';
+import { isSameSignature, keysFor } from './secrets.js';
+
+/** The link is not ours, was changed, or its time is over. */
+export class LinkExpiredError extends DomainError {
+  readonly kind = 'forbidden';
+  readonly code = 'forbidden';
+
+  constructor() {
+    super('The link is not valid or has expired: read it anew from the API.');
+  }
+}
+
+/**
+ * Links that programs fetch without a key: icons and bundles. Each holds its own end and a signature over path and end,
+ * so it opens nothing else. Links stay the same within a `lifetime / 2` window, so that caches can use them.
+ */
+@Injectable()
+export class SignedUrls {
+  private readonly secrets: Buffer[];
+
+  constructor(private readonly env: Env) {
+    this.secrets = keysFor(env, 'slipway signed links');
+  }
+
+  /** An absolute URL for `path`, which opens it for `lifetimeSeconds` to its half at least. */
+  sign(path: string, lifetimeSeconds: number): string {
+    const half = lifetimeSeconds / 2;
+    const expires = Math.ceil(Date.now() / 1000 / half) * half + half;
+    return `${this.env.baseUrl}${path}?expires=${expires}&signature=${this.signature(path, expires, this.secrets[0])}`;
+  }
+
+  /** True if `query` holds a valid, unexpired signature of `path`. @throws LinkExpiredError when it holds a signature that does not */
+  opens(path: string, { expires, signature }: { expires?: unknown; signature?: unknown }): boolean {
+    if (expires === undefined && signature === undefined) return false;
+    const end = Number(expires);
+    const isValid =
+      typeof signature === 'string' &&
+      Number.isSafeInteger(end) &&
+      end > Date.now() / 1000 &&
+      this.secrets.some((secret) => isSameSignature(signature, this.signature(path, end, secret)));
+    if (!isValid) throw new LinkExpiredError();
+    return true;
+  }
+
+  private signature(path: string, expires: number, secret: Buffer | undefined): string {
+    if (!secret) throw new Error('Signed links need ENCRYPTION_KEYS');
+    return createHmac('sha256', secret).update(`${expires} ${path}`).digest('base64url');
+  }
+}

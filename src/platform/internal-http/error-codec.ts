@@ -1,0 +1,70 @@
+/** An error as it goes from process to process. */
+export interface SerializedError {
+  /** Name of the error's class. */
+  class: string;
+  message: string;
+  /** The fields named in {@link Serializable}. */
+  fields: Record<string, unknown>;
+}
+
+type ErrorClass = new (...args: never[]) => Error;
+
+const classes = new Map<string, { errorClass: ErrorClass; fields: readonly string[] }>();
+
+/** Messages may hold what a program printed. A longer one is cut, so that a failure fits its frame when escaped. */
+const MESSAGE_CHARS_MAX = 16_000;
+
+/**
+ * The other process may have carried the request out, and nobody knows: its answer broke off, or its failure is of a class
+ * that this version does not know. A caller must not repeat the request.
+ */
+export class OutcomeUnknownError extends Error {
+  constructor(
+    message = 'The process that answers this request ended, or did not answer in time: whether the request was carried out is unknown.',
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Class decorator: errors of this class arrive in another process as they were thrown. Every class needs it itself; a
+ * subclass without it arrives as an {@link OutcomeUnknownError}.
+ *
+ * The receiver constructs the error without arguments, then assigns the message and the fields.
+ *
+ * @param fields properties to send, besides the message: JSON values
+ */
+export function Serializable<const Fields extends readonly string[]>(...fields: Fields) {
+  return (errorClass: new (...args: never[]) => Error & Record<Fields[number], unknown>): void => {
+    classes.set(errorClass.name, { errorClass, fields });
+  };
+}
+
+/** True for an error whose class is registered with {@link Serializable}. */
+export function isSerializable(error: unknown): boolean {
+  return error instanceof Error && classes.get(error.constructor.name)?.errorClass === error.constructor;
+}
+
+/** The parts of an error that other processes may know: only its class, unless that is {@link Serializable}. */
+export function serializeError(error: Error): SerializedError {
+  const { name } = error.constructor;
+  if (!isSerializable(error)) return { class: name, message: '', fields: {} };
+  const fields = classes.get(name)?.fields ?? [];
+  return {
+    class: name,
+    message: cut(error.message),
+    fields: Object.fromEntries(fields.map((field) => [field, (error as unknown as Record<string, unknown>)[field]])),
+  };
+}
+
+/** Inverse of {@link serializeError}. A class without {@link Serializable} is read as {@link OutcomeUnknownError}. */
+export function deserializeError(serialized: SerializedError): Error {
+  const { message, fields } = serialized;
+  const known = classes.get(serialized.class);
+  if (!known) return new OutcomeUnknownError(message || undefined);
+  return Object.assign(new known.errorClass(), { message }, fields);
+}
+
+function cut(message: string): string {
+  return message.length > MESSAGE_CHARS_MAX ? `${message.slice(0, MESSAGE_CHARS_MAX)}…` : message;
+}

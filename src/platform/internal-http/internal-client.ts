@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Agent, type Dispatcher } from 'undici';
+import { deserializeError, OutcomeUnknownError } from './error-codec.js';
+import { FrameReader, textFrame, type Frame } from './frames.js';
+import { INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
+
+/** A process that does not accept a connection within this time counts as not reached. */
+const CONNECT_MS = 2_000;
+
+/** Socket errors after which nothing was sent. */
+const NOT_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
+
+/** The other process was not reached; nothing was sent. */
+export class ProcessUnreachedError extends Error {}
+
+/** The other process refused the request before it read the body: the signature did not match. */
+export class RequestRefusedError extends Error {}
+
+/** One request to another process. */
+export interface InternalCall {
+  /** Address of the process (`ADVERTISE_URL`). */
+  url: string;
+  path: string;
+  /** JSON object. */
+  head: object;
+  body?: string | Buffer | Readable;
+  /** Longest wait for the begin of the answer; without it the caller has a timer of its own. */
+  answerTimeoutMs?: number;
+}
+
+/** Receives the answer of another process. Exactly one of `onEnd` and `onFailure` is called, as the last. */
+export interface InternalAnswerHandler {
+  /** The request is being sent; the controller pauses the answer and aborts the request. */
+  onStart?(controller: Dispatcher.DispatchController): void;
+  onHead?(head: unknown): void;
+  onData?(chunk: Buffer): void;
+  onMessage?(message: unknown): void;
+  onEnd(): void;
+  /**
+   * @param error the failure the other process reported; else ProcessUnreachedError, RequestRefusedError,
+   * OutcomeUnknownError, or the reason of the abort
+   */
+  onFailure(error: Error): void;
+}
+
+/** An answer that consists of messages. */
+export interface MessageStream {
+  /** Resolves with the end of the answer. Rejects as {@link InternalAnswerHandler.onFailure} says. */
+  ended: Promise<void>;
+  abort(reason: Error): void;
+}
+
+/**
+ * Sends signed requests to other processes of this service. Addresses come from the operator (`ADVERTISE_URL`) and are
+ * private ones as a rule, so the address policy for tenants' requests does not apply.
+ *
+ * The signature covers path and head; the head has the digest of a body that is known at the start. A body that streams has
+ * no digest: whoever can change bytes between two processes can also read them, and `https` in `ADVERTISE_URL` prevents both.
+ */
+@Injectable()
+export class InternalClient implements OnApplicationShutdown {
+  private readonly logger = new Logger('internal');
+  private readonly agent = new Agent({ connect: { timeout: CONNECT_MS }, bodyTimeout: 0 });
+
+  constructor(private readonly signatures: InternalSignatures) {}
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.agent.destroy();
+  }
+
+  /** Sends a request and streams its answer to the handler. */
+  send({ url, path, head, body, answerTimeoutMs = 0 }: InternalCall, handler: InternalAnswerHandler): void {
+    const known = body === undefined || body instanceof Readable ? null : Buffer.from(body);
+    const signed: SignedHead = { head, body: body === undefined ? null : { sha256: known && digestOf(known) } };
+    const text = JSON.stringify(signed);
+    const frame = textFrame('head', text);
+    const { origin, pathname } = new URL(url);
+    this.agent.dispatch(
+      {
+        origin,
+        path: `${pathname === '/' ? '' : pathname}${path}`,
+        method: 'POST',
+        headers: { 'content-type': 'application/octet-stream', [INTERNAL_HEADER]: this.signatures.sign(path, text) },
+        body:
+          body instanceof Readable
+            ? Readable.from(following(frame, body), { objectMode: false })
+            : known
+              ? Buffer.concat([frame, known])
+              : frame,
+        headersTimeout: answerTimeoutMs,
+      },
+      new AnswerReader(handler, this.logger),
+    );
+  }
+
+  /** Sends a request whose answer consists of messages. `onMessage` must not throw. */
+  follow<Message>(call: InternalCall, onMessage: (message: Message) => void): MessageStream {
+    let controller: Dispatcher.DispatchController | null = null;
+    let aborted: Error | null = null;
+    const ended = new Promise<void>((resolve, reject) => {
+      this.send(call, {
+        onStart: (started) => {
+          controller = started;
+          if (aborted) started.abort(aborted);
+        },
+        onMessage: (message) => onMessage(message as Message),
+        onEnd: resolve,
+        onFailure: reject,
+      });
+    });
+    const abort = (reason: Error) => {
+      aborted ??= reason;
+      controller?.abort(aborted);
+    };
+    return { ended, abort };
+  }
+}
+
+/** Reads the frames of one answer. */
+class AnswerReader implements Dispatcher.DispatchHandler {
+  private readonly reader = new FrameReader((frame) => this.onFrame(frame));
+  private isStarted = false;
+  private status = 0;
+  private isEnded = false;
+  private failure: Error | null = null;
+
+  constructor(
+    private readonly handler: InternalAnswerHandler,
+    private readonly logger: Logger,
+  ) {}
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.isStarted = true;
+    this.handler.onStart?.(controller);
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+    if (status >= 200) this.status = status;
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.status === 200) this.reader.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.isEnded) return this.handler.onEnd();
+    if (this.failure) return this.handler.onFailure(this.failure);
+    if (this.status === 200) return this.handler.onFailure(new OutcomeUnknownError());
+    this.logger.warn({
+      msg: 'another process refused a request of this one: ENCRYPTION_KEYS must be the same and clocks agree to 30 s',
+      status: this.status,
+    });
+    this.handler.onFailure(new RequestRefusedError(`Another process answered ${this.status}`));
+  }
+
+  onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (controller?.aborted && this.isStarted) return this.handler.onFailure(controller.reason ?? error);
+    const { code = '' } = error as NodeJS.ErrnoException;
+    this.logger.debug({ msg: 'a request to another process broke off', err: error });
+    if (this.failure) this.handler.onFailure(this.failure);
+    else this.handler.onFailure(NOT_SENT.test(code) ? new ProcessUnreachedError(code) : new OutcomeUnknownError());
+  }
+
+  private onFrame(frame: Frame): void {
+    switch (frame.kind) {
+      case 'head':
+        return this.handler.onHead?.(frame.value);
+      case 'data':
+        return this.handler.onData?.(frame.data);
+      case 'message':
+        return this.handler.onMessage?.(frame.value);
+      case 'failure':
+        this.failure = deserializeError(frame.value);
+        return;
+      case 'end':
+        this.isEnded = true;
+    }
+  }
+}
+
+function digestOf(body: Buffer): string {
+  return createHash('sha256').update(body).digest('base64url');
+}
+
+/** The body is not read before the head is being sent, so that it can go to another process when this one is not reached. */
+async function* following(frame: Buffer, body: Readable): AsyncGenerator<unknown> {
+  yield frame;
+  yield* body;
+}

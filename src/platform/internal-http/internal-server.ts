@@ -1,0 +1,206 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Transform, type Readable, type TransformCallback } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { Injectable, Logger } from '@nestjs/common';
+import { InvalidInputError } from '../errors/domain-error.js';
+import { RouteNotFoundError } from '../errors/http-errors.js';
+import { isSerializable, serializeError } from './error-codec.js';
+import { END_FRAME, framePrefix, HEAD_BYTES_MAX, parsePrefix, PREFIX_BYTES, textFrame } from './frames.js';
+import { INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
+
+/** Limit of messages that the other process has not read. */
+const UNREAD_BYTES_MAX = 64 * 1024 * 1024;
+
+/** A request of another process. */
+export interface InternalRequest<Head> {
+  head: Head;
+  /** Null when there is none. Errors when its digest is not the signed one, before its last piece. */
+  body: Readable | null;
+  /** The whole body, empty when there is none. @throws RouteNotFoundError when its digest is not the signed one */
+  text(): Promise<string>;
+}
+
+/** Accepts requests that an InternalClient of this service sent. */
+@Injectable()
+export class InternalServer {
+  constructor(private readonly signatures: InternalSignatures) {}
+
+  /**
+   * Verifies a request and reads its head.
+   *
+   * @throws RouteNotFoundError for a request that is not signed, before its body is read; InvalidInputError for a head that
+   * breaks off or is too long
+   */
+  async accept<Head>(request: IncomingMessage): Promise<InternalRequest<Head>> {
+    const path = request.url ?? '';
+    const isSigned = this.signatures.verify(path, request.headers[INTERNAL_HEADER]);
+    if (!isSigned) throw new RouteNotFoundError('POST', path);
+    const headText = await readHead(request);
+    if (!isSigned(headText)) throw new RouteNotFoundError('POST', path);
+    const { head, body: signed } = JSON.parse(headText) as SignedHead;
+    if (!signed) request.resume();
+    const body = signed && bodyOf(request, signed.sha256);
+    const readText = async () => {
+      if (!body) return '';
+      return text(body).catch(() => {
+        throw new RouteNotFoundError('POST', path);
+      });
+    };
+    return { head: head as Head, body, text: readText };
+  }
+}
+
+/** Writes the frames of one answer. Frames after its end, or after the other process left, are dropped. */
+export class InternalAnswer {
+  private readonly logger = new Logger('internal');
+  private isOver = false;
+
+  /** @param onLeft called once, when the other process left before the end */
+  constructor(
+    private readonly response: ServerResponse,
+    onLeft: () => void = () => undefined,
+  ) {
+    const leave = () => {
+      if (this.isOver) return;
+      this.isOver = true;
+      onLeft();
+    };
+    response.on('error', leave).on('close', leave);
+  }
+
+  get isBegun(): boolean {
+    return this.response.headersSent;
+  }
+
+  head(value: object): void {
+    if (!this.isOver) this.begin().write(textFrame('head', JSON.stringify(value)));
+  }
+
+  /** @returns false when the caller is to wait for the response's `drain` */
+  data(chunk: Buffer): boolean {
+    if (this.isOver || chunk.length === 0) return true;
+    this.response.write(framePrefix('data', chunk.length));
+    return this.response.write(chunk);
+  }
+
+  message(value: object): void {
+    if (this.isOver) return;
+    this.begin().write(textFrame('message', JSON.stringify(value)));
+    if (this.response.writableLength > UNREAD_BYTES_MAX) this.response.destroy();
+  }
+
+  end(): void {
+    this.finish(END_FRAME);
+  }
+
+  fail(error: Error): void {
+    this.finish(textFrame('failure', JSON.stringify(serializeError(error))));
+  }
+
+  /** Ends the answer with the outcome of the work. Logs an error that other processes cannot read. Never rejects. */
+  async endAfter(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+      this.end();
+    } catch (error) {
+      if (!isSerializable(error)) this.logger.error({ msg: 'a request of another process failed', err: error });
+      this.fail(error as Error);
+    }
+  }
+
+  private begin(): ServerResponse {
+    const { response } = this;
+    if (response.headersSent) return response;
+    response.writeHead(200, { 'content-type': 'application/octet-stream' });
+    // A short answer leaves in one piece.
+    response.cork();
+    process.nextTick(() => response.uncork());
+    return response;
+  }
+
+  private finish(frame: Buffer): void {
+    if (this.isOver) return;
+    this.begin();
+    this.isOver = true;
+    this.response.end(frame);
+  }
+}
+
+/** Reads the head frame of a request and leaves the rest unread. @throws InvalidInputError */
+function readHead(request: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let neededBytes = PREFIX_BYTES;
+    const settle = (work: () => void) => {
+      request.off('data', onData).off('end', onEnd).off('close', onEnd).off('error', onEnd).pause();
+      work();
+    };
+    const refuse = (message: string) => settle(() => reject(new InvalidInputError(message)));
+    const onEnd = () => refuse('The request broke off before its head was complete');
+    const onData = (chunk: Buffer) => {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes < neededBytes) return;
+      const all = chunks.length === 1 ? chunk : Buffer.concat(chunks);
+      const headBytes = headBytesIn(all);
+      if (headBytes === null) return refuse(`The head is no frame of up to ${HEAD_BYTES_MAX} bytes`);
+      neededBytes = PREFIX_BYTES + headBytes;
+      if (bytes < neededBytes) return;
+      settle(() => {
+        if (bytes > neededBytes) request.unshift(all.subarray(neededBytes));
+        resolve(all.toString('utf8', PREFIX_BYTES, neededBytes));
+      });
+    };
+    request.on('data', onData).on('end', onEnd).on('close', onEnd).on('error', onEnd);
+  });
+}
+
+function headBytesIn(bytes: Buffer): number | null {
+  try {
+    const prefix = parsePrefix(bytes);
+    return prefix.kind === 'head' ? prefix.bytes : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The body of a request. Destroying it early ends neither the request nor the answer: the rest of the body is discarded.
+ *
+ * @param sha256 null for a body that streams
+ */
+function bodyOf(request: IncomingMessage, sha256: string | null): Readable {
+  const body = new VerifiedBody(sha256);
+  body.on('error', () => undefined);
+  body.once('close', () => request.unpipe(body).resume());
+  request.once('close', () => {
+    if (!request.complete) body.destroy(new Error('the request broke off'));
+  });
+  return request.pipe(body);
+}
+
+/** Passes a body on and withholds its last piece until the digest of the whole is verified. */
+class VerifiedBody extends Transform {
+  private readonly hash = createHash('sha256');
+  private last: Buffer | null = null;
+
+  constructor(private readonly sha256: string | null) {
+    super();
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    if (this.sha256 === null) return done(null, chunk);
+    this.hash.update(chunk);
+    const before = this.last;
+    this.last = chunk;
+    done(null, before);
+  }
+
+  override _flush(done: TransformCallback): void {
+    if (this.sha256 === null) return done();
+    if (this.hash.digest('base64url') !== this.sha256) return done(new Error('the body was changed on its way'));
+    done(null, this.last);
+  }
+}

@@ -1,0 +1,65 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+import { Env } from '../../config/env.js';
+import { isSameSignature, keysFor } from '../http/secrets.js';
+
+/** The header that a request between processes carries. */
+export const INTERNAL_HEADER = 'x-slipway-internal';
+
+/** The signed part of a request. */
+export interface SignedHead {
+  head: object;
+  /** Null: there is none. `sha256`: null for a body that streams, since its digest is not known at the start. */
+  body: { sha256: string | null } | null;
+}
+
+/** Longest difference between the clocks of two processes. Claims are remembered for longer, so that each counts once. */
+const AGE_MS_MAX = 30_000;
+const REMEMBERED_MAX = 100_000;
+
+/**
+ * Signs requests between processes of one service with a secret they share: the keys of the vault. A signature covers path
+ * and head, is valid for 30 s and counts once, so that a reader of the network cannot repeat a request.
+ */
+@Injectable()
+export class InternalSignatures {
+  private readonly secrets: Buffer[];
+  private readonly seen = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: 2 * AGE_MS_MAX });
+
+  constructor(env: Env) {
+    this.secrets = keysFor(env, 'slipway internal calls');
+  }
+
+  /** The header's value for one request. */
+  sign(path: string, head: string): string {
+    const [secret] = this.secrets;
+    if (!secret) throw new Error('Calls between processes need ENCRYPTION_KEYS');
+    const claim = `${Date.now()}.${randomBytes(12).toString('base64url')}.${digestOf(head)}`;
+    return `${claim}.${signatureOf(secret, path, claim)}`;
+  }
+
+  /**
+   * Verifies the header, before anything of the request's body is read.
+   *
+   * @returns a check that a head is the signed one; null for a header that is not ours, too old, or was seen before
+   */
+  verify(path: string, header: string | string[] | undefined): ((head: string) => boolean) | null {
+    if (typeof header !== 'string') return null;
+    const end = header.lastIndexOf('.');
+    const [claim, signature] = [header.slice(0, end), header.slice(end + 1)];
+    if (!this.secrets.some((secret) => isSameSignature(signature, signatureOf(secret, path, claim)))) return null;
+    const [at, , digest = ''] = claim.split('.');
+    if (Math.abs(Date.now() - Number(at)) > AGE_MS_MAX || this.seen.has(claim)) return null;
+    this.seen.set(claim, true);
+    return (head) => isSameSignature(digest, digestOf(head));
+  }
+}
+
+function digestOf(head: string): string {
+  return createHash('sha256').update(head).digest('base64url');
+}
+
+function signatureOf(secret: Buffer, path: string, claim: string): string {
+  return createHmac('sha256', secret).update(`${path}\n${claim}`).digest('base64url');
+}

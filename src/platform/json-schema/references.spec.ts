@@ -1,0 +1,55 @@
+import { describe, expect, it } from '@jest/globals';
+import { referenced, resolved } from './references.js';
+
+const root = {
+  $defs: {
+    text: { type: 'string', description: 'a text' },
+    'a/b~c d': { type: 'integer' },
+    loop: { $ref: '#/$defs/loop' },
+    never: false,
+  },
+  properties: { choice: { oneOf: [{ type: 'null' }, true] } },
+};
+
+describe('a local reference', () => {
+  it.each([
+    ['#', root],
+    ['#/$defs/text', root.$defs.text],
+    ['#/$defs/a~1b~0c%20d', { type: 'integer' }],
+    ['#/properties/choice/oneOf/0', { type: 'null' }],
+    ['#/properties/choice/oneOf/1', true],
+  ])('%s leads to a schema', (reference, target) => {
+    expect(referenced(reference, root)).toEqual(target);
+  });
+
+  it.each([
+    '#anchor',
+    '#/$defs/missing',
+    '#/constructor',
+    '#/$defs/text/type/length',
+    'https://example.com/schema#/$defs/text',
+    '#/%E0%A4%A',
+    `#${'/$defs'.repeat(1_000)}`,
+  ])('%s leads nowhere', (reference) => {
+    expect(referenced(reference, root)).toBeUndefined();
+  });
+});
+
+describe('a resolved schema', () => {
+  it('has the keywords of its target, and its own over them', () => {
+    expect(resolved({ $ref: '#/$defs/text', description: 'a name' }, root)).toEqual({
+      type: 'string',
+      description: 'a name',
+    });
+  });
+
+  it('keeps a reference that leads nowhere or in a cycle', () => {
+    expect(resolved({ $ref: '#/nowhere', title: 'x' }, root)).toEqual({ $ref: '#/nowhere', title: 'x' });
+    expect(resolved({ $ref: '#/$defs/loop' }, root)).toEqual({ $ref: '#/$defs/loop' });
+  });
+
+  it('of false allows nothing, and of what is no schema anything', () => {
+    expect(resolved({ $ref: '#/$defs/never' }, root)).toEqual({ not: {} });
+    expect([resolved(true, root), resolved('text', root), resolved(undefined, root)]).toEqual([{}, {}, {}]);
+  });
+});

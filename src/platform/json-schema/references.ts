@@ -1,0 +1,67 @@
+/**
+ * Local references of JSON Schema. The only import is free of dependencies: esbuild bundles this file into workers
+ * (`hosting/worker/bootstrap`).
+ */
+import { isObject, type JsonObject } from '../text/json.js';
+
+/** A longer reference leads nowhere: each visit splits the whole text. */
+const REFERENCE_CHARS_MAX = 2_000;
+
+/** References followed one after another; a longer chain is taken as a cycle. */
+const CHAIN_MAX = 16;
+
+/** Keywords that hold schemas by names of the author's choice. */
+export const SCHEMA_MAPS: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  '$defs',
+  'definitions',
+  'dependentSchemas',
+  'dependencies',
+]);
+
+/** The value at a JSON pointer (RFC 6901) such as `/$defs/name`; the document itself for ''. Undefined without one. */
+export function atPointer(document: unknown, pointer: string): unknown {
+  if (pointer !== '' && !pointer.startsWith('/')) return undefined;
+  let value = document;
+  for (const step of pointer.split('/').slice(1)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = (value as JsonObject)[name];
+  }
+  return value;
+}
+
+/** A URI fragment without its percent-encoding; unchanged when the encoding is broken. */
+export function decodeFragment(fragment: string): string {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    return fragment;
+  }
+}
+
+/** The schema that `#` or `#/$defs/name` refers to; undefined for anchors, other documents and missing schemas. */
+export function referenced(reference: string, root: unknown): unknown {
+  if (!reference.startsWith('#') || reference.length > REFERENCE_CHARS_MAX) return undefined;
+  return atPointer(root, decodeFragment(reference.slice(1)));
+}
+
+/**
+ * The schema with its referenced schema in place of `$ref`; keywords beside `$ref` override those of the target. A
+ * reference that leads nowhere stays, as the last one of a cycle does. `false` becomes `{not: {}}`; every other value
+ * that is no schema becomes `{}`, which allows anything.
+ */
+export function resolved(schema: unknown, root: unknown): JsonObject {
+  let here = schema;
+  let beside: JsonObject = {};
+  for (let count = 0; isObject(here) && typeof here.$ref === 'string' && count < CHAIN_MAX; count += 1) {
+    const { $ref, ...rest } = here;
+    const target = referenced($ref, root);
+    if (target === undefined) break;
+    beside = { ...rest, ...beside };
+    here = target;
+  }
+  if (isObject(here)) return { ...here, ...beside };
+  return here === false ? { not: {} } : beside;
+}

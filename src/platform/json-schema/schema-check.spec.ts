@@ -1,0 +1,70 @@
+import { describe, expect, it } from '@jest/globals';
+import { schemaCheck } from './schema-check.js';
+
+/** Limits that no load of the machine reaches. */
+const patient = { compileMs: 20_000, validateMs: 20_000 };
+
+/** Each definition refers to the next one twice: 31 of them validate a value two thousand million times. */
+function doubling(): object {
+  const $defs: Record<string, object> = { d30: { type: 'integer' } };
+  for (let i = 0; i < 30; i += 1) {
+    const $ref = `#/$defs/d${i + 1}`;
+    $defs[`d${i}`] = { anyOf: [{ $ref }, { $ref, minLength: 1 }] };
+  }
+  return { type: 'object', $defs, properties: { a: { $ref: '#/$defs/d0' } } };
+}
+
+describe('the check of a schema', () => {
+  it('says what is wrong, and where', () => {
+    const schema = { type: 'object', required: ['a'], properties: { a: { items: { enum: [1, 2] } } } };
+    const check = schemaCheck(schema, patient);
+    expect(check?.({})).toBe("must have required property 'a'");
+    expect(check?.({ a: [3] })).toBe('a.0 must be equal to one of the allowed values (1, 2)');
+    expect(check?.({ a: [2] })).toBeNull();
+  });
+
+  it.each([
+    ['no schema', 7],
+    ['one that refers to elsewhere', { $ref: 'https://example.com/schema' }],
+    ['an invalid one', { type: 'strange' }],
+    ['one larger than 256 KB', { type: 'object', description: 'x'.repeat(300_000) }],
+  ])('is none for %s', (_name, schema) => {
+    expect(schemaCheck(schema, patient)).toBeNull();
+  });
+
+  it('compares unique items also when they have members that objects inherit', () => {
+    const check = schemaCheck({ type: 'array', uniqueItems: true }, patient);
+    expect(check?.([{ valueOf: 1 }, { valueOf: 2 }])).toBeNull();
+    expect(check?.([{ valueOf: 1 }, { valueOf: 1 }])).toBe('must NOT have duplicate items');
+  });
+});
+
+describe('a schema that would take for ever', () => {
+  it('is aborted, and allows the value', () => {
+    expect(schemaCheck(doubling(), { ...patient, validateMs: 50 })?.({ a: 'x' })).toBeNull();
+  });
+
+  it('is aborted within a pattern', () => {
+    const schema = { type: 'array', items: { type: 'string', pattern: '^(a+)+$' } };
+    const texts = Array.from({ length: 5_000 }, () => `${'a'.repeat(40)}!`);
+    expect(schemaCheck(schema, { ...patient, validateMs: 50 })?.(texts)).toBeNull();
+    expect(schemaCheck(schema, patient)?.(['b'])).toContain('must match pattern');
+  });
+
+  it('is compiled once for all references to it', () => {
+    const names = Array.from({ length: 300 }, (_none, i) => `p${i}`);
+    const large = Object.fromEntries(names.map((name) => [name, { type: 'string', minLength: 2 }]));
+    const $defs = { large: { type: 'object', properties: large } };
+    const properties = Object.fromEntries(names.map((name) => [name, { $ref: '#/$defs/large' }]));
+    const check = schemaCheck({ type: 'object', $defs, properties }, patient);
+    expect(check?.({ p0: { p0: 'x' } })).toContain('fewer than 2');
+  });
+
+  it('is no obstacle to others when its compilation was aborted', () => {
+    const properties = Object.fromEntries(
+      Array.from({ length: 6_000 }, (_none, i) => [`p${i}`, { type: 'string', minLength: 2 }]),
+    );
+    expect(schemaCheck({ type: 'object', properties }, { ...patient, compileMs: 1 })).toBeNull();
+    expect(schemaCheck({ type: 'string' }, patient)?.(1)).toBe('must be string');
+  });
+});

@@ -1,0 +1,69 @@
+import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
+import type { JsonObject } from '../text/json.js';
+import { createAjv, type Dialect } from './ajv.js';
+import { withTimeLimit } from './time-limit.js';
+
+/** A larger schema is not compiled: that takes seconds. */
+const SCHEMA_CHARS_MAX = 256 * 1024;
+
+/** Longest time to compile a schema and to validate a value. Some schemas would take for ever, and all memory. */
+const usualLimits = { compileMs: 1_500, validateMs: 250 };
+
+/** Errors in one message. */
+const ERRORS_MAX = 5;
+
+/** What is wrong with a value, as a sentence without full stop. Null when the schema allows it or takes too long. */
+export type SchemaCheck = (value: unknown) => string | null;
+
+/**
+ * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
+ * used: it is no schema, larger than 256 KB, takes longer than 1.5 s to compile, or refers to another document.
+ */
+export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {
+  if (typeof schema !== 'object' || schema === null) return null;
+  if (JSON.stringify(schema).length > SCHEMA_CHARS_MAX) return null;
+  const validate = compiled(schema as JsonObject, limits.compileMs);
+  if (!validate) return null;
+  return (value) => {
+    const outcome = withTimeLimit(limits.validateMs, () => validate(value));
+    if (!outcome || outcome.value) return null;
+    return (validate.errors ?? []).slice(0, ERRORS_MAX).map(errorText).join('; ') || 'does not match the schema';
+  };
+}
+
+/** True when a text matches a regular expression, or when that takes longer than 50 ms. @throws SyntaxError */
+export function matchesPattern(pattern: string, text: string): boolean {
+  const expression = new RegExp(pattern, 'u');
+  return withTimeLimit(50, () => expression.test(text))?.value ?? true;
+}
+
+const instances = new Map<Dialect, Ajv>();
+
+function compiled(schema: JsonObject, ms: number): ValidateFunction | null {
+  // Ajv remembers ids, and two tools may use the same one.
+  const { $schema, $id: _id, ...rest } = schema;
+  const dialect = dialectOf(typeof $schema === 'string' ? $schema : '');
+  const ajv = instances.get(dialect) ?? createAjv(dialect, true);
+  instances.set(dialect, ajv);
+  try {
+    const validate = withTimeLimit(ms, () => ajv.compile(rest));
+    // An aborted compilation leaves the instance in an unknown state.
+    if (!validate) instances.delete(dialect);
+    return validate && validate.value;
+  } catch {
+    return null;
+  } finally {
+    ajv.removeSchema(rest);
+  }
+}
+
+function dialectOf(uri: string): Dialect {
+  return /draft-0[4-7]/.test(uri) ? 'draft-07' : uri.includes('2019-09') ? '2019-09' : '2020-12';
+}
+
+function errorText({ instancePath, message = 'is not allowed', keyword, params }: ErrorObject): string {
+  const path = instancePath.slice(1).replaceAll('/', '.');
+  const named = keyword === 'additionalProperties' ? ` (${String(params.additionalProperty)})` : '';
+  const allowed = keyword === 'enum' ? ` (${(params.allowedValues as unknown[]).map(String).join(', ')})` : '';
+  return `${path === '' ? '' : `${path} `}${message}${named}${allowed}`.slice(0, 500);
+}

@@ -1,0 +1,106 @@
+import { describe, expect, it } from '@jest/globals';
+import { NoSlotError, FairSemaphore } from './fair-semaphore.js';
+
+/** Work that ends when told, with a count of what runs. */
+function gauge() {
+  const ends: (() => void)[] = [];
+  const now = new Map<string, number>();
+  const work = (kind: string) => async () => {
+    now.set(kind, (now.get(kind) ?? 0) + 1);
+    await new Promise<void>((resolve) => ends.push(resolve));
+    now.set(kind, (now.get(kind) ?? 0) - 1);
+  };
+  return { work, ends, now };
+}
+
+const turn = () => new Promise(setImmediate);
+
+describe('Slots', () => {
+  it('lets half of them be of one kind, and starts what waits in order', async () => {
+    const slots = new FairSemaphore(4, 10_000);
+    const { work, ends, now } = gauge();
+    const all = ['a', 'a', 'a', 'b', 'b', 'b', 'c'].map((kind) => slots.run(kind, work(kind)));
+    await turn();
+    expect([...now]).toEqual([
+      ['a', 2],
+      ['b', 2],
+    ]);
+    while (ends.length > 0) {
+      ends.shift()?.();
+      await turn();
+      expect([...now.values()].reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(4);
+    }
+    await Promise.all(all);
+    expect([...now.values()]).toEqual([0, 0, 0]);
+  });
+
+  it('gives up on what cannot start in time, and keeps its place free', async () => {
+    const slots = new FairSemaphore(1, 20);
+    const { work, ends } = gauge();
+    const first = slots.run('a', work('a'));
+    await expect(slots.run('a', work('a'))).rejects.toMatchObject({
+      constructor: NoSlotError,
+      kind: 'unavailable',
+      retryAfterSeconds: 5,
+    });
+    ends.shift()?.();
+    await first;
+    const last = slots.run('a', work('a'));
+    await turn();
+    ends.shift()?.();
+    await last;
+  });
+
+  it('frees the place of work that throws', async () => {
+    const slots = new FairSemaphore(1, 1_000);
+    await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await expect(slots.run('a', async () => 'yes')).resolves.toBe('yes');
+  });
+
+  it('keeps half of the places from each of the kinds a piece of work is of', async () => {
+    const slots = new FairSemaphore(4, 5_000);
+    const started: string[] = [];
+    const ends: (() => void)[] = [];
+    const run = (name: string, kinds: string[]) =>
+      slots.run(kinds, () => {
+        started.push(name);
+        return new Promise<void>((resolve) => ends.push(resolve));
+      });
+    const all = [
+      run('1', ['host a', 'account x']),
+      run('2', ['host b', 'account x']),
+      run('3', ['host c', 'account x']),
+      run('4', ['host a', 'account y']),
+      run('5', ['host a', 'account z']),
+      run('6', ['host d']),
+    ];
+    expect(started).toEqual(['1', '2', '4', '6']);
+    ends[1]?.();
+    await all[1];
+    expect(started).toEqual(['1', '2', '4', '6', '3']);
+    for (let i = 0; i < 6; i += 1) {
+      ends.forEach((end) => end());
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(all);
+  });
+
+  it('starts all that one end makes room for', async () => {
+    const slots = new FairSemaphore(4, 5_000);
+    const { work, ends, now } = gauge();
+    const all = [
+      ['host a', 'account x'],
+      ['host a', 'account y'],
+      ['host b', 'account x'],
+      ['host a', 'account z'],
+      ['host c', 'account x'],
+    ].map((kinds) => slots.run(kinds, work(kinds.join(', '))));
+    await turn();
+    expect(ends).toHaveLength(3);
+    ends.shift()?.();
+    await turn();
+    expect([now.get('host a, account z'), now.get('host c, account x')]).toEqual([1, 1]);
+    for (const end of ends) end();
+    await Promise.all(all);
+  });
+});

@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Env } from '../../config/env.js';
+import { repeat, type Repeat } from '../schedule/repeat.js';
+import { ProcessesRepository, type Registration } from './processes.repository.js';
+
+/** A part of this process that owns rows under the lease of the process. */
+export interface LeaseHolder {
+  /** Role under which other processes find this one. */
+  readonly role: 'api' | 'host';
+  /** Data for other processes, written with each heartbeat. One that rejects leaves the holder out of it. */
+  details?(): Promise<object>;
+  /** Takes rows of earlier epochs along, in the transaction that begins the new one. */
+  adopt?(epoch: string, tx: EntityManager): Promise<void>;
+  /** The holder is registered under a new epoch. */
+  registered?(): void;
+  /** The lease may be over: resolves when nothing runs here that another process may start now. Must not reject. */
+  lost?(): Promise<void>;
+}
+
+/** A moment by the monotonic clock, which stands still while the machine sleeps, and by the wall clock, which may jump. */
+interface Moment {
+  steadyMs: number;
+  wallMs: number;
+}
+
+interface Lease {
+  epoch: string;
+  /** When the last successful heartbeat was sent. */
+  since: Moment;
+}
+
+/**
+ * Registers this process in the table `processes` and renews its lease while there are lease holders.
+ *
+ * The fence: the database writes a lease of L ms after this process sent the heartbeat, so by any clock the lease ends no
+ * earlier than L after `since`. Holders end their work {@link fenceMs} after `since`, a sixth of L before that: time to kill
+ * programs, and for the drift of two clocks. A heartbeat counts only if its answer arrives before the fence. A later one may
+ * have raced with a process that found the lease over; the epoch is then given up for good. So a process that finds the
+ * lease over by the database's clock knows that nothing of the epoch runs. A frozen process may pass its fence unawares, but
+ * everything that depends on the lease reads {@link epoch}, which compares both clocks first.
+ */
+@Injectable()
+export class ProcessRegistry {
+  /** Id of this process, new with every start. */
+  readonly id = randomUUID();
+  /** Length of the lease: the shorter one of those that apply to the roles of this process. */
+  readonly leaseMs: number;
+  private readonly logger = new Logger('processes');
+  /** Holders, each with the epoch it was informed of. */
+  private readonly holders = new Map<LeaseHolder, string | null>();
+  private lease: Lease | null = null;
+  private ending: Promise<unknown> = Promise.resolve();
+  private fence: NodeJS.Timeout | undefined;
+  private heartbeats: Repeat | null = null;
+  private beating: Promise<void> | null = null;
+
+  constructor(
+    private readonly processes: ProcessesRepository,
+    private readonly database: DataSource,
+    private readonly env: Env,
+  ) {
+    const { roles, uplinkLeaseMs, runtimeLeaseMs } = env;
+    this.leaseMs = Math.min(
+      roles.includes('api') ? uplinkLeaseMs : Infinity,
+      roles.includes('host') ? runtimeLeaseMs : Infinity,
+      Math.max(uplinkLeaseMs, runtimeLeaseMs),
+    );
+  }
+
+  /** The epoch while the lease is certain; null before the process is registered, and after the lease was lost. */
+  get epoch(): string | null {
+    if (this.lease && elapsedMs(this.lease.since) >= this.fenceMs) this.lose();
+    return this.lease?.epoch ?? null;
+  }
+
+  /** Time after a heartbeat during which holders may work. */
+  private get fenceMs(): number {
+    return (this.leaseMs * 5) / 6;
+  }
+
+  /** Adds a holder until {@link leave}. Resolves after a heartbeat that includes it, successful or not. Never rejects. */
+  async join(holder: LeaseHolder): Promise<void> {
+    this.holders.set(holder, null);
+    this.heartbeats ??= repeat(this.leaseMs / 3, () => void this.beat());
+    await this.beatNow();
+  }
+
+  /** Sends a heartbeat now. Resolves when it is done, successful or not. Never rejects. */
+  async beatNow(): Promise<void> {
+    await this.beating;
+    await this.beat();
+  }
+
+  /** Removes a holder that owns nothing any more. With the last one the process is removed. Never rejects. */
+  async leave(holder: LeaseHolder): Promise<void> {
+    if (!this.holders.delete(holder)) return;
+    if (this.holders.size > 0) return this.beatNow();
+    this.heartbeats?.stop();
+    this.heartbeats = null;
+    // A heartbeat under way would bring the row back.
+    await this.beating;
+    clearTimeout(this.fence);
+    this.lease = null;
+    try {
+      await this.processes.remove(this.id);
+    } catch (error) {
+      this.logger.warn({ msg: 'this process was not removed from the registry; its lease will end', err: error });
+    }
+  }
+
+  private beat(): Promise<void> {
+    return (this.beating ??= this.renewOrRegister().finally(() => (this.beating = null)));
+  }
+
+  private async renewOrRegister(): Promise<void> {
+    if (this.holders.size === 0) return;
+    try {
+      const registration = await this.registration();
+      if (this.epoch !== null) await this.renew(registration);
+      else {
+        // A new epoch frees what the last one owned, so that must have ended.
+        await this.ending;
+        await this.register(registration);
+      }
+      this.informHolders();
+      await this.processes.removeExpired();
+    } catch (error) {
+      this.logger.warn({ msg: 'the lease of this process was not renewed', err: error });
+    }
+  }
+
+  private async registration(): Promise<Registration> {
+    const roles: string[] = [];
+    const details = {};
+    for (const holder of this.holders.keys()) {
+      try {
+        Object.assign(details, await holder.details?.());
+        roles.push(holder.role);
+      } catch (error) {
+        this.logger.warn({ msg: `this process is not registered as ${holder.role}`, err: error });
+      }
+    }
+    return { id: this.id, roles, address: this.env.internalUrl, details, leaseMs: this.leaseMs };
+  }
+
+  private async register(registration: Registration): Promise<void> {
+    const since = now();
+    const epoch = await this.database.transaction(async (tx) => {
+      const created = await this.processes.register(registration, tx);
+      for (const holder of this.holders.keys()) await holder.adopt?.(created, tx);
+      return created;
+    });
+    if (elapsedMs(since) < this.fenceMs) this.confirm({ epoch, since });
+  }
+
+  private informHolders(): void {
+    const { epoch } = this;
+    for (const [holder, known] of this.holders) {
+      if (epoch === null || known === epoch) continue;
+      this.holders.set(holder, epoch);
+      holder.registered?.();
+    }
+  }
+
+  private async renew(registration: Registration): Promise<void> {
+    const { lease } = this;
+    if (!lease) return;
+    const since = now();
+    const isRenewed = await this.processes.renew(registration, lease.epoch);
+    // The fence passed meanwhile: the answer came too late.
+    if (this.epoch !== lease.epoch) return;
+    if (isRenewed) this.confirm({ epoch: lease.epoch, since });
+    else this.lose();
+  }
+
+  private confirm(lease: Lease): void {
+    this.lease = lease;
+    clearTimeout(this.fence);
+    this.fence = setTimeout(() => this.epoch, this.fenceMs - elapsedMs(lease.since)).unref();
+  }
+
+  private lose(): void {
+    if (!this.lease) return;
+    this.logger.warn('the lease of this process is lost');
+    this.lease = null;
+    clearTimeout(this.fence);
+    this.ending = Promise.all([...this.holders.keys()].map(async (holder) => holder.lost?.()));
+  }
+}
+
+function now(): Moment {
+  return { steadyMs: performance.now(), wallMs: Date.now() };
+}
+
+/** By the clock that says more: a wall clock that was set forward costs a restart, never a second copy of a program. */
+function elapsedMs({ steadyMs, wallMs }: Moment): number {
+  return Math.max(performance.now() - steadyMs, Date.now() - wallMs);
+}

@@ -1,0 +1,75 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+
+/** A process whose lease holds. */
+export interface LiveProcess {
+  id: string;
+  epoch: string;
+  address: string | null;
+  details: Record<string, unknown>;
+}
+
+/** Content of a process' row. */
+export interface Registration {
+  id: string;
+  roles: string[];
+  address: string | null;
+  details: object;
+  leaseMs: number;
+}
+
+/**
+ * SQL condition: the process that the row `alias` names still owns it.
+ *
+ * @param alias table alias with the columns `epoch` and `processColumn`
+ */
+export function ownerLives(alias: string, processColumn = 'process_id'): string {
+  return `EXISTS (SELECT 1 FROM processes p
+                   WHERE p.id = ${alias}.${processColumn} AND p.epoch = ${alias}.epoch AND p.lease_until > now())`;
+}
+
+/** Rows of the processes of this service. */
+@Injectable()
+export class ProcessesRepository {
+  constructor(private readonly database: DataSource) {}
+
+  /** Registers the process with a new epoch, whatever its row was before. @returns the epoch */
+  async register({ id, roles, address, details, leaseMs }: Registration, tx: EntityManager): Promise<string> {
+    const [row] = await tx.query<[{ epoch: string }]>(
+      `INSERT INTO processes (id, roles, address, details, lease_until)
+       VALUES ($1, $2, $3, $4, now() + $5 * interval '1 millisecond')
+       ON CONFLICT (id) DO UPDATE SET epoch = DEFAULT, roles = EXCLUDED.roles, address = EXCLUDED.address,
+                                      details = EXCLUDED.details, lease_until = EXCLUDED.lease_until
+       RETURNING epoch`,
+      [id, roles, address, JSON.stringify(details), leaseMs],
+    );
+    return row.epoch;
+  }
+
+  /** @returns false when the lease of this epoch is over */
+  async renew({ id, roles, details, leaseMs }: Registration, epoch: string): Promise<boolean> {
+    const [rows] = await this.database.query<[unknown[]]>(
+      `UPDATE processes SET lease_until = now() + $5 * interval '1 millisecond', roles = $3, details = $4
+        WHERE id = $1 AND epoch = $2 AND lease_until > now() RETURNING id`,
+      [id, epoch, roles, JSON.stringify(details), leaseMs],
+    );
+    return rows.length > 0;
+  }
+
+  /** Processes with this role whose lease holds. */
+  live(role: string): Promise<LiveProcess[]> {
+    return this.database.query<LiveProcess[]>(
+      'SELECT id, epoch, address, details FROM processes WHERE $1 = ANY(roles) AND lease_until > now()',
+      [role],
+    );
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.database.query('DELETE FROM processes WHERE id = $1', [id]);
+  }
+
+  /** Removes processes whose lease is over. */
+  async removeExpired(): Promise<void> {
+    await this.database.query('DELETE FROM processes WHERE lease_until <= now()');
+  }
+}

@@ -1,0 +1,55 @@
+import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { createPostgresRelayBackend, Relay, type RelayOptions } from 'bullmq';
+import { Env } from '../../config/env.js';
+import { queueConnection } from './queue-backend.js';
+
+/**
+ * Topics and the payload of each. A module adds its own beside the code that publishes them:
+ * `declare module '…/pub-sub.js' { interface Topics { 'stars.changed': { id: string } } }`.
+ */
+// eslint-disable-next-line @typescript-eslint/no-empty-object-type
+export interface Topics {}
+
+/**
+ * Small control messages between the processes of one service. Delivery is best effort: a message is lost while the
+ * queue's store is away. So a subscriber must also bound the age of what it caches to a few seconds.
+ */
+@Injectable()
+export class PubSub implements OnApplicationShutdown {
+  private readonly logger = new Logger('pub-sub');
+  private readonly relay: Relay;
+
+  constructor(@Inject(Env) env: Env) {
+    this.relay = new Relay({
+      connection: queueConnection(env),
+      prefix: env.queuePrefix,
+      namespace: env.queuePrefix,
+      name: 'slipway',
+      ...(env.redisUrl ? {} : { backend: createPostgresRelayBackend }),
+    } as RelayOptions);
+    this.relay.on('error', (error: Error) =>
+      this.logger.warn({ msg: 'messages between processes are delayed: the queue store does not answer', err: error }),
+    );
+  }
+
+  /** Calls `listener` with each message on `topic`, from any process, this one included. */
+  async subscribe<T extends keyof Topics>(topic: T, listener: (data: Topics[T]) => void): Promise<void> {
+    await this.relay.subscribe<Topics[T]>(topic, ({ data }) => listener(data));
+  }
+
+  /** Sends `data` to every process. Returns at once and never throws: a failure is logged. */
+  publish<T extends keyof Topics>(topic: T, data: Topics[T]): void {
+    this.relay.publish(topic, data).catch((error: unknown) => {
+      this.logger.warn({ msg: `a message on ${topic} was lost`, err: error });
+    });
+  }
+
+  /** Round trip to the queue's store. @throws the store client's error */
+  async ping(): Promise<void> {
+    await this.relay.getCounts();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.relay.close();
+  }
+}

@@ -1,0 +1,10 @@
+/** Periodic work of one object, such as a heartbeat. Ends with {@link Repeat.stop}. */
+export interface Repeat {
+  stop(): void;
+}
+
+/** Calls `work` every `ms` milliseconds until stopped. Does not keep the process alive. `work` must not throw. */
+export function repeat(ms: number, work: () => void): Repeat {
+  const timer = setInterval(work, ms).unref();
+  return { stop: () => clearInterval(timer) };
+}

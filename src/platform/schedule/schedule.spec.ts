@@ -1,0 +1,61 @@
+import { describe, expect, it, jest } from '@jest/globals';
+import { Schedule } from './schedule.js';
+
+describe('periodic work', () => {
+  it('never overlaps: a tick during a run is skipped, and a run asked for waits for its turn', async () => {
+    jest.useFakeTimers();
+    try {
+      const schedule = new Schedule();
+      const ends: (() => void)[] = [];
+      const work = schedule.every('test', 1_000, () => new Promise<void>((resolve) => ends.push(resolve)));
+      await jest.advanceTimersByTimeAsync(3_500);
+      expect(ends).toHaveLength(1);
+      const asked = work.run();
+      expect(ends).toHaveLength(1);
+      ends[0]?.();
+      await jest.advanceTimersByTimeAsync(0);
+      expect(ends).toHaveLength(2);
+      ends[1]?.();
+      await asked;
+      await jest.advanceTimersByTimeAsync(1_000);
+      expect(ends).toHaveLength(3);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('goes on after a failure', async () => {
+    jest.useFakeTimers();
+    try {
+      const schedule = new Schedule();
+      let runs = 0;
+      schedule.every('test', 1_000, () => {
+        runs += 1;
+        return Promise.reject(new Error('refused'));
+      });
+      await jest.advanceTimersByTimeAsync(2_500);
+      expect(runs).toBe(2);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('ends with the application: the run under way is waited for, and none starts', async () => {
+    const schedule = new Schedule();
+    let runs = 0;
+    let end = () => undefined as void;
+    const work = schedule.every('test', 1, () => {
+      runs += 1;
+      return new Promise<void>((resolve) => (end = resolve));
+    });
+    void work.run();
+    let isStopped = false;
+    const stopped = schedule.beforeApplicationShutdown().then(() => (isStopped = true));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isStopped).toBe(false);
+    end();
+    await stopped;
+    await work.run();
+    expect(runs).toBe(1);
+  });
+});

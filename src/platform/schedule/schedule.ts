@@ -1,0 +1,64 @@
+import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
+import { isDatabaseAway } from '../database/database-outage.js';
+import { repeat, type Repeat } from './repeat.js';
+
+/** Options of {@link Schedule.every}. */
+export interface ScheduleOptions {
+  /** Also runs at once. */
+  immediately?: boolean;
+}
+
+/** Periodic work of one name. */
+export interface ScheduledWork {
+  /** Runs the work now, after a run that is under way. Never rejects. */
+  run(): Promise<void>;
+}
+
+/** Periodic work of the process, such as sweeps. Timers of single objects use {@link repeat}. */
+@Injectable()
+export class Schedule implements BeforeApplicationShutdown {
+  private readonly timers: Repeat[] = [];
+  private readonly running = new Set<Promise<void>>();
+  private isStopped = false;
+
+  /**
+   * Runs `work` every `ms` milliseconds until the application shuts down. Runs never overlap: a tick during a run is
+   * skipped. A failure is logged (at debug while the database is away) and the next tick tries again.
+   *
+   * @param name names the work in the log, such as `sweep of releases`
+   */
+  every(name: string, ms: number, work: () => Promise<unknown>, options: ScheduleOptions = {}): ScheduledWork {
+    const logger = new Logger('schedule');
+    let current: Promise<void> | null = null;
+    const start = (): Promise<void> => {
+      if (this.isStopped) return Promise.resolve();
+      const run = work().then(
+        () => undefined,
+        (error: unknown) => {
+          if (this.isStopped) return;
+          logger[isDatabaseAway(error) ? 'debug' : 'error']({ msg: `${name} failed`, err: error });
+        },
+      );
+      current = run.finally(() => {
+        this.running.delete(run);
+        current = null;
+      });
+      this.running.add(run);
+      return current;
+    };
+    this.timers.push(
+      repeat(ms, () => {
+        if (!current) void start();
+      }),
+    );
+    if (options.immediately) void start();
+    return { run: () => (current ? current.then(start) : start()) };
+  }
+
+  /** Stops all timers and waits for the runs under way. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.isStopped = true;
+    for (const timer of this.timers) timer.stop();
+    await Promise.all(this.running);
+  }
+}

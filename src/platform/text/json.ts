@@ -1,0 +1,32 @@
+/** A JSON object whose members are not known. */
+export type JsonObject = Record<string, unknown>;
+
+/** Whether a value read from JSON is an object: no list, and not null. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** JSON text in which members stand in the order of their names: equal values have equal texts. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  const members = Object.entries(value)
+    .filter(([, one]) => one !== undefined)
+    .sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0));
+  return `{${members.map(([name, one]) => `${JSON.stringify(name)}:${canonicalJson(one)}`).join(',')}}`;
+}
+
+/**
+ * True when no value of JSON stands inside of more than `depthMax` others. Works level by level, so that a value too deep
+ * for recursive readers (`JSON.stringify`, validators, Postgres) can be told without being one of them.
+ */
+export function isWithinDepth(value: unknown, depthMax: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > depthMax) return false;
+    level = level.flatMap((one) =>
+      typeof one === 'object' && one !== null ? Object.values(one as Record<string, unknown>) : [],
+    );
+  }
+  return true;
+}

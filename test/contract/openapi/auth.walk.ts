@@ -1,0 +1,25 @@
+import { uniqueName } from '../../support/app.js';
+import type { ApiWalk } from '../../support/api-walk.js';
+
+/** Accounts and API keys. */
+export default async function (walk: ApiWalk): Promise<void> {
+  await walk.ask('GET /accounts/me', 200);
+  const name = uniqueName('account');
+  const account = await walk.ask('POST /accounts', 201, {}, { name, kind: 'organization' });
+  await walk.ask('POST /accounts', 409, {}, { name, kind: 'user' });
+  await walk.ask('POST /accounts', 400, {}, { kind: 'robot' });
+  await walk.ask('GET /accounts', 200);
+  await walk.ask('GET /accounts', 400, {}, undefined, { query: '?page=0' });
+  const accountId = account.id as string;
+  const made = await walk.ask('POST /accounts/{accountId}/api-keys', 201, { accountId }, { name: 'laptop' });
+  await walk.ask('POST /accounts/{accountId}/api-keys', 400, { accountId }, {});
+  await walk.ask('POST /accounts/{accountId}/api-keys', 404, { accountId: made.id }, { name: 'laptop' });
+  const other = { bearer: made.key as string };
+  await walk.ask('GET /accounts/{accountId}/api-keys', 200, { accountId: 'me' }, undefined, other);
+  await walk.ask('GET /accounts/{accountId}/api-keys', 404, { accountId: 'none' });
+  await walk.ask('GET /accounts', 403, {}, undefined, other);
+  await walk.ask('POST /accounts', 403, {}, { name: uniqueName('account'), kind: 'user' }, other);
+
+  await walk.ask('DELETE /accounts/{accountId}/api-keys/{keyId}', 200, { accountId, keyId: made.id });
+  await walk.ask('DELETE /accounts/{accountId}/api-keys/{keyId}', 404, { accountId, keyId: made.id });
+}

@@ -1,0 +1,558 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import supertest from 'supertest';
+import { createApp } from '../../../src/app.setup.js';
+import { declarationOf } from '../../../src/modules/auth/access.service.js';
+import { generateApiKey, hashApiKey, prefixOf } from '../../../src/modules/auth/api-key.js';
+import { ServersController } from '../../../src/modules/servers/servers.controller.js';
+import { ToolOutputsService } from '../../../src/modules/tool-schemas/tool-outputs.service.js';
+import { RESERVED_NAMESPACES } from '../../../src/platform/http/resource-names.js';
+import { ACCESS } from '../../../src/platform/http/public.decorator.js';
+import { routeTable, type Route } from '../../../src/platform/http/route-table.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { createConnection, createServer } from '../../support/factories.js';
+import { images, uploadIcon } from '../../support/icons.js';
+import { published as publishedRelease, releaseIn, serverRow } from '../../support/releases.js';
+import { startRepositoryHost, type RepositoryHost } from '../../support/repository-host.js';
+import { pathOf as pathTo } from '../../support/server-rows.js';
+import { skillMd } from '../../support/skills.js';
+import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { verifies } from '../../support/verifies.js';
+import { zipOf } from '../../support/zips.js';
+
+/** What somebody owns, enough to fill the parameters of every route. */
+interface Estate {
+  owner: TestAccount;
+  keyId: string;
+  namespace: string;
+  /** `namespace/server` */
+  server: string;
+  releaseId: string;
+  connectionId: string;
+}
+
+/** One request of a walk through all routes. */
+interface Visit {
+  /** `GET /servers/:qualifiedName` */
+  name: string;
+  path: string;
+  response: supertest.Response;
+}
+
+type Method = 'get' | 'put' | 'post' | 'delete' | 'patch' | 'head';
+
+/** In what a stranger must not see: stored with the estate, and to be looked for in answers. */
+const CANARY = 'canary-of-the-owner';
+
+let app: TestApp;
+let upstream: Upstream;
+/** Behind the servers, which anybody with a key may call. */
+let published: Upstream;
+/** Where skills come from; each estate has a repository of its own there. */
+let repositories: RepositoryHost;
+/** A skill. */
+let archive: Buffer;
+let routes: Route[];
+let estate: Estate;
+let stranger: TestAccount;
+
+beforeAll(async () => {
+  [upstream, published, repositories] = await Promise.all([startUpstream(), startUpstream(), startRepositoryHost()]);
+  archive = await zipOf({ 'SKILL.md': skillMd() });
+  app = await startApp();
+  routes = routeTable(await createApp(app.env, { preview: true }));
+  estate = await createEstate();
+  stranger = await app.account();
+});
+afterAll(async () => {
+  await app.close();
+  await Promise.all([upstream.close(), published.close(), repositories.close()]);
+});
+
+async function createEstate(): Promise<Estate> {
+  const owner = await app.account();
+  const server = await createServer(app, owner, { description: CANARY });
+  const releaseId = await publishedRelease(app, owner, server, { type: 'external', upstreamUrl: published.url });
+  await releaseIn(app, owner, server, releaseId, 'SUCCESS');
+  const [namespace = ''] = server.split('/');
+  const made = { mcpUrl: upstream.url, metadata: { note: CANARY }, headers: { 'x-note': CANARY } };
+  await uploadIcon(app, owner, server, images['image/png']);
+  await app.as(owner).put(pathTo(server, '/secrets'), { name: 'SECRET', value: CANARY });
+  repositories.serve(`/${namespace}/skills/archive/HEAD.zip`, archive);
+  await app.as(owner).put(`/skills/${namespace}/review`, { gitUrl: repositoryOf(namespace) });
+  const { connectionId } = await createConnection(app, owner, made, { namespace });
+  const outputs = app.get(ToolOutputsService);
+  outputs.observe((await serverRow(app, server)).id, 'echo', JSON.stringify({ structuredContent: { a: 1 } }));
+  await outputs.settle();
+  const keys = await app.as(owner).get('/accounts/me/api-keys');
+  return { owner, server, releaseId, namespace, connectionId, keyId: keys.body.apiKeys[0].id };
+}
+
+const repositoryOf = (namespace: string): string => `${repositories.url}/${namespace}/skills`;
+
+function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, connectionId }: Estate): string {
+  const isSkill = route.path.startsWith('/skills/');
+  const values: Record<string, string> = {
+    name: namespace,
+    namespace,
+    qualifiedName: encodeURIComponent(server),
+    server: server.split('/')[1] ?? '',
+    connectionId,
+    connection: releaseId,
+    tunnel: '1',
+    host: releaseId,
+    toolPath: 'echo',
+    toolName: 'echo',
+    slug: isSkill ? 'review' : server.replace('/', '--'),
+    path: isSkill ? 'SKILL.md' : 'mcp',
+    accountId: owner.id,
+    keyId,
+    secretName: 'SECRET',
+    domainId: 'managed',
+    id: releaseId,
+    triggerName: 'page.updated',
+  };
+  return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
+    const value = values[param];
+    if (value === undefined) throw new Error(`Teach this test the parameter "${param}" of ${route.path}`);
+    return value;
+  });
+}
+
+/** A body the route accepts. */
+function bodyOf({ method, path }: Route, { namespace, server } = estate): object | undefined {
+  const bodies: Record<string, object> = {
+    'POST /accounts': { name: uniqueName('account'), kind: 'user' },
+    'POST /accounts/:accountId/api-keys': { name: 'another' },
+    'POST /servers/:qualifiedName/transfer': {
+      targetOrganizationId: 'me',
+      targetNamespace: namespace,
+      targetSlug: server.split('/')[1],
+    },
+    'PUT /servers/:qualifiedName/verified': { verified: true },
+    'POST /servers/:qualifiedName/logs': [{ logs: [{ message: CANARY }] }],
+    'PUT /servers/:qualifiedName/secrets': { name: 'SECRET', value: CANARY },
+    'PATCH /servers/:qualifiedName': { license: 'MIT' },
+    'PATCH /servers/:qualifiedName/runtime': { logPayloads: true, egressAllow: [CANARY] },
+    'PATCH /servers/:qualifiedName/domains/:domainId': { subdomain: server.replace('/', '--') },
+    'POST /skills': { namespace, slug: 'review', gitUrl: repositoryOf(namespace) },
+    'PUT /skills/:namespace/:slug': { gitUrl: repositoryOf(namespace) },
+    'PUT /connect/:namespace/:connectionId': { mcpUrl: upstream.url },
+    'POST /connect/:namespace': { mcpUrl: upstream.url },
+    'POST /connect/:namespace/.mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    'PUT /connect/:namespace/:connectionId/recording': { enabled: true },
+    'POST /connect/:namespace/:connectionId/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    'POST /connect/:namespace/:connectionId/.tools/*toolPath': { message: 'hello' },
+    'POST /run/:slug': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    'POST /run/:slug/*path': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  };
+  return bodies[`${method} ${path}`] ?? (method === 'PUT' || method === 'POST' ? {} : undefined);
+}
+
+/** Whether this is the MCP address of a connection or a server. */
+const isMcp = (path: string): boolean => /^\/connect\/.*[./]mcp$|^\/run\//.test(path);
+
+/** Whether this publishes a skill, whose errors have a code. */
+const isPublishing = (name: string): boolean => /^(PUT|POST) \/skills(\/|$)/.test(name);
+
+const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
+
+/**
+ * Routes that answer every key: the registry's reads, what a caller has or makes for itself, and calls of published servers.
+ * Every other guarded route is closed to strangers. The table is written by hand, since a declaration may be wrong.
+ */
+const openToEveryKey = new Set([
+  'GET /accounts/me',
+  'GET /namespaces',
+  'POST /namespaces',
+  'PUT /namespaces/:name',
+  'GET /servers',
+  'GET /servers/:qualifiedName',
+  'GET /servers/:qualifiedName/changes',
+  'GET /servers/:qualifiedName/download',
+  'GET /servers/:qualifiedName/icon',
+  'GET /skills',
+  'GET /skills/:namespace/:slug',
+  'GET /skills/:namespace/:slug/download',
+  'GET /skills/:namespace/:slug/.well-known/skills/index.json',
+  'GET /skills/:namespace/:slug/.well-known/skills/*path',
+  'GET /run/:slug',
+  'POST /run/:slug',
+  'DELETE /run/:slug',
+  ...['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method) => `${method} /run/:slug/*path`),
+]);
+
+/** Routes for the operator alone. */
+const operatorOnly = new Set(['GET /accounts', 'POST /accounts', 'PUT /servers/:qualifiedName/verified']);
+
+/** Routes of HEAD answer without a body, so the walks leave them to the test of HEAD. */
+function guarded(): Route[] {
+  return routes.filter((route) => declarationOf(route) !== 'public' && route.method !== 'HEAD');
+}
+
+/** What goes into the routes that take a form. */
+const forms: Record<string, (request: supertest.Test) => supertest.Test> = {
+  'PUT /servers/:qualifiedName/icon': (request) => request.attach('file', images['image/png'], 'icon.png'),
+  'PUT /servers/:qualifiedName/releases': (request) =>
+    request.field('payload', JSON.stringify({ type: 'external', upstreamUrl: published.url })),
+  'PUT /skills/:namespace/:slug/upload': (request) => request.attach('archive', archive, 'archive.zip'),
+};
+
+async function visit(
+  route: Route,
+  authorization: string | undefined,
+  { path = pathOf(route, estate), method = route.method, body = bodyOf(route) } = {},
+): Promise<Visit> {
+  const request = supertest(app.url)[method.toLowerCase() as Method](path);
+  if (authorization !== undefined) void request.set('authorization', authorization);
+  if (route.path.endsWith('/logs/stream')) void request.buffer(true).parse(headOf);
+  const form = body === undefined ? undefined : forms[`${method} ${route.path}`];
+  const response = await (form ? form(request) : body === undefined ? request : request.send(body));
+  return { name: `${method} ${route.path}`, path, response };
+}
+
+/** Leaves an event stream that does not end by itself, and reads everything else. */
+function headOf(given: supertest.Response, done: (error: Error | null, body: unknown) => void): void {
+  const response = given as unknown as IncomingMessage;
+  if (response.statusCode === 200) {
+    response.destroy();
+    given.text = '';
+    done(null, {});
+    return;
+  }
+  text(response).then(
+    (read) => {
+      given.text = read;
+      done(null, read === '' ? {} : JSON.parse(read));
+    },
+    (error: Error) => done(error, null),
+  );
+}
+
+async function walk(chosen: Route[], authorization: string | undefined): Promise<Visit[]> {
+  const visits: Visit[] = [];
+  for (const route of chosen) visits.push(await visit(route, authorization));
+  return visits;
+}
+
+/** Says what is wrong with the answer to a request without a valid key; nothing when all is right. */
+function faultsOf401({ name, path, response: { status, headers, body } }: Visit): string[] {
+  const faults = (isRight: boolean, what: string) => (isRight ? [] : [`${name}: ${what}, ${JSON.stringify(body)}`]);
+  const isConnect = path.startsWith('/connect');
+  const keys = Object.keys(body as object).join();
+  const isRightBody = isMcp(path)
+    ? body.jsonrpc === '2.0' && body.id === null && typeof body.error.message === 'string'
+    : isConnect
+      ? body.error === 'unauthorized' && typeof body.message === 'string' && keys === 'error,message'
+      : body.error === 'Unauthorized' && keys === (isPublishing(name) ? 'error,code' : 'error');
+  return [
+    ...faults(status === 401, `status ${status}`),
+    ...faults(isRightBody, 'wrong body'),
+    ...faults(/^Bearer\b/.test(headers['www-authenticate'] ?? ''), 'no challenge'),
+    ...faults(!JSON.stringify(body).includes(CANARY), 'tells too much'),
+  ];
+}
+
+/** Everything the owner has, as the database holds it, without what mere use changes. */
+async function stateOf({ owner, namespace }: Estate): Promise<unknown> {
+  const rows = (sql: string, value: string) => app.database.query(sql, [value]);
+  return {
+    keys: await rows(`SELECT id, name, hash, expires_at FROM api_keys WHERE account_id = $1 ORDER BY id`, owner.id),
+    namespaces: await rows('SELECT * FROM namespaces WHERE account_id = $1 ORDER BY id', owner.id),
+    servers: await rows(
+      `SELECT to_jsonb(s) - '{use_count,popularity}'::text[] AS server FROM servers s
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY s.id`,
+      namespace,
+    ),
+    secrets: await rows(
+      `SELECT x.* FROM server_secrets x JOIN servers s ON s.id = x.server_id
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.id`,
+      namespace,
+    ),
+    runtimes: await rows(
+      `SELECT x.* FROM server_runtime x JOIN servers s ON s.id = x.server_id
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.server_id`,
+      namespace,
+    ),
+    icons: await rows(
+      `SELECT x.* FROM server_icons x JOIN servers s ON s.id = x.server_id
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.server_id`,
+      namespace,
+    ),
+    releases: await rows(
+      `SELECT x.* FROM releases x JOIN servers s ON s.id = x.server_id
+         JOIN namespaces n ON n.id = s.namespace_id WHERE n.name = $1 ORDER BY x.id`,
+      namespace,
+    ),
+    skills: await rows(
+      `SELECT to_jsonb(x) - 'total_activations' AS skill FROM skills x
+         JOIN namespaces n ON n.id = x.namespace_id WHERE n.name = $1 ORDER BY x.id`,
+      namespace,
+    ),
+    connections: await rows(
+      `SELECT c.id, c.connection_id, c.name, c.mcp_url, c.metadata, c.sealed_headers, c.revision FROM connections c
+         JOIN namespaces n ON n.id = c.namespace_id WHERE n.name = $1 ORDER BY c.id`,
+      namespace,
+    ),
+  };
+}
+
+async function expiredKey(): Promise<string> {
+  const key = generateApiKey();
+  await app.database.query(
+    `INSERT INTO api_keys (account_id, name, prefix, hash, expires_at) VALUES ($1, 'old', $2, $3, now() - interval '1 s')`,
+    [estate.owner.id, prefixOf(key), hashApiKey(key)],
+  );
+  return key;
+}
+
+describe('a request without a valid key', () => {
+  it('the walk covers the whole API document', async () => {
+    const document = await app.as().get('/openapi.json');
+    const documented = Object.entries(document.body.paths as Record<string, object>).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
+    );
+    const walked = routes.map(nameOf).map((name) => name.replace('*', ':'));
+    expect(documented.filter((name) => !walked.includes(name))).toEqual([]);
+    expect(guarded().length).toBeGreaterThan(20);
+  });
+
+  it('the tables of open and operator routes name only guarded routes', () => {
+    const names = guarded().map(nameOf);
+    expect([...openToEveryKey, ...operatorOnly].filter((name) => !names.includes(name))).toEqual([]);
+  });
+
+  verifies(['auth:missing', 'auth:challenge'], 'is refused by every route, in its own family', async () => {
+    const visits = await walk(guarded(), undefined);
+    expect(visits.flatMap(faultsOf401)).toEqual([]);
+  });
+
+  verifies('auth:missing', 'is refused with HEAD and in the short form of connections too', async () => {
+    for (const route of guarded()) {
+      if (route.method === 'GET') {
+        const { response } = await visit(route, undefined, { method: 'HEAD' });
+        expect([nameOf(route), response.status]).toEqual([nameOf(route), 401]);
+      }
+      if (!route.path.startsWith('/connect/')) continue;
+      const full = pathOf(route, estate);
+      const short = await visit(route, undefined, { path: full.replace('/connect', '') });
+      expect(faultsOf401({ ...short, path: full })).toEqual([]);
+    }
+  });
+
+  verifies(['auth:malformed', 'auth:challenge'], 'is refused whatever is wrong with the header', async () => {
+    const { key } = estate.owner;
+    const headers = [
+      'Bearer',
+      'Bearer ',
+      'Bearer undefined',
+      'Bearer not-a-key',
+      `Bearer ${key.slice(0, -1)}`,
+      `Bearer ${key}A`,
+      `Bearer ${key} ${key}`,
+      `Bearer ${key},`,
+      `Bearer "${key}"`,
+      `Bearer${key}`,
+      `Bearer ${key.toUpperCase()}`,
+      `Bearer Bearer ${key}`,
+      `Basic ${Buffer.from(`me:${key}`).toString('base64')}`,
+      `Token ${key}`,
+      key,
+    ];
+    for (const header of headers) {
+      const faults = (await walk(guarded(), header)).flatMap(faultsOf401);
+      expect([header.replace(key, 'KEY'), faults]).toEqual([header.replace(key, 'KEY'), []]);
+    }
+  });
+
+  verifies(['auth:unknown-key', 'auth:challenge'], 'is refused with a key nobody was given', async () => {
+    expect((await walk(guarded(), `Bearer ${generateApiKey()}`)).flatMap(faultsOf401)).toEqual([]);
+  });
+
+  verifies(['auth:expired-key', 'auth:challenge'], 'is refused with a key past its expiry', async () => {
+    expect((await walk(guarded(), `Bearer ${await expiredKey()}`)).flatMap(faultsOf401)).toEqual([]);
+  });
+
+  verifies('auth:body:registry', 'gets {error: "Unauthorized"} outside connections', async () => {
+    const outside = guarded().filter(
+      (route) => !route.path.startsWith('/connect') && !isMcp(route.path) && !isPublishing(nameOf(route)),
+    );
+    expect(outside.length).toBeGreaterThan(8);
+    for (const { response } of await walk(outside, undefined)) expect(response.body).toEqual({ error: 'Unauthorized' });
+  });
+
+  verifies('auth:body:connect', 'gets {error: "unauthorized", message} under connections', async () => {
+    const inside = guarded().filter(({ path }) => path.startsWith('/connect') && !isMcp(path));
+    expect(inside.length).toBeGreaterThan(8);
+    for (const { response } of await walk(inside, undefined)) {
+      expect(response.body).toEqual({ error: 'unauthorized', message: expect.stringContaining('API key') });
+    }
+  });
+
+  verifies('auth:before-validation', 'learns neither what is wrong with it nor whether its target exists', async () => {
+    const nowhere = { ...estate, namespace: 'no-such-ns', server: 'no-such-ns/none', connectionId: 'none' };
+    for (const route of guarded()) {
+      const unknown = pathOf(route, { ...nowhere, keyId: 'none', owner: { ...estate.owner, id: 'none' } });
+      const faulty = bodyOf(route) === undefined ? undefined : { name: 7, kind: [], mcpUrl: {}, nonsense: true };
+      for (const authorization of [undefined, `Bearer ${generateApiKey()}`]) {
+        const [known, missing] = [
+          await visit(route, authorization, { body: faulty }),
+          await visit(route, authorization, { path: unknown }),
+        ];
+        expect([...faultsOf401(known), ...faultsOf401({ ...missing, path: known.path })]).toEqual([]);
+        expect(missing.response.body).toEqual(known.response.body);
+      }
+    }
+  });
+});
+
+/** What a route answers to the right key when the estate has nothing for it. */
+const unfit: Record<string, number> = {
+  'POST /servers/:qualifiedName/releases/:id/resume': 400,
+  'GET /servers/:qualifiedName/download': 404,
+  // The connection of the estate leads to a URL.
+  'GET /connect/:namespace/:connectionId/uplink': 404,
+  // Its server has no triggers.
+  'GET /connect/:namespace/:connectionId/.triggers/:triggerName': 404,
+  'POST /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
+  'DELETE /connect/:namespace/:connectionId/.triggers/:triggerName': 400,
+  // What older tools ask for, of which there is none.
+  'POST /connect/:namespace/.subscriptions': 404,
+  'DELETE /connect/:namespace/.subscriptions/:id': 404,
+  'POST /connect/:namespace/:connectionId/.subscriptions': 404,
+  'DELETE /connect/:namespace/:connectionId/.subscriptions/:id': 404,
+  // It comes after an upload.
+  'POST /skills/:namespace/:slug/sync': 422,
+};
+
+describe('a valid key', () => {
+  verifies('auth:bearer', 'is accepted by every route', async () => {
+    const own = await createEstate();
+    // What is deleted comes last, and what holds it after it.
+    const order = ['/accounts', '/connect', '/skills', '/servers', '/namespaces'];
+    const rank = ({ method, path }: Route) =>
+      method === 'DELETE' ? order.findIndex((prefix) => path.startsWith(prefix)) : -1;
+    const bySafety = guarded().toSorted((a, b) => rank(a) - rank(b) || b.path.length - a.path.length);
+    const refused: string[] = [];
+    for (const route of bySafety) {
+      // The key that is revoked on the way is not the one that asks.
+      const made = await app.as(own.owner).post('/accounts/me/api-keys', { name: 'to be revoked' });
+      const target = { ...own, keyId: made.body.id as string };
+      const scheme = rank(route) < 0 ? 'bearer' : 'Bearer';
+      const { response } = await visit(route, `${scheme} ${own.owner.key}`, {
+        path: pathOf(route, target),
+        body: bodyOf(route, own),
+      });
+      const isOperators = operatorOnly.has(nameOf(route));
+      const isMethodRefused = isMcp(route.path) && route.method !== 'POST';
+      const allowed = isOperators ? 403 : isMethodRefused ? 405 : (unfit[nameOf(route)] ?? 299);
+      if (response.status > allowed || (allowed > 299 && response.status !== allowed)) {
+        refused.push(`${nameOf(route)}: ${response.status} ${response.text}`);
+      }
+    }
+    expect(refused).toEqual([]);
+    expect(await stateOf(own)).toMatchObject({ namespaces: expect.any(Array), servers: [], connections: [] });
+  });
+
+  it('routes without a key are those of monitors, of people with a setup link and of our own processes, and need none', async () => {
+    const open = routes.filter((route) => declarationOf(route) === 'public');
+    const setup = ['GET /oauth/callback', 'GET /oauth/client.json', 'GET /setup/*path', 'POST /setup/*path'];
+    // Those of the processes among themselves, and of what collects metrics, which hold secrets of their own.
+    const internal = [
+      'GET /metrics',
+      'POST /internal/hosting/:host',
+      'POST /internal/parked-calls',
+      'POST /internal/uplink/:connection/:tunnel',
+    ];
+    expect(open.map(nameOf).toSorted()).toEqual(['GET /health', ...setup, 'GET /ready', ...internal].toSorted());
+    const monitored = open.filter((route) => ![...setup, ...internal].includes(nameOf(route)));
+    for (const { response } of await walk(monitored, undefined)) expect(response.status).toBe(200);
+    for (const { response } of await walk(monitored, 'Bearer nonsense')) expect(response.status).toBe(200);
+    for (const { response } of await walk(open, 'Bearer nonsense')) expect(response.status).not.toBe(401);
+  });
+});
+
+describe('somebody else’s key', () => {
+  /** Walks all routes with the owner's paths; returns what went wrong. */
+  async function trespass(key: string, chosen: Route[]): Promise<string[]> {
+    const before = await stateOf(estate);
+    const asked = upstream.requests.length;
+    const faults: string[] = [];
+    for (const route of chosen) {
+      const { response, name } = await visit(route, `Bearer ${key}`);
+      if (openToEveryKey.has(name)) continue;
+      if (![403, 404].includes(response.status)) faults.push(`${name}: ${response.status} ${response.text}`);
+      if (response.text.includes(CANARY)) faults.push(`${name} tells too much: ${response.text}`);
+    }
+    expect(upstream.requests.length).toBe(asked);
+    expect(await stateOf(estate)).toEqual(before);
+    return faults;
+  }
+
+  verifies('auth:owner:every-route', 'reads no connection and changes nothing, by any route', async () => {
+    expect(await trespass(stranger.key, guarded())).toEqual([]);
+    const { namespace, owner } = estate;
+    expect((await app.as(stranger).put(`/namespaces/${namespace}`)).status).toBe(409);
+    const list = await app.as(stranger).get('/namespaces');
+    expect(list.body.namespaces.map(({ name }: { name: string }) => name)).not.toContain(namespace);
+    expect((await app.as(owner).get(`/connect/${namespace}`)).body.connections).toHaveLength(1);
+  });
+
+  verifies('auth:owner:every-route', 'cannot tell the owner’s connections from missing ones', async () => {
+    const missing = { ...estate, namespace: uniqueName('none'), connectionId: 'none' };
+    for (const route of guarded().filter(({ path }) => path.startsWith('/connect/'))) {
+      const authorization = `Bearer ${stranger.key}`;
+      const foreign = await visit(route, authorization);
+      const none = await visit(route, authorization, { path: pathOf(route, missing) });
+      const { namespace } = estate;
+      const own = await app.as(stranger).put(`/namespaces/${uniqueName('own')}`);
+      const inOwn = await visit(route, authorization, {
+        path: pathOf(route, { ...estate, namespace: own.body.name as string, connectionId: 'none' }),
+      });
+      const told = ({ response: { status, text, headers } }: Visit) => [status, text, Object.keys(headers).toSorted()];
+      expect([nameOf(route), ...told(foreign)]).toEqual([nameOf(route), ...told(none)]);
+      // In a namespace of one's own a missing connection looks the same, where the route does not create or list.
+      if (inOwn.response.status === 404) expect(foreign.response.text).toBe(inOwn.response.text);
+      expect(foreign.response.text).not.toContain(namespace);
+    }
+  });
+
+  verifies('operator:owns-nothing', 'the operator’s key opens nothing but accounts and its own routes', async () => {
+    const rest = guarded().filter((route) => !route.path.startsWith('/accounts') && !operatorOnly.has(nameOf(route)));
+    expect(rest.length).toBeGreaterThan(15);
+    expect(await trespass(app.operator.key, rest)).toEqual([]);
+  });
+});
+
+describe('the start', () => {
+  const handler = ServersController.prototype.get as unknown as object;
+
+  verifies('auth:declared', 'is refused when a route does not say who may use it', async () => {
+    const rule = Reflect.getMetadata(ACCESS, handler) as unknown;
+    Reflect.deleteMetadata(ACCESS, handler);
+    try {
+      const start = createApp(app.env, { preview: true });
+      await expect(start).rejects.toThrow('GET /servers/:qualifiedName declares neither @Access(…) nor @Public()');
+    } finally {
+      Reflect.defineMetadata(ACCESS, rule, handler);
+    }
+    await expect(createApp(app.env, { preview: true })).resolves.toBeDefined();
+  });
+
+  verifies(
+    ['auth:declared', 'path:reserved-first-segment'],
+    'is refused when a namespace could shadow a route',
+    async () => {
+      const names = RESERVED_NAMESPACES as Set<string>;
+      names.delete('servers');
+      try {
+        const start = createApp(app.env, { preview: true });
+        await expect(start).rejects.toThrow('"servers" must stand in RESERVED_NAMESPACES');
+      } finally {
+        names.add('servers');
+      }
+      expect(routes.map(({ path }) => path.split('/')[1] ?? '').filter((first) => !names.has(first))).toEqual([]);
+    },
+  );
+});

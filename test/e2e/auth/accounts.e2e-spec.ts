@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { verifies } from '../../support/verifies.js';
+
+let app: TestApp;
+let user: TestAccount;
+
+beforeAll(async () => {
+  app = await startApp();
+  user = await app.account();
+});
+afterAll(() => app.close());
+
+const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+const moment = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+
+describe('POST /accounts', () => {
+  verifies('account:create', 'creates users and organizations that can then be given keys', async () => {
+    for (const kind of ['user', 'organization']) {
+      const name = uniqueName('account');
+      const response = await app.as(app.operator).post('/accounts', { name, kind });
+      expect(response.status).toBe(201);
+      expect(response.body).toEqual({ id: uuid, name, kind, isOperator: false, createdAt: moment });
+      const made = await app.as(app.operator).post(`/accounts/${response.body.id}/api-keys`, { name: 'first' });
+      const me = await app.as({ id: '', name, key: made.body.key }).get('/accounts/me');
+      expect(me.body).toEqual(response.body);
+    }
+  });
+
+  verifies('account:create', 'refuses a name that is taken', async () => {
+    const response = await app.as(app.operator).post('/accounts', { name: user.name, kind: 'organization' });
+    expect(response.status).toBe(409);
+    expect(response.body).toEqual({ error: `An account named "${user.name}" already exists` });
+    expect(response.headers['x-should-retry']).toBe('false');
+  });
+
+  verifies('account:create', 'makes one account of two requests at the same instant', async () => {
+    const body = { name: uniqueName('account'), kind: 'user' };
+    const made = await Promise.all([1, 2, 3].map(() => app.as(app.operator).post('/accounts', body)));
+    expect(made.map(({ status }) => status).toSorted()).toEqual([201, 409, 409]);
+  });
+
+  verifies('account:create', 'makes nobody an operator, whatever the body says', async () => {
+    const body = {
+      name: uniqueName('account'),
+      kind: 'user',
+      isOperator: true,
+      is_operator: true,
+      id: app.operator.id,
+    };
+    const response = await app.as(app.operator).post('/accounts', body);
+    expect(response.body).toMatchObject({ isOperator: false });
+    expect(response.body.id).not.toBe(app.operator.id);
+  });
+
+  verifies('account:validation', 'names what is wrong with a name or a kind', async () => {
+    const name = () => uniqueName('account');
+    const cases: [object | undefined, RegExp][] = [
+      [undefined, /^name is required; kind must be one of/],
+      [{ kind: 'user' }, /^name is required$/],
+      [{ name: '', kind: 'user' }, /^name must be longer/],
+      [{ name: 'x'.repeat(256), kind: 'user' }, /^name must be shorter/],
+      [{ name: 7, kind: 'user' }, /name must be a string/],
+      [{ name: ['a'], kind: 'user' }, /name must be a string/],
+      [{ name: 'two\nlines', kind: 'user' }, /^name must not hold control characters/],
+      [{ name: 'nul\u0000', kind: 'user' }, /^name must not hold control characters/],
+      [{ name: name() }, /^kind must be one of the following values: user, organization/],
+      [{ name: name(), kind: 'robot' }, /^kind must be one of/],
+      [{ name: name(), kind: 'User' }, /^kind must be one of/],
+    ];
+    for (const [body, text] of cases) {
+      const response = await app.as(app.operator).post('/accounts', body);
+      expect([body, response.status]).toEqual([body, 400]);
+      expect(response.body).toEqual({ error: expect.stringMatching(text) });
+    }
+    const longest = await app.as(app.operator).post('/accounts', { name: 'é'.repeat(255), kind: 'user' });
+    expect(longest.status).toBe(201);
+  });
+});
+
+describe('GET /accounts', () => {
+  verifies('account:list', 'shows the operator every account, newest first, page by page', async () => {
+    const made: string[] = [];
+    for (let i = 0; i < 3; i += 1) {
+      const response = await app.as(app.operator).post('/accounts', { name: uniqueName('listed'), kind: 'user' });
+      made.unshift(response.body.id as string);
+    }
+    const rows = await app.database.query<{ id: string }[]>('SELECT id FROM accounts');
+    const seen: { id: string; name: string }[] = [];
+    for (let page = 1; page <= Math.ceil(rows.length / 2); page += 1) {
+      const { status, body } = await app.as(app.operator).get(`/accounts?page=${page}&pageSize=2`);
+      expect(status).toBe(200);
+      expect(body.pagination).toEqual({
+        currentPage: page,
+        pageSize: 2,
+        totalPages: Math.ceil(rows.length / 2),
+        totalCount: rows.length,
+      });
+      seen.push(...(body.accounts as typeof seen));
+    }
+    expect(seen.slice(0, 3).map(({ id }) => id)).toEqual(made);
+    expect(seen.map(({ id }) => id).toSorted()).toEqual(rows.map(({ id }) => id).toSorted());
+    expect(seen).toContainEqual({ id: user.id, name: user.name, kind: 'user', isOperator: false, createdAt: moment });
+    const beyond = await app.as(app.operator).get(`/accounts?page=${Number.MAX_SAFE_INTEGER}`);
+    expect(beyond.body).toMatchObject({ accounts: [], pagination: { totalCount: rows.length } });
+  });
+
+  verifies('account:list', 'refuses pages that cannot be', async () => {
+    for (const query of ['page=0', 'page=x', 'page=1.5', 'pageSize=0', 'pageSize=101']) {
+      const response = await app.as(app.operator).get(`/accounts?${query}`);
+      expect([query, response.status]).toEqual([query, 400]);
+      expect(response.body).toEqual({ error: expect.stringMatching(/^page/) });
+    }
+  });
+});
+
+describe('accounts of others', () => {
+  verifies(
+    'account:operator-only',
+    'are neither created nor listed with a key that is not the operator’s',
+    async () => {
+      const organization = await app.account({ kind: 'organization' });
+      for (const account of [user, organization]) {
+        const name = uniqueName('account');
+        const answers = [
+          await app.as(account).post('/accounts', { name, kind: 'user' }),
+          await app.as(account).post('/accounts', { nonsense: true }),
+          await app.as(account).get('/accounts'),
+        ];
+        for (const { status, body } of answers) {
+          expect(status).toBe(403);
+          expect(body).toEqual({ error: 'Forbidden: only the operator manages accounts' });
+        }
+        expect(await app.database.query('SELECT 1 FROM accounts WHERE name = $1', [name])).toEqual([]);
+      }
+    },
+  );
+
+  verifies('account:operator-only', 'stay closed when an account is renamed like the operator', async () => {
+    const other = await app.account({ isOperator: false });
+    await app.database.query(`UPDATE accounts SET name = 'Operator' WHERE id = $1`, [other.id]);
+    expect((await app.as(other).get('/accounts')).status).toBe(403);
+  });
+
+  verifies('key:own', 'an account that does not exist is not found, by the operator either', async () => {
+    for (const id of [randomUUID(), 'none', '00000000-0000-0000-0000-000000000000', encodeURIComponent("' OR 1=1")]) {
+      for (const answer of [
+        await app.as(app.operator).post(`/accounts/${id}/api-keys`, { name: 'x' }),
+        await app.as(user).get(`/accounts/${id}/api-keys`),
+      ]) {
+        expect([id, answer.status]).toEqual([id, 404]);
+        expect(answer.body).toEqual({ error: 'Account not found' });
+      }
+    }
+  });
+});

@@ -1,0 +1,405 @@
+import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { mcp, toolCall } from '../../support/calls.js';
+import { personAt } from '../../support/credentials.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { startGuarded } from '../../support/guarded-upstream.js';
+import { newPerson, type Person } from '../../support/person.js';
+import { releaseServer } from '../../support/server-rows.js';
+import { until } from '../../support/until.js';
+import { freePort } from '../../support/upstream-net.js';
+import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { verifies } from '../../support/verifies.js';
+
+const SECRET = 'hunter2-and-more';
+
+const configSchema = {
+  type: 'object',
+  required: ['apiKey', 'region'],
+  properties: {
+    apiKey: {
+      type: 'string',
+      title: 'API key',
+      description: 'From your <account> page.',
+      'x-from': { header: 'X-Given-Key' },
+      'x-to': { header: 'X-Key' },
+    },
+    region: { type: 'string', enum: ['eu', 'us'], 'x-from': { query: 'region' }, 'x-to': { query: 'r' } },
+    days: { type: 'integer', default: 3 },
+  },
+};
+
+let app: TestApp;
+let owner: TestAccount;
+let upstream: Upstream;
+let namespace: string;
+let server: string;
+let person: Person;
+
+beforeAll(async () => {
+  [app, upstream] = await Promise.all([
+    startApp({ PORT: String(await freePort()) }),
+    startUpstream({ requireHeaders: { 'x-key': SECRET } }),
+  ]);
+  owner = await app.account();
+  namespace = await createNamespace(app, owner);
+  server = await createServer(app, owner);
+  await releaseServer(app, server, { upstreamUrl: upstream.url, configSchema });
+});
+
+beforeEach(() => {
+  person = personAt(app);
+});
+
+afterAll(async () => {
+  await Promise.all([app.close(), upstream.close()]);
+});
+
+interface Body {
+  mcpUrl: string;
+  status: { state: string; reason: string; message?: string; setupUrl?: string; missing?: object; http?: object };
+}
+
+async function connect(body: object = { server }): Promise<{ path: string; body: Body; connectionId: string }> {
+  const made = await createConnection(app, owner, body as { mcpUrl: string }, { namespace });
+  return { ...made, body: made.body as unknown as Body };
+}
+
+async function read(path: string): Promise<Body> {
+  return (await app.as(owner).get(path)).body as Body;
+}
+
+async function put(path: string, body: object): Promise<Body & { code: number }> {
+  const answer = await app.as(owner).put(path, body);
+  return { ...(answer.body as Body), code: answer.status };
+}
+
+const echo = (path: string) => app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
+
+/** What the upstream saw last. */
+function lastSeen(): { key: unknown; query: Record<string, string> } {
+  const last = upstream.requests.at(-1);
+  const { searchParams } = new URL(last?.path ?? '/', 'http://x');
+  return { key: last?.headers['x-key'], query: Object.fromEntries(searchParams) };
+}
+
+/** The page of a connection, as a person has it in front of them. */
+async function opened(path: string): Promise<string> {
+  const { setupUrl = '' } = (await read(path)).status;
+  expect(await person.open(setupUrl)).toMatchObject({ status: 200 });
+  return setupUrl;
+}
+
+describe('a connection to a server that wants values', () => {
+  verifies(
+    ['connection:state:input-required', 'connection:state:input-supplied', 'connection:inputs:mapped'],
+    'names what lacks, is connected once a PUT gives it, and sends it where the server wants it',
+    async () => {
+      const dialled = upstream.requests.length;
+      const { path, body } = await connect();
+      expect(body.status).toMatchObject({
+        state: 'input_required',
+        reason: 'missing_values',
+        http: {
+          headers: { 'X-Given-Key': { label: 'API key', description: 'From your <account> page.', required: true } },
+          query: { region: { label: 'region', required: true }, days: { label: 'days', required: false } },
+        },
+        missing: { headers: ['X-Given-Key'], query: ['region'] },
+        setupUrl: expect.stringContaining('/setup/connections/'),
+      });
+      expect(upstream.requests).toHaveLength(dialled);
+
+      const some = await put(path, { headers: { 'X-Given-Key': SECRET } });
+      expect([some.code, some.status.missing]).toEqual([200, { headers: [], query: ['region'] }]);
+      const all = await put(path, { mcpUrl: `${some.mcpUrl}?region=eu` });
+      expect([all.code, all.status.state]).toEqual([200, 'connected']);
+      expect((await echo(path)).status).toBe(200);
+      expect(lastSeen()).toEqual({ key: SECRET, query: { r: 'eu', days: '3' } });
+      expect(all.mcpUrl).not.toContain('region');
+      for (const text of [JSON.stringify(all), JSON.stringify(await read(path))]) expect(text).not.toContain(SECRET);
+      const stored = await app.database.query('SELECT c::text AS row FROM connections c');
+      expect(JSON.stringify(stored)).not.toContain(SECRET);
+    },
+  );
+
+  verifies('connection:state:input-supplied', 'is connected at once when they are given up front', async () => {
+    const { mcpUrl } = (await connect()).body;
+    const { body } = await connect({ mcpUrl: `${mcpUrl}?region=us`, headers: { 'X-Given-Key': SECRET } });
+    expect(body.status.state).toBe('connected');
+    expect(body.mcpUrl).toBe(mcpUrl);
+  });
+
+  verifies('connection:inputs:kept', 'keeps its query values over a PUT that does not name them', async () => {
+    const { path, body } = await connect();
+    await put(path, { mcpUrl: `${body.mcpUrl}?region=eu&days=5`, headers: { 'X-Given-Key': SECRET } });
+    expect((await put(path, { mcpUrl: body.mcpUrl, name: 'renamed' })).status.state).toBe('connected');
+    await put(path, { mcpUrl: `${body.mcpUrl}?days=7` });
+    await echo(path);
+    expect(lastSeen().query).toEqual({ r: 'eu', days: '7' });
+    const without = await put(path, { mcpUrl: `${body.mcpUrl}?region=` });
+    expect(without.status).toMatchObject({ state: 'input_required', missing: { headers: [], query: ['region'] } });
+  });
+
+  verifies(
+    'connection:refusal:words',
+    'tells its callers what lacks and where to give it, in words of REST and of MCP',
+    async () => {
+      const { path, body } = await connect();
+      const { setupUrl = '' } = body.status;
+      const answer = await echo(path);
+      expect([answer.status, answer.headers['x-should-retry']]).toEqual([409, 'false']);
+      expect(answer.body).toEqual({
+        error: 'input_required',
+        message: `Input required: header "X-Given-Key", query "region". PUT the connection with them, or open ${setupUrl} in a browser.`,
+      });
+      const called = await mcp(app, owner, path, toolCall(7, 'echo', { message: 'hi' }));
+      expect(called.body).toMatchObject({
+        id: 7,
+        error: {
+          code: -32002,
+          message: 'Input required',
+          data: { setupUrl, missing: { headers: ['X-Given-Key'], query: ['region'] }, http: expect.any(Object) },
+        },
+      });
+      // The link is told, and kept nowhere.
+      const log = await until(async () => {
+        const { body: read } = await app.as(owner).get(`${path}/logs`);
+        return (read as { total: number }).total >= 2 && JSON.stringify(read);
+      }, 'both calls stand in the log');
+      expect(log).toContain('Input required');
+      expect(log).not.toContain('signature');
+    },
+  );
+
+  verifies('connection:state:input-required', 'says which value is wrong without repeating it', async () => {
+    const { path, body } = await connect();
+    const wrong = await put(path, { mcpUrl: `${body.mcpUrl}?region=mars`, headers: { 'X-Given-Key': SECRET } });
+    expect(wrong.status).toMatchObject({
+      state: 'input_required',
+      reason: 'invalid_values',
+      message: 'The query "region" must be one of the values its schema lists.',
+      missing: { headers: [], query: ['region'] },
+    });
+    expect(JSON.stringify(wrong)).not.toContain('mars');
+  });
+
+  verifies('connection:put:input-url', 'takes another query of its own address, and no other address', async () => {
+    const { path, body } = await connect();
+    expect(await put(path, { mcpUrl: `${body.mcpUrl}?region=eu` })).toMatchObject({ code: 200 });
+    expect(await put(path, { mcpUrl: `${upstream.url}?region=eu` })).toMatchObject({ code: 409, error: 'conflict' });
+    const other = await createServer(app, owner);
+    await releaseServer(app, other, { upstreamUrl: upstream.url });
+    expect(await put(path, { server: other })).toMatchObject({ code: 409 });
+    expect(await put(path, { transport: 'uplink' })).toMatchObject({ code: 409 });
+  });
+
+  verifies('connection:inputs:kept', 'are at most 8 KB together, in however many PUTs they come', async () => {
+    const { path, body } = await connect();
+    const codes: number[] = [];
+    for (let part = 0; part < 6; part += 1) {
+      codes.push((await put(path, { mcpUrl: `${body.mcpUrl}?n${part}=${'x'.repeat(1_800)}` })).code);
+    }
+    expect(codes).toEqual([200, 200, 200, 200, 400, 400]);
+  });
+
+  verifies('connection:put:input-url', 'by its URL takes another query only while values are waited for', async () => {
+    const open = await startUpstream();
+    const { path, connectionId } = await connect({ mcpUrl: open.url });
+    expect(await put(path, { mcpUrl: `${open.url}?a=1` })).toMatchObject({ code: 409, error: 'conflict' });
+    await app.database.query(
+      `UPDATE connections SET status_state = 'input_required', status_reason = 'missing_values', status_seen_at = now()
+        WHERE connection_id = $1`,
+      [connectionId],
+    );
+    expect(await put(path, { mcpUrl: `${open.url}/other?a=1` })).toMatchObject({ code: 409 });
+    const taken = await put(path, { mcpUrl: `${open.url}?a=1` });
+    expect(taken).toMatchObject({ code: 200, mcpUrl: `${open.url}?a=1`, status: { state: 'connected' } });
+    await open.close();
+  });
+});
+
+describe('the form of a setup link', () => {
+  verifies(
+    ['connection:setup:form', 'connection:setup:link'],
+    'says beside each value what is wrong, repeats none, and stores nothing before all are right',
+    async () => {
+      const { path } = await connect();
+      const link = await opened(path);
+      const refused = await person.press(link, undefined, { 'query.region': 'mars', 'headers.X-Given-Key': SECRET });
+      expect(refused.status).toBe(422);
+      expect(refused.html).toContain('must be one of the values its schema lists.');
+      for (const value of [SECRET, 'mars']) expect(refused.html).not.toContain(value);
+      const lacking = await person.press(link, undefined, { 'query.region': 'eu' });
+      expect([lacking.status, lacking.html]).toEqual([422, expect.stringContaining('This value is required.')]);
+      expect((await read(path)).status.missing).toEqual({ headers: ['X-Given-Key'], query: ['region'] });
+
+      const done = await person.press(link, undefined, { 'query.region': 'eu', 'headers.X-Given-Key': SECRET });
+      expect([done.status, done.html]).toEqual([200, expect.stringContaining('<h1>Connected</h1>')]);
+      expect((await read(path)).status.state).toBe('connected');
+      expect((await echo(path)).status).toBe(200);
+      expect(lastSeen()).toEqual({ key: SECRET, query: { r: 'eu', days: '3' } });
+
+      for (const again of [await person.open(link), await person.press(link, undefined, { 'query.region': 'us' })]) {
+        expect([again.status, again.html]).toEqual([410, expect.stringContaining('This link was used before')]);
+      }
+      await echo(path);
+      expect(lastSeen().query.r).toBe('eu');
+    },
+  );
+
+  verifies('connection:setup:form', 'shows what still lacks behind a new link', async () => {
+    const { path } = await connect();
+    const link = await opened(path);
+    const tried = await person.press(link, undefined, { 'query.region': 'eu', 'headers.X-Given-Key': 'wrong' });
+    expect(tried.html).toContain('Your values were saved, but the connection does not work with them');
+    const [, action = ''] = /action="([^"]+)"/.exec(tried.html) ?? [];
+    expect(action).not.toBe('');
+    const next = action.replaceAll('&amp;', '&');
+    expect(next).not.toBe(link);
+    const done = await person.press(next, undefined, { 'headers.X-Given-Key': SECRET });
+    expect(done.html).toContain('<h1>Connected</h1>');
+  });
+
+  verifies(
+    'connection:setup:header',
+    'takes an Authorization header where no authorization can be asked for, and says why',
+    async () => {
+      const bare = await startUpstream({ requireHeaders: { authorization: `Bearer ${SECRET}` } });
+      const { path } = await connect({ mcpUrl: bare.url, headers: { 'X-Kept': 'kept' } });
+      const link = await opened(path);
+      const shown = await person.open(link);
+      expect(shown.html).toContain('Slipway cannot ask for it there');
+      expect(shown.html).toContain('type="password"');
+      const empty = await person.press(link, undefined, { 'headers.Authorization': '' });
+      expect([empty.status, empty.html]).toEqual([422, expect.stringContaining('Nothing was filled in.')]);
+      const broken = await person.press(link, undefined, { 'headers.Authorization': 'Bearer s\u00e9cret' });
+      expect([broken.status, broken.html]).toEqual([422, expect.stringContaining('visible ASCII')]);
+      expect(broken.html).not.toContain('cret');
+      const done = await person.press(link, undefined, { 'headers.Authorization': `Bearer ${SECRET}` });
+      expect(done.html).toContain('<h1>Connected</h1>');
+      expect(bare.requests.at(-1)?.headers).toMatchObject({ authorization: `Bearer ${SECRET}`, 'x-kept': 'kept' });
+      const stored = await app.database.query('SELECT c::text AS row FROM connections c');
+      expect(JSON.stringify(stored)).not.toContain(SECRET);
+      await bare.close();
+    },
+  );
+
+  verifies('connection:setup:form', 'takes 64 KB and no more', async () => {
+    const { path } = await connect();
+    const link = await opened(path);
+    const answer = await person.press(link, undefined, { 'headers.X-Given-Key': 'x'.repeat(70_000) });
+    expect(answer.status).toBe(413);
+    const long = await person.press(link, undefined, {
+      'headers.X-Given-Key': 'x'.repeat(9_000),
+      'query.region': 'eu',
+    });
+    expect([long.status, long.html]).toEqual([422, expect.stringContaining('must be at most')]);
+  });
+});
+
+describe('a setup link', () => {
+  const values = { 'query.region': 'eu', 'headers.X-Given-Key': SECRET };
+
+  verifies(
+    'connection:setup:browser',
+    'takes no form from another site, nor from a browser without its cookie',
+    async () => {
+      const { path } = await connect();
+      const link = await opened(path);
+      const jar = [...(person.cookies.get(new URL(app.url).host) ?? [])].map(([name, value]) => `${name}=${value}`);
+      const send = (headers: Record<string, string>) =>
+        fetch(link, { method: 'POST', headers, body: new URLSearchParams(values), redirect: 'manual' });
+      const cookie = jar.join('; ');
+      for (const site of ['cross-site', 'same-site', 'none']) {
+        expect((await send({ cookie, 'sec-fetch-site': site })).status).toBe(403);
+      }
+      expect((await send({ 'sec-fetch-site': 'same-origin' })).status).toBe(403);
+      const stranger = newPerson({ publicUrl: app.env.baseUrl, url: app.url });
+      expect(await stranger.press(link, undefined, values)).toMatchObject({ status: 403 });
+      expect((await read(path)).status.state).toBe('input_required');
+      expect((await send({ cookie })).status).toBe(200);
+      expect((await read(path)).status.state).toBe('connected');
+    },
+  );
+
+  verifies(
+    'connection:setup:browser',
+    'is sent with headers that keep it out of frames, caches and referrers',
+    async () => {
+      const { path } = await connect();
+      const { headers } = await person.open((await read(path)).status.setupUrl ?? '');
+      expect(headers).toMatchObject({
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+        'cache-control': 'no-store',
+        'content-security-policy': expect.stringMatching(/^default-src 'none'; .*frame-ancestors 'none'$/),
+      });
+    },
+  );
+
+  verifies(
+    'connection:setup:link',
+    'that was changed, belongs to another connection or has expired opens nothing',
+    async () => {
+      const { path, body } = await connect();
+      const other = new URL((await connect()).body.status.setupUrl ?? '');
+      const link = new URL(body.status.setupUrl ?? '');
+      const changed = (change: (url: URL) => void) => {
+        const url = new URL(link);
+        change(url);
+        return url.href;
+      };
+      const unknown = [
+        changed((url) => (url.pathname = other.pathname)),
+        changed((url) => (url.pathname = `${url.pathname}1`)),
+        changed((url) => (url.pathname = url.pathname.replace(/\/1$/, '/2'))),
+        changed((url) => (url.pathname = '/setup/connections/nobody/1')),
+        changed((url) => url.searchParams.set('signature', 'AAAA')),
+        changed((url) => url.searchParams.delete('signature')),
+        changed((url) => (url.search = '')),
+        changed((url) => url.searchParams.set('expires', '99999999999')),
+      ];
+      for (const url of unknown) {
+        expect(await person.open(url)).toMatchObject({ status: 404, html: expect.stringContaining('leads nowhere') });
+        expect((await person.press(url, undefined, values)).status).not.toBe(200);
+      }
+      const expired = await person.open(changed((url) => url.searchParams.set('expires', '1')));
+      expect([expired.status, expired.html]).toEqual([410, expect.stringContaining('This link has expired')]);
+      await app.as(owner).delete(path);
+      expect(await person.open(link.href)).toMatchObject({ status: 404 });
+    },
+  );
+
+  verifies(
+    'connection:setup:link',
+    'ends when its owner gives other values, and says so of one that is not needed',
+    async () => {
+      const { path, body } = await connect();
+      const { setupUrl: first = '' } = body.status;
+      await put(path, { headers: { 'X-Given-Key': 'other' } });
+      expect(await person.open(first)).toMatchObject({ status: 410 });
+      const { setupUrl: second = '' } = (await read(path)).status;
+      await put(path, { name: 'renamed' });
+      expect(await person.open(second)).toMatchObject({ status: 200 });
+      const guarded = await startGuarded({ wants: 'bare' });
+      const { body: waiting, path: waitingPath } = await connect({ mcpUrl: guarded.url });
+      guarded.unlock();
+      await app.as(owner).put(waitingPath, {});
+      const page = await person.open(waiting.status.setupUrl ?? '');
+      expect([page.status, page.html]).toEqual([200, expect.stringContaining('Nothing is to be done')]);
+      await guarded.close();
+    },
+  );
+
+  verifies('connection:setup:link', 'is told to nobody but the owner of the connection', async () => {
+    const { path } = await connect();
+    const stranger = await app.account();
+    for (const answer of [
+      await app.as(stranger).get(path),
+      await app.as(stranger).put(path, { headers: { 'X-Given-Key': SECRET } }),
+      await app.as(stranger).post(`${path}/.tools/echo`, {}),
+    ]) {
+      expect([answer.status, answer.body]).toEqual([404, { error: 'not_found', message: 'Resource not found' }]);
+    }
+  });
+});

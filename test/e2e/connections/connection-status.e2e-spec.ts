@@ -1,0 +1,392 @@
+import { createServer } from 'node:http';
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { createConnection, createNamespace } from '../../support/factories.js';
+import {
+  deadHost,
+  refusedPort,
+  startFaulty,
+  type FaultKind,
+  type FaultOptions,
+} from '../../support/faulty-upstreams.js';
+import { startScripted } from '../../support/scripted-upstream.js';
+import { until } from '../../support/until.js';
+import { closing, start } from '../../support/upstream-clients.js';
+import { listen, shut } from '../../support/upstream-net.js';
+import { verifies } from '../../support/verifies.js';
+
+/** How long opening a session may take in the process that is not patient. */
+const CONNECT_MS = 500;
+
+/** An address nobody has: listed, so that the default of `loopback` is gone and nothing of this machine may be dialled. */
+const NOTHING_ALLOWED = '192.0.2.1';
+
+let app: TestApp;
+let strict: TestApp;
+/** Gives up early; whatever a busy machine may be late with is asked of the other one. */
+let hasty: TestApp;
+let owner: TestAccount;
+
+beforeAll(async () => {
+  app = await startApp();
+  owner = await app.account();
+  strict = await app.sibling({ EGRESS_ALLOW: NOTHING_ALLOWED });
+  hasty = await app.sibling({ UPSTREAM_CONNECT_TIMEOUT_MS: String(CONNECT_MS) });
+});
+afterAll(async () => {
+  await strict.close();
+  await hasty.close();
+  await app.close();
+});
+
+interface Status {
+  state: string;
+  reason?: string;
+  message?: string;
+  nextStep?: string;
+  since: string;
+  lastOkAt?: string;
+}
+
+/** The status of a new connection to this URL; a get and a list tell the same. */
+async function statusOf(mcpUrl: string, process = app): Promise<Status> {
+  const { path, namespace, body } = await createConnection(process, owner, { mcpUrl });
+  expect((await app.as(owner).get(path)).body).toEqual(body);
+  expect((await app.as(owner).get(`/connect/${namespace}`)).body).toEqual({ connections: [body], nextCursor: null });
+  expect(body).not.toHaveProperty('serverInfo');
+  return body.status as Status;
+}
+
+/** The message of a connection to this URL, which must be an `error`. */
+async function errorOf(mcpUrl: string, process = app): Promise<string> {
+  const status = await statusOf(mcpUrl, process);
+  const any = expect.any(String);
+  expect(status).toEqual({ state: 'error', reason: any, message: any, nextStep: any, since: any });
+  return status.message as string;
+}
+
+/** The message of a connection to an endpoint that fails in this way. */
+async function faultOf(kind: FaultKind, options?: FaultOptions, process = app): Promise<string> {
+  return errorOf(closing(await startFaulty(kind, options)).url, process);
+}
+
+describe('a server that works', () => {
+  verifies(
+    ['connection:state:connected', 'connection:status:values'],
+    'makes the connection `connected`, without a message',
+    async () => {
+      const upstream = await start();
+      const { body } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      const iso = expect.stringMatching(/^\d{4}-.*Z$/);
+      expect(body.status).toEqual({ state: 'connected', reason: 'ok', since: iso, lastOkAt: iso });
+      expect(upstream.count('initialize')).toBe(1);
+    },
+  );
+
+  verifies(
+    ['connection:state:connected-after-round-trip', 'connection:status:values', 'connection:field:status'],
+    'is not shown as `connected` before it completed the initialization',
+    async () => {
+      const upstream = await start({ delayInitializeMs: 60_000 });
+      const path = `/connect/${await createNamespace(app, owner)}/${uniqueName()}`;
+      const pending = hasty.as(owner).put(path, { mcpUrl: upstream.url }).then();
+      await upstream.waitFor(() => upstream.count('initialize') === 1);
+      const meanwhile = (await app.as(owner).get(path)).body as { status: Status };
+      expect(meanwhile.status).toMatchObject({ state: 'disconnected', message: 'Not called yet.' });
+      expect((await pending).body).toMatchObject({ status: { state: 'error' } });
+      expect((await app.as(owner).get(path)).body).toMatchObject({ status: { state: 'error' } });
+    },
+  );
+
+  verifies('connection:status:values', 'the database takes no state but those', async () => {
+    const { url } = await start();
+    const { connectionId } = await createConnection(app, owner, { mcpUrl: url });
+    const write = (state: string) =>
+      app.database.query('UPDATE connections SET status_state = $1 WHERE connection_id = $2', [state, connectionId]);
+    for (const state of ['connecting', 'CONNECTED', 'ok', ''])
+      await expect(write(state)).rejects.toThrow(/connections_state/);
+    for (const state of ['disconnected', 'auth_required', 'error', 'connected']) await write(state);
+  });
+
+  verifies(
+    'connection:status:last-known',
+    'is not asked when the connection is read or listed: what was last seen of it is told',
+    async () => {
+      const upstream = await start();
+      const { path, namespace, body } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      const seen = upstream.requests.length;
+      for (let i = 0; i < 3; i++) {
+        expect((await app.as(owner).get(path)).body).toEqual(body);
+        expect((await app.as(owner).get(`/connect/${namespace}`)).body).toMatchObject({ connections: [body] });
+      }
+      expect(upstream.requests).toHaveLength(seen);
+      const accepted = upstream.connections;
+      await upstream.close();
+      expect((await app.as(owner).get(path)).body).toEqual(body);
+      expect(upstream.connections).toBe(accepted);
+
+      expect((await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(502);
+      const { status } = (await app.as(owner).get(path)).body as { status: Status };
+      expect(status).toMatchObject({ state: 'error', lastOkAt: (body.status as Status).lastOkAt });
+      const listed = await app.as(owner).get(`/connect/${namespace}`);
+      expect((listed.body as { connections: { status: Status }[] }).connections[0].status).toEqual(status);
+    },
+  );
+
+  verifies(
+    'connection:state:put-re-evaluates',
+    'is initialized again by every PUT, and the status is that of this attempt',
+    async () => {
+      const headers = { 'x-key': 'let-me-in' };
+      const upstream = await start({ requireHeaders: headers });
+      const { path, body } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      const put = async (given: object) => ((await app.as(owner).put(path, given)).body as { status: Status }).status;
+      expect(body.status).toMatchObject({ state: 'auth_required' });
+      const connected = await put({ headers });
+      const any = expect.any(String);
+      expect(connected).toEqual({ state: 'connected', reason: 'ok', since: any, lastOkAt: any });
+      expect(Date.parse(connected.since)).toBeGreaterThanOrEqual(Date.parse((body.status as Status).since));
+      const again = await put({ name: 'Second' });
+      expect(again).toMatchObject({ state: 'connected', since: connected.since });
+      expect(Date.parse(again.lastOkAt ?? '')).toBeGreaterThanOrEqual(Date.parse(connected.lastOkAt ?? ''));
+      expect(await put({ headers: { 'x-key': 'wrong' } })).toMatchObject({ state: 'auth_required' });
+      // Attempts that were refused for the header are no initialization, but they reached the server.
+      // The first of them was refused before the server had told what it is.
+      expect([upstream.count('server/discover'), upstream.count('initialize')]).toEqual([2, 3]);
+      await upstream.close();
+      const dead = await put({});
+      expect(dead).toMatchObject({ state: 'error' });
+      expect((await app.as(owner).get(path)).body).toMatchObject({ status: dead });
+    },
+  );
+});
+
+describe('a server that answers 401', () => {
+  verifies(
+    'connection:state:auth-required',
+    'makes the connection `auth_required`, with or without a challenge, and the status says that a header helps',
+    async () => {
+      for (const challenge of [undefined, 'Basic realm="x"', false] as const) {
+        const { url } = closing(await startFaulty('needs-auth', { challenge }));
+        expect(await statusOf(url)).toEqual({
+          state: 'auth_required',
+          message: expect.stringMatching(
+            /answered 401.*PUT the connection again with headers, for example \{"headers"/,
+          ),
+          reason: 'unauthorized',
+          nextStep: expect.stringMatching(/setupUrl/),
+          setupUrl: expect.stringMatching(/^http/),
+          authorizationUrl: expect.stringMatching(/^http/),
+          since: expect.any(String),
+        });
+      }
+    },
+  );
+
+  verifies('connection:state:auth-required', 'with headers that it refuses says so instead', async () => {
+    const upstream = await start({ requireHeaders: { 'x-key': 'right' } });
+    const { body } = await createConnection(app, owner, { mcpUrl: upstream.url, headers: { 'X-Key': 'wrong' } });
+    expect(body.status).toMatchObject({
+      state: 'auth_required',
+      message: expect.stringMatching(/does not accept the headers of this connection.*PUT the connection again/),
+    });
+  });
+});
+
+describe('a target that cannot be used', () => {
+  verifies('connection:error:unknown-host', 'a host without an address is named', async () => {
+    expect(await errorOf(deadHost)).toBe(
+      'The host "no-such-host.invalid" has no address in DNS: is its name spelled right?',
+    );
+  });
+
+  verifies('connection:error:refused-port', 'a port nobody listens on is named', async () => {
+    const url = await refusedPort();
+    expect(await errorOf(url)).toBe(
+      `Nothing listens on ${new URL(url).host}: is the server running, and is the port right?`,
+    );
+  });
+
+  verifies('connection:error:wrong-path', 'a 404 asks for the path', async () => {
+    expect(await faultOf('not-found')).toMatch(/\/mcp answered 404: is the path right\?/);
+    const upstream = await start();
+    expect(await errorOf(upstream.url.replace('/mcp', '/sse'))).toMatch(
+      /\/sse answered 404: is the path right\? .* \/mcp\.$/,
+    );
+  });
+
+  verifies('connection:error:web-page', 'a web page is called one', async () => {
+    expect(await faultOf('html')).toMatch(/\/mcp is a web page, not an MCP endpoint: is the path right\?/);
+  });
+
+  verifies('connection:error:wrong-address', 'another address is the next step, not patience', async () => {
+    for (const kind of ['html', 'not-found', 'redirect', 'not-rpc'] as const) {
+      const { reason, nextStep } = await statusOf(closing(await startFaulty(kind)).url);
+      expect([kind, reason]).toEqual([kind, 'not_mcp']);
+      expect(nextStep).toMatch(/^Check the path of mcpUrl/);
+    }
+  });
+
+  verifies(
+    'connection:error:about-the-server',
+    'a call that breaks off leaves no word about the call in it',
+    async () => {
+      const upstream = await start();
+      const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      const call = app
+        .as(owner)
+        .post(`${path}/.tools/hold`, {})
+        .then((answer) => answer.body as { message: string });
+      await upstream.waitFor((one) => one.count('tools/call') === 1);
+      await upstream.close();
+      const { message } = await call;
+      expect(message).toMatch(/ Whether the call was carried out is unknown; it was not repeated\.$/);
+      const { status } = (await app.as(owner).get(path)).body as { status: Status };
+      expect(status).toMatchObject({ state: 'error', message: message.replace(/ Whether .*/, '') });
+    },
+  );
+
+  verifies(
+    'connection:error:unreadable-answer',
+    'a call whose answer cannot be read may have been carried out',
+    async () => {
+      const bodies: Record<string, string> = { nothing: '', cut: '{"jsonrpc": "2.0", "res', other: '{"ok": true}' };
+      bodies.long = ' '.repeat(17 * 1024 * 1024);
+      const upstream = closing(
+        await startScripted(({ method, params }, res) => {
+          if (method === 'tools/list') return '{"tools":[]}';
+          res.writeHead(200, { 'content-type': 'application/json' }).end(bodies[params?.name as string]);
+        }),
+      );
+      const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+      for (const name of Object.keys(bodies)) {
+        const before = upstream.count('tools/call');
+        const { status, body } = await app.as(owner).post(`${path}/.tools/${name}`, {});
+        expect([name, status]).toEqual([name, 502]);
+        expect((body as Status).message).toMatch(
+          / Whether the call was carried out is unknown; it was not repeated\.$/,
+        );
+        expect(upstream.count('tools/call')).toBe(before + 1);
+      }
+    },
+  );
+
+  verifies('connection:error:tls', 'a certificate nobody vouches for is refused before a request is sent', async () => {
+    const upstream = closing(await startFaulty('tls-self-signed'));
+    expect(await errorOf(upstream.url)).toMatch(/^The TLS connection to "127\.0\.0\.1" failed .*certificate/);
+    expect(upstream.hits()).toBe(0);
+    const { url } = await start();
+    expect(await errorOf(url.replace('http:', 'https:'))).toMatch(
+      /^127\.0\.0\.1:\d+ does not speak TLS: does its URL start with http:\/\/ instead\?$/,
+    );
+  });
+
+  verifies(
+    'connection:error:too-slow',
+    'silence and a body without end stop at the deadline, request and all',
+    async () => {
+      const startedAt = Date.now();
+      for (const kind of ['silent', 'slow-body'] as const) {
+        expect(await faultOf(kind, {}, hasty)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
+      }
+      const upstream = await start({ delayInitializeMs: 60_000 });
+      expect(await errorOf(upstream.url, hasty)).toMatch(/did not answer completely within 0\.5 s: it is too slow/);
+      await upstream.waitFor(({ requests }) => requests.some(({ aborted }) => aborted));
+      expect(Date.now() - startedAt).toBeGreaterThanOrEqual(3 * CONNECT_MS - 50);
+      expect(Date.now() - startedAt).toBeLessThan(60_000);
+    },
+  );
+
+  verifies(
+    'connection:error:private-address',
+    'a closed address is refused by name, with the setting that opens it',
+    async () => {
+      for (const [host, kind] of [
+        ['10.0.0.7', 'private'],
+        ['127.0.0.1', 'loopback'],
+        ['169.254.169.254', 'cloud metadata'],
+        ['[fd00::1]', 'unique local'],
+      ]) {
+        const message = await errorOf(`http://${host}:8080/mcp`, strict);
+        expect(message).toContain(`The address of "http://${host}:8080" is ${kind}`);
+        expect(message).toMatch(/An operator can allow it by adding .* to EGRESS_ALLOW/);
+      }
+    },
+  );
+
+  verifies('connection:state:error', 'a refusal in words Postgres cannot hold is told all the same', async () => {
+    const server = createServer((_req, res) => {
+      res.writeHead(200, { 'content-type': 'application/json' });
+      res.end(JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32000, message: 'no\0t for \ud800 you' } }));
+    });
+    const port = await listen(server);
+    closing({ close: () => shut(server) });
+    expect(await errorOf(`http://127.0.0.1:${port}/mcp`)).not.toContain('\0');
+    // Statuses are written together: one that cannot be written must not hold up the others.
+    const upstream = await start();
+    const { path } = await createConnection(app, owner, { mcpUrl: upstream.url });
+    await upstream.close();
+    await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' }).expect(502);
+    expect((await app.as(owner).get(path)).body).toMatchObject({ status: { state: 'error' } });
+  });
+
+  verifies(
+    'connection:state:error',
+    'each kind of failure has a sentence of its own, which says what happened and names no secret',
+    async () => {
+      const kinds: FaultKind[] = [
+        ...([
+          'html',
+          'not-found',
+          'forbidden',
+          'server-error',
+          'unavailable',
+          'redirect',
+          'silent',
+          'hangs-up',
+        ] as const),
+        ...(['empty', 'garbage', 'not-rpc', 'too-big', 'tls-self-signed', 'bad-protocol-version'] as const),
+      ];
+      const urls: [string, string, TestApp][] = [
+        ['dead host', deadHost, app],
+        ['refused port', await refusedPort(), app],
+        ['private address', 'http://10.0.0.7/mcp', strict],
+      ];
+      for (const kind of kinds) {
+        urls.push([kind, closing(await startFaulty(kind)).url, kind === 'silent' ? hasty : app]);
+      }
+      const kindsOf = new Map<string, string[]>();
+      for (const [kind, url, process] of urls) {
+        const secret = uniqueName('secret');
+        const message = await errorOf(`${url}?key=${secret}`, process);
+        expect(message).not.toContain(secret);
+        expect(message).toMatch(/^[A-Za-z0-9].{30,}[.?]$/s);
+        // The same words about another address are the same sentence.
+        const { host } = new URL(url);
+        const sentence = message.replaceAll(host, 'HOST').replaceAll(new URL(url).hostname, 'HOST');
+        kindsOf.set(sentence, [...(kindsOf.get(sentence) ?? []), kind]);
+      }
+      const shared = [...kindsOf].filter(([, those]) => those.length > 1);
+      expect(shared).toEqual([]);
+    },
+  );
+
+  verifies(
+    ['connection:state:error', 'connection:state:connected'],
+    'a connection recovers by itself when its server is back',
+    async () => {
+      const upstream = await start({ delayInitializeMs: 60_000 });
+      const { path } = await createConnection(hasty, owner, { mcpUrl: upstream.url });
+      expect((await app.as(owner).get(path)).body).toMatchObject({ status: { state: 'error' } });
+      const { url } = await start();
+      await app.database.query('UPDATE connections SET mcp_url = $1, revision = revision + 1 WHERE mcp_url = $2', [
+        url,
+        upstream.url,
+      ]);
+      const call = () => app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' });
+      await until(async () => (await call()).status === 200, 'the server is called again');
+      const { status } = (await app.as(owner).get(path)).body as { status: Status };
+      expect(status).toMatchObject({ state: 'connected', reason: 'ok' });
+    },
+  );
+});

@@ -1,0 +1,311 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { announceCurrent, externalServer, publishExternal, setCurrent } from '../../support/current-releases.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { pathOf } from '../../support/server-rows.js';
+import { until } from '../../support/until.js';
+import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { verifies } from '../../support/verifies.js';
+
+let app: TestApp;
+let owner: TestAccount;
+let other: TestAccount;
+let upstream: Upstream;
+let namespace: string;
+
+beforeAll(async () => {
+  [app, upstream] = await Promise.all([startApp(), startUpstream()]);
+  [owner, other] = [await app.account(), await app.account()];
+});
+beforeEach(async () => {
+  namespace = await createNamespace(app, owner);
+});
+afterAll(async () => {
+  await app.close();
+  await upstream.close();
+});
+
+/** Calls `echo` through a connection. */
+async function echo(path: string, account = owner) {
+  return app.as(account).post(`${path}/.tools/echo`, { message: 'Hello' });
+}
+
+/** Waits until a connection is in a state. */
+async function statusIn(path: string, state: string): Promise<Record<string, unknown>> {
+  return until(async () => {
+    const { body } = await app.as(owner).get(path);
+    return body.status.state === state ? (body.status as Record<string, unknown>) : null;
+  }, `the connection is ${state}`);
+}
+
+/** What the upstream saw last of a method. */
+function lastOf(method: string) {
+  return upstream.requests.findLast(({ body }) => (body as { method?: string } | undefined)?.method === method);
+}
+
+describe('a connection to a registered server', () => {
+  verifies(
+    [
+      'connection:target:registry-server',
+      'connection:create:server',
+      'connection:field:mcp-url-registry',
+      'connection:server:no-loop',
+    ],
+    'runs its current release, whoever owns it, without a way through HTTP',
+    async () => {
+      const server = await externalServer(app, other, upstream.url);
+      for (const name of [server.name, `@${server.name}`]) {
+        const { status, body } = await app.as(owner).post(`/connect/${namespace}`, { server: name });
+        expect(status).toBe(201);
+        expect(body).toMatchObject({
+          mcpUrl: `${app.env.baseUrl}/run/${server.slug}`,
+          transport: 'http',
+          status: { state: 'connected' },
+          serverInfo: { name: 'upstream' },
+        });
+        expect(body).not.toHaveProperty('server');
+        const called = await echo(`/connect/${namespace}/${body.connectionId}`);
+        expect([called.status, called.body]).toMatchObject([200, { content: [{ type: 'text' }] }]);
+        expect(lastOf('tools/call')?.headers).not.toHaveProperty('authorization');
+      }
+    },
+  );
+
+  verifies('connection:server:aliases', 'is what the addresses of published tools mean', async () => {
+    const server = await externalServer(app, owner, upstream.url);
+    const [ns, name] = server.name.split('/');
+    const addresses = [
+      `https://server.smithery.ai/${ns}/${name}`,
+      `https://server.smithery.ai/@${ns}/${name}`,
+      `https://server.smithery.ai/${ns}/${name}/mcp`,
+      `https://server.smithery.ai/${ns}%2F${name}`,
+      `https://${server.slug.toLowerCase()}.run.tools`,
+      `${app.env.baseUrl}/run/${server.slug}`,
+      `${app.env.baseUrl}/run/${server.slug}/mcp`,
+    ];
+    const ids: string[] = [];
+    for (const mcpUrl of addresses) {
+      const { status, body } = await app.as(owner).post(`/connect/${namespace}`, { mcpUrl });
+      expect([mcpUrl, status, body.mcpUrl, body.status.state]).toEqual([
+        mcpUrl,
+        201,
+        `${app.env.baseUrl}/run/${server.slug}`,
+        'connected',
+      ]);
+      ids.push(body.connectionId as string);
+    }
+    for (const mcpUrl of addresses) {
+      const found = await app.as(owner).get(`/connect/${namespace}?mcpUrl=${encodeURIComponent(mcpUrl)}`);
+      const listed = (found.body.connections as { connectionId: string }[]).map(({ connectionId }) => connectionId);
+      expect(listed).toEqual([...ids].reverse());
+    }
+  });
+
+  verifies('connection:create:server-unknown', 'that does not exist is refused, under every spelling', async () => {
+    const name = `${uniqueName('ns')}/nothing`;
+    for (const body of [
+      { server: name },
+      { mcpUrl: `https://server.smithery.ai/${name}` },
+      { mcpUrl: `${app.env.baseUrl}/run/${randomUUID()}` },
+    ]) {
+      const refused = await app.as(owner).post(`/connect/${namespace}`, body);
+      expect([refused.status, refused.body]).toEqual([
+        400,
+        { error: 'validation_error', message: expect.stringMatching(/^The registry has no server ".+": check/) },
+      ]);
+    }
+    expect((await app.as(owner).get(`/connect/${namespace}`)).body.connections).toEqual([]);
+    const unknown = await app.as(owner).get(`/connect/${namespace}?mcpUrl=https://server.smithery.ai/${name}`);
+    expect([unknown.status, unknown.body.connections]).toEqual([200, []]);
+  });
+
+  verifies(
+    'connection:server:no-circle',
+    'is no other address of this service, where calls would go round',
+    async () => {
+      for (const path of [`/connect/${namespace}/mine/mcp`, `/connect/${namespace}/.mcp`, '/', '/health']) {
+        const refused = await app.as(owner).put(`/connect/${namespace}/mine`, { mcpUrl: `${app.env.baseUrl}${path}` });
+        expect([path, refused.status, refused.body]).toEqual([
+          path,
+          400,
+          { error: 'validation_error', message: expect.stringMatching(/would call itself/) },
+        ]);
+      }
+    },
+  );
+
+  verifies('connection:server:follows', 'follows it to its next release and under its new name', async () => {
+    const server = await externalServer(app, owner, upstream.url);
+    const { path } = await createConnection(app, owner, { server: server.name }, { namespace });
+    const next = await startUpstream();
+    await publishExternal(app, server.name, next.url);
+    await until(async () => ((await echo(path)).status === 200 && next.count('tools/call') > 0 ? true : null), 'moved');
+    const subdomain = uniqueName('sub');
+    await app.as(owner).patch(pathOf(server.name, '/domains/managed'), { subdomain });
+    expect((await app.as(owner).get(path)).body.mcpUrl).toBe(`${app.env.baseUrl}/run/${subdomain}`);
+    expect((await echo(path)).status).toBe(200);
+    await next.close();
+  });
+
+  verifies('connection:status:not-runnable', 'without a release says so, and works once there is one', async () => {
+    const name = await createServer(app, owner);
+    const { path, body } = await createConnection(app, owner, { server: name }, { namespace });
+    expect(body.status).toMatchObject({
+      state: 'error',
+      reason: 'not_runnable',
+      message: expect.stringMatching(/no successful release yet/),
+    });
+    const refused = await echo(path);
+    expect([refused.status, refused.body.error, refused.headers['x-should-retry']]).toEqual([
+      409,
+      'not_runnable',
+      'false',
+    ]);
+    announceCurrent(app, await setCurrent(app, name, { upstreamUrl: upstream.url }));
+    await until(async () => ((await echo(path)).status === 200 ? true : null), 'it works');
+    expect(await statusIn(path, 'connected')).toMatchObject({ reason: 'ok' });
+  });
+
+  verifies(
+    ['connection:status:server-gone', 'connection:server:bound-to-id'],
+    'says that it was deleted, and gives nothing to one registered anew under the name',
+    async () => {
+      const server = await externalServer(app, other, upstream.url);
+      const secret = randomUUID();
+      const { path } = await createConnection(
+        app,
+        owner,
+        { server: server.name, headers: { 'X-Secret': secret } },
+        { namespace },
+      );
+      expect((await echo(path)).status).toBe(200);
+      expect(lastOf('tools/call')?.headers['x-secret']).toBe(secret);
+      expect((await app.as(other).delete(pathOf(server.name))).status).toBe(200);
+      // Told by nobody's call.
+      const told = (await app.as(owner).get(path)).body as { status: object };
+      expect(told.status).toMatchObject({ state: 'error', reason: 'server_deleted' });
+
+      const trap = await startUpstream();
+      const [ns, name] = server.name.split('/');
+      await createServer(app, other, { namespace: ns, server: name });
+      await publishExternal(app, server.name, trap.url);
+      const gone = /^The server .+ was deleted\./;
+      const call = await until(async () => {
+        const answer = await echo(path);
+        return answer.status === 200 ? null : answer;
+      }, 'the server is gone');
+      expect([call.status, call.body]).toEqual([
+        502,
+        { error: 'upstream_error', message: expect.stringMatching(gone) },
+      ]);
+      expect(told.status).toMatchObject({ message: call.body.message as string });
+      expect(await statusIn(path, 'error')).toMatchObject({
+        reason: 'server_deleted',
+        message: expect.stringMatching(gone),
+        nextStep: expect.stringMatching(/Delete the connection/),
+      });
+      await app.as(owner).put(path, {});
+      expect(trap.requests).toEqual([]);
+      await trap.close();
+    },
+  );
+
+  verifies('server:use-count', 'counts as a use of it, and so does every call', async () => {
+    const server = await externalServer(app, owner, upstream.url);
+    const { path } = await createConnection(app, owner, { server: server.name }, { namespace });
+    await echo(path);
+    const uses = await until(async () => {
+      const { body } = await app.as(owner).get(`/servers?ids=${server.serverId}`);
+      const [{ useCount }] = body.servers as { useCount: number }[];
+      return useCount >= 2 ? useCount : null;
+    }, 'the uses are counted');
+    expect(uses).toBe(2);
+  });
+});
+
+describe('a module of its own', () => {
+  const source = (contents: string, path = 'server.ts') => ({
+    kind: 'module',
+    entrypoint: path,
+    sourceFiles: [{ path, contents }],
+  });
+  const module = `import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+export default () => new Server({ name: 'x', version: '1' });`;
+
+  verifies('connection:create:source', 'is stored and never shown', async () => {
+    const { path, body } = await createConnection(app, owner, { source: source(module) }, { namespace });
+    expect(body).toMatchObject({
+      mcpUrl: null,
+      transport: 'http',
+      status: { state: 'connected' },
+    });
+    expect(JSON.stringify([body, (await app.as(owner).get(path)).body])).not.toContain('new Server');
+    const [{ source: stored }] = await app.database.query<{ source: unknown }[]>(
+      'SELECT source FROM connections WHERE connection_id = $1',
+      [body.connectionId],
+    );
+    expect(stored).toEqual(source(module));
+  });
+
+  verifies('connection:put:target-conflict', 'may be given again, and no other one', async () => {
+    const given = { source: source(module), name: 'Module' };
+    const { path } = await createConnection(app, owner, { source: source(module) }, { namespace });
+    expect(await app.as(owner).put(path, given)).toMatchObject({ status: 200, body: { name: 'Module' } });
+    const other = await app.as(owner).put(path, { source: source(`${module} // 2`) });
+    expect([other.status, other.body.error, other.headers['x-should-retry']]).toEqual([409, 'conflict', 'false']);
+    await app.as(owner).delete(path);
+  });
+
+  verifies('connection:create:source', 'of any other shape is refused', async () => {
+    for (const [given, message] of [
+      [{ ...source(module), kind: 'script' }, /source\.kind must be "module"/],
+      [{ ...source(module), more: 1 }, /no member "more"/],
+      [{ ...source(module), entrypoint: 'other.ts' }, /entrypoint must be the path/],
+      [{ ...source(module), sourceFiles: [] }, /exactly one file/],
+      [
+        { ...source(module), sourceFiles: [...source(module).sourceFiles, ...source(module).sourceFiles] },
+        /exactly one/,
+      ],
+      [source(module, 'server.js'), /\.ts, \.tsx, \.mts or \.cts/],
+      [source(module, '../server.ts'), /\.ts, \.tsx, \.mts or \.cts/],
+      [source('  '), /must be its text/],
+      [source('x'.repeat(128 * 1024 + 1)), /at most 128 KB/],
+    ] as const) {
+      const { status, body } = await app.as(owner).post(`/connect/${namespace}`, { source: given });
+      expect([status, body]).toEqual([400, { error: 'validation_error', message: expect.stringMatching(message) }]);
+    }
+    const withHeaders = { source: source(module), headers: { 'X-A': 'b' } };
+    expect((await app.as(owner).post(`/connect/${namespace}`, withHeaders)).status).toBe(400);
+    expect((await app.as(owner).get(`/connect/${namespace}`)).body.connections).toEqual([]);
+  });
+});
+
+describe('another target', () => {
+  verifies(
+    ['connection:put:target-conflict', 'connection:put:transport-conflict'],
+    'answers 409 and changes nothing, the same one 200',
+    async () => {
+      const [one, two] = [
+        await externalServer(app, owner, upstream.url),
+        await externalServer(app, owner, upstream.url),
+      ];
+      const { path, body } = await createConnection(app, owner, { server: one.name }, { namespace });
+      for (const change of [{ server: two.name }, { mcpUrl: upstream.url }, { transport: 'uplink' }]) {
+        const refused = await app.as(owner).put(path, change);
+        expect([change, refused.status, refused.body.error, refused.headers['x-should-retry']]).toEqual([
+          change,
+          409,
+          'conflict',
+          'false',
+        ]);
+      }
+      for (const same of [{ server: one.name }, { mcpUrl: body.mcpUrl }, { transport: 'http' }, {}]) {
+        expect((await app.as(owner).put(path, same)).status).toBe(200);
+      }
+      const url = await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace });
+      expect((await app.as(owner).put(url.path, { server: one.name })).status).toBe(409);
+      expect((await app.as(owner).get(url.path)).body.mcpUrl).toBe(upstream.url);
+    },
+  );
+});

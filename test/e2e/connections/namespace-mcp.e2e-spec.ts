@@ -1,0 +1,401 @@
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { NamespaceServers } from '../../../src/modules/connections/namespace/namespace-servers.js';
+import type { AggregateChannel } from '../../../src/mcp/aggregate/aggregate-channel.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { startAskingV2 } from '../../support/asking-upstreams.js';
+import { mcpAccept, request, send, times, toolCall, type Answer, type Json } from '../../support/calls.js';
+import { seedConnections } from '../../support/connection-rows.js';
+import { publishExternal } from '../../support/current-releases.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { refusedPort, startFaulty } from '../../support/faulty-upstreams.js';
+import { startSdkV1, startSdkV2 } from '../../support/sdk-upstream.js';
+import { until } from '../../support/until.js';
+import { closing, connectV1, start, textOf } from '../../support/upstream-clients.js';
+import { RAW_TOOL_RESULT, textResult, type ToolDef } from '../../support/upstream.js';
+import { verifies } from '../../support/verifies.js';
+
+let app: TestApp;
+let owner: TestAccount;
+let other: TestAccount;
+
+beforeAll(async () => {
+  app = await startApp();
+  [owner, other] = [await app.account(), await app.account()];
+});
+afterAll(() => app.close());
+
+const keyed = (): RequestInit => ({ headers: { authorization: `Bearer ${owner.key}` } });
+
+/** Asks the endpoint of a namespace. */
+function ask(namespace: string, message: object, query = ''): Promise<Answer> {
+  return send(app, owner, `/connect/${namespace}/.mcp${query}`, message, { headers: mcpAccept });
+}
+
+async function list(namespace: string, query = '', cursor?: string): Promise<Json> {
+  const { status, body } = await ask(
+    namespace,
+    request(1, 'tools/list', cursor === undefined ? {} : { cursor }),
+    query,
+  );
+  expect(status).toBe(200);
+  return body.result;
+}
+
+const namesIn = (result: Json): string[] => (result.tools as { name: string }[]).map(({ name }) => name);
+
+/** Connects upstreams by connection id, and waits until the endpoint knows them all. */
+async function namespaceWith(connections: Record<string, string>): Promise<string> {
+  const namespace = await createNamespace(app, owner);
+  for (const [connectionId, mcpUrl] of Object.entries(connections)) {
+    await createConnection(app, owner, { mcpUrl }, { namespace, connectionId });
+  }
+  return namespace;
+}
+
+/** Everything of a list that ends when `isWhole`; the endpoint hears of new connections a moment later. */
+function listUntil(namespace: string, isWhole: (result: Json) => boolean, query = ''): Promise<Json> {
+  return until(async () => {
+    const result = await list(namespace, query);
+    return isWhole(result) && result;
+  }, 'the endpoint lists what is connected');
+}
+
+const tool = (name: string, description = ''): ToolDef => ({ name, description, inputSchema: { type: 'object' } });
+const says = (name: string, text: string): ToolDef => ({ ...tool(name), call: () => textResult(text) });
+
+describe('one server of many', () => {
+  verifies(
+    ['union:all-connections', 'union:result-unchanged'],
+    'tools of url and registry connections are listed and called under their names',
+    async () => {
+      const [one, two] = [await start(), await start({ tools: [says('hello', 'from the registry')] })];
+      const namespace = await namespaceWith({ first: one.url });
+      const server = await createServer(app, owner);
+      await publishExternal(app, server, two.url);
+      expect((await app.as(owner).put(`/connect/${namespace}/second`, { server })).status).toBe(201);
+      const result = await listUntil(namespace, (found) => namesIn(found).includes('second.hello'));
+      expect(namesIn(result)).toEqual(expect.arrayContaining(['first.echo', 'first.repo.issues.create']));
+      expect(namesIn(result)).toHaveLength(14);
+      expect(result._meta).toBeUndefined();
+      const echo = (result.tools as Json[]).find(({ name }: Json) => name === 'first.echo');
+      expect(echo).toMatchObject({ title: 'Echo', annotations: { readOnlyHint: true } });
+      expect((await ask(namespace, toolCall(5, 'first.raw'))).text).toBe(
+        `{"jsonrpc":"2.0","id":5,"result":${RAW_TOOL_RESULT}}`,
+      );
+      expect(textOf((await ask(namespace, toolCall(6, 'second.hello'))).body.result)).toBe('from the registry');
+      const deep = await ask(namespace, toolCall(7, 'first.repo.issues.create', { title: 'x' }));
+      expect(textOf(deep.body.result)).toBe('Created issue: x');
+      const short = await send(app, owner, `/${namespace}/.mcp`, toolCall(8, 'second.hello'), { headers: mcpAccept });
+      expect(short.status).toBe(200);
+      const { body } = await app.as(owner).get(`/connect/${namespace}/first/logs`);
+      expect(body.invocations[0]).toMatchObject({
+        tool: 'repo.issues.create',
+        request: { url: expect.stringMatching(/\.mcp$/) },
+      });
+    },
+  );
+
+  verifies('union:all-connections', 'prompts and resources are found and read under their names', async () => {
+    const namespace = await namespaceWith({ one: (await start()).url, two: (await start()).url });
+    await listUntil(namespace, (found) => namesIn(found).length === 26);
+    const ask1 = async (method: string, params?: object): Promise<Json> =>
+      (await ask(namespace, request(1, method, params))).body;
+    const { prompts } = (await ask1('prompts/list')).result;
+    expect(prompts.map(({ name }: Json) => name)).toEqual(['two.review', 'one.review']);
+    const prompt = { name: 'one.review', arguments: { language: 'rust' } };
+    expect((await ask1('prompts/get', prompt)).result.messages).toHaveLength(1);
+    const { resources } = (await ask1('resources/list')).result;
+    expect(resources).toHaveLength(4);
+    const uri = 'connection://two/docs://readme';
+    expect(resources.map(({ uri }: Json) => uri)).toContain(uri);
+    expect((await ask1('resources/read', { uri })).result.contents[0]).toMatchObject({ uri, text: '# Read me' });
+    const templates = (await ask1('resources/templates/list')).result.resourceTemplates;
+    expect(templates[0].uriTemplate).toBe('connection://two/docs://pages/{slug}');
+    const argument = { name: 'language', value: 'p' };
+    const complete = await ask1('completion/complete', { ref: { type: 'ref/prompt', name: 'one.review' }, argument });
+    expect(complete.result.completion.values).toEqual(['php', 'python']);
+    const ref = { type: 'ref/resource', uri: 'connection://one/docs://pages/{slug}' };
+    const slug = await ask1('completion/complete', { ref, argument: { name: 'slug', value: 'pr' } });
+    expect(slug.result.completion.values).toEqual(['pricing', 'privacy']);
+    for (const [method, params] of [
+      ['tools/call', { name: 'three.echo' }],
+      ['tools/call', { name: 'echo' }],
+      ['prompts/get', { name: 'review' }],
+      ['resources/read', { uri: 'docs://readme' }],
+      ['resources/read', { uri: 'connection://three/docs://readme' }],
+    ] as const) {
+      expect((await ask1(method, params)).error).toMatchObject({
+        code: -32602,
+        message: expect.stringMatching(/^Unknown/),
+      });
+    }
+    expect((await ask1('no/such')).error.code).toBe(-32601);
+  });
+
+  verifies('union:official-clients', 'the published clients of both generations list and call', async () => {
+    const [one, two] = [
+      closing(await startSdkV1({ stateful: true, json: false })),
+      closing(await startSdkV2({ legacy: 'reject' })),
+    ];
+    const namespace = await namespaceWith({ old: one.url, new: two.url });
+    await listUntil(namespace, (found) => namesIn(found).length === 2);
+    const url = `${app.url}/connect/${namespace}/.mcp`;
+    const requestInit = keyed();
+    const second = closing(new ClientV2({ name: 'spec', version: '1.0.0' }));
+    await second.connect(new TransportV2(new URL(url), { requestInit }));
+    for (const client of [await connectV1(url, {}, requestInit), second]) {
+      expect(client.getServerVersion()).toMatchObject({ name: `slipway/${namespace}` });
+      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['new.echo', 'old.echo']);
+      for (const name of ['new.echo', 'old.echo']) {
+        expect(textOf(await client.callTool({ name, arguments: { message: name } }))).toBe(name);
+      }
+    }
+  });
+});
+
+describe('names', () => {
+  verifies('union:separator', 'no name holds a dot, and each is called as its tool', async () => {
+    const tools = [says('repo.search', 'dotted'), says('plain', 'plain'), says('a/b', 'slashed')];
+    const namespace = await namespaceWith({ 'my.conn': (await start({ tools })).url });
+    const result = await listUntil(namespace, (found) => namesIn(found).length === 3, '?separator=__');
+    expect(namesIn(result)).toEqual(['my__conn__repo__search', 'my__conn__plain', 'my__conn__a__b']);
+    const answers = ['dotted', 'plain', 'slashed'];
+    for (const [i, name] of namesIn(result).entries()) {
+      expect(textOf((await ask(namespace, toolCall(i, name), '?separator=__')).body.result)).toBe(answers[i]);
+    }
+  });
+
+  verifies('union:ambiguous', 'the longest id wins, and what it shadows is told', async () => {
+    const [one, two] = [
+      await start({ tools: [says('b.c', 'of a'), says('x', 'x of a')] }),
+      await start({ tools: [says('c', 'of a.b')] }),
+    ];
+    const namespace = await namespaceWith({ a: one.url, 'a.b': two.url });
+    const result = await listUntil(namespace, (found) => namesIn(found).length === 2);
+    expect(namesIn(result)).toEqual(['a.b.c', 'a.x']);
+    expect(result._meta).toEqual({ 'slipway/shadowed': [{ connectionId: 'a', name: 'b.c' }] });
+    expect(textOf((await ask(namespace, toolCall(1, 'a.b.c'))).body.result)).toBe('of a.b');
+  });
+
+  verifies('union:bad-query', 'a separator or mode it does not know is refused', async () => {
+    const namespace = await createNamespace(app, owner);
+    for (const query of ['?separator=-', '?separator=', '?mode=other']) {
+      const { status, body } = await ask(namespace, request(1, 'tools/list'), query);
+      expect([status, body.error.code]).toEqual([400, -32600]);
+    }
+  });
+});
+
+describe('bounds', () => {
+  verifies('union:failures', 'one that is down, hangs or waits for its user fails nothing', async () => {
+    const silent = closing(await startFaulty('silent'));
+    const closed = await start({ requireHeaders: { authorization: 'Bearer x' } });
+    const namespace = await namespaceWith({
+      fine: (await start({ tools: [tool('t')] })).url,
+      waits: closed.url,
+      down: await refusedPort(),
+    });
+    await seedConnections(app, namespace, [{ connectionId: 'hangs', mcpUrl: silent.url }]);
+    const seen = closed.requests.length;
+    const result = await listUntil(namespace, (found) => (found._meta?.['slipway/failed'] as Json[])?.length === 3);
+    expect(namesIn(result)).toEqual(['fine.t']);
+    expect(result._meta['slipway/failed']).toEqual([
+      { connectionId: 'hangs', state: 'error', message: expect.stringMatching(/time/) },
+      { connectionId: 'down', state: 'error', message: expect.stringMatching(/Nothing listens/) },
+      { connectionId: 'waits', state: 'auth_required', message: expect.stringMatching(/401/) },
+    ]);
+    expect(closed.requests).toHaveLength(seen);
+    expect((await ask(namespace, toolCall(1, 'fine.t'))).body.result).toBeDefined();
+    expect((await ask(namespace, toolCall(1, 'down.t'))).body.error.message).toMatch(/Nothing listens/);
+  });
+
+  verifies('union:pages', 'a page whose items are long ends before it grows beyond 16 MB', async () => {
+    const { url } = await start({ tools: [tool('big', 'x'.repeat(7 * 1024 * 1024))] });
+    const namespace = await namespaceWith({ one: url, two: url, three: url });
+    const first = await listUntil(namespace, (result) => namesIn(result).length === 2);
+    expect(namesIn(first)).toEqual(['three.big', 'two.big']);
+    const second = await list(namespace, '', first.nextCursor);
+    expect([namesIn(second), second.nextCursor]).toEqual([['one.big'], undefined]);
+  });
+
+  verifies('union:pages', 'more than a hundred connections go on by cursor', async () => {
+    const upstream = await start({ tools: [tool('t')] });
+    const namespace = await createNamespace(app, owner);
+    const ids = await seedConnections(
+      app,
+      namespace,
+      times(230, (i) => ({ connectionId: `c-${i}`, mcpUrl: upstream.url })),
+    );
+    const listed = async () => {
+      const all: string[][] = [];
+      let cursor: string | undefined;
+      do {
+        const result = await list(namespace, '', cursor);
+        all.push(namesIn(result));
+        cursor = result.nextCursor as string | undefined;
+      } while (cursor !== undefined);
+      return all;
+    };
+    // Again where some of them were not in time on a busy machine.
+    const pages = await until(async () => {
+      const all = await listed();
+      return all.flat().length === ids.length && all;
+    }, 'every connection is listed');
+    expect(pages.map(({ length }) => length)).toEqual([100, 100, 30]);
+    expect(pages.flat()).toEqual([...ids].reverse().map((id) => `${id}.t`));
+    const wrong = await ask(namespace, request(1, 'tools/list', { cursor: 'nonsense' }));
+    expect(wrong.body.error).toMatchObject({ code: -32602 });
+  });
+});
+
+describe('search mode', () => {
+  verifies('union:search', 'three tools stand for a thousand', async () => {
+    const many = times(500, (i) => tool(`tool_${i}`, `Does the thing number ${i} to a widget`));
+    const wanted: ToolDef = {
+      ...says('create_invoice', '{"big":9007199254740993}'),
+      description: 'Bills a customer for work done',
+      inputSchema: { type: 'object', properties: { customer: { type: 'string' } } },
+      'x-own': 1.5,
+    };
+    const [one, two] = [await start({ tools: many }), await start({ tools: [...many, wanted] })];
+    const namespace = await namespaceWith({ one: one.url, two: two.url });
+    await listUntil(namespace, (found) => namesIn(found).length === 1_001);
+    const { tools } = await list(namespace, '?mode=search');
+    expect(tools.map(({ name }: Json) => name)).toEqual(['search_tools', 'describe_tool', 'call_tool']);
+    expect(JSON.stringify(tools).length).toBeLessThan(3_000);
+    const use = async (name: string, args: object, meta?: object): Promise<Json> =>
+      (await ask(namespace, toolCall(1, name, args, meta), '?mode=search')).body.result;
+
+    const found = await use('search_tools', { query: 'bill a customer' });
+    expect(found.structuredContent.searched).toBe(1_001);
+    expect(found.structuredContent.tools[0].name).toBe('two.create_invoice');
+    expect(found.structuredContent.tools).toHaveLength(10);
+    expect(JSON.parse(textOf(found))).toEqual(found.structuredContent);
+    const widgets = await use('search_tools', { query: 'widget 77', limit: 3 });
+    expect(widgets.structuredContent.tools.map(({ name }: Json) => name).slice(0, 2)).toEqual([
+      'one.tool_77',
+      'two.tool_77',
+    ]);
+    expect(await use('search_tools', { query: 'widget 77', limit: 3 })).toEqual(widgets);
+
+    const described = await use('describe_tool', { name: 'two.create_invoice' });
+    expect(described.structuredContent.tool).toEqual({
+      name: 'two.create_invoice',
+      description: wanted.description,
+      inputSchema: wanted.inputSchema,
+      'x-own': 1.5,
+    });
+    const called = await use('call_tool', { name: 'two.create_invoice', arguments: { customer: 'c' } });
+    expect(textOf(called)).toBe('{"big":9007199254740993}');
+    expect(await use('two.create_invoice', {})).toEqual(called);
+    const sent = two.requests.map(({ body }) => body as Json).filter((body) => body?.method === 'tools/call');
+    expect(sent[0].params).toMatchObject({ name: 'create_invoice', arguments: { customer: 'c' } });
+    for (const [name, args] of [
+      ['search_tools', {}],
+      ['search_tools', { query: 'x', limit: 51 }],
+      ['describe_tool', { name: 'two.none' }],
+      ['describe_tool', {}],
+      ['call_tool', { name: 'nowhere.none' }],
+      ['call_tool', {}],
+    ] as const) {
+      expect(await use(name, args)).toMatchObject({
+        isError: true,
+        content: [{ type: 'text', text: expect.stringMatching(/\w/) }],
+      });
+    }
+  });
+});
+
+describe('changes', () => {
+  verifies('union:list-changed', 'a connection that comes or goes is told', async () => {
+    const namespace = await namespaceWith({ one: (await start()).url });
+    const [row] = await app.database.query<{ id: string }[]>('SELECT id FROM namespaces WHERE name = $1', [namespace]);
+    const union: AggregateChannel = app
+      .get(NamespaceServers)
+      .find({ id: row.id, name: namespace }, { separator: '.', isSearched: false });
+    const heard: string[] = [];
+    const listening = await union.listen(
+      { toolsListChanged: true, promptsListChanged: true },
+      { onNotification: (_text, method) => heard.push(method), onEnd: () => undefined },
+    );
+    expect(listening.honoured).toEqual({ toolsListChanged: true, promptsListChanged: true });
+    await createConnection(app, owner, { mcpUrl: (await start()).url }, { namespace, connectionId: 'two' });
+    await until(() => heard.includes('notifications/tools/list_changed'), 'the listener hears of the new connection');
+    expect(heard).not.toContain('notifications/resources/list_changed');
+    heard.length = 0;
+    await app.as(owner).delete(`/connect/${namespace}/two`);
+    await until(() => heard.includes('notifications/prompts/list_changed'), 'the listener hears that it went');
+    await listening.close();
+  });
+});
+
+/** The published clients, told of changes and able to answer: v1 in a session, v2 in the newest revision. */
+const listeners: [string, (url: string, changed: () => void) => Promise<Pick<ClientV1, 'callTool'>>][] = [
+  [
+    'v1',
+    async (url, changed) => {
+      const client = closing(new ClientV1({ name: 'spec', version: '1.0.0' }, { capabilities: { elicitation: {} } }));
+      client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: { name: 'Nina' } }));
+      client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
+      await client.connect(new TransportV1(new URL(url), { requestInit: keyed() }));
+      return client;
+    },
+  ],
+  [
+    'v2',
+    async (url, changed) => {
+      const versionNegotiation = { mode: 'auto' as const };
+      const client = new ClientV2(
+        { name: 'spec', version: '1.0.0' },
+        { capabilities: { elicitation: {} }, versionNegotiation },
+      );
+      client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { name: 'Nina' } }));
+      client.setNotificationHandler('notifications/tools/list_changed', changed);
+      await closing(client).connect(new TransportV2(new URL(url), { requestInit: keyed() }));
+      closing(await client.listen({ toolsListChanged: true }));
+      return client as unknown as Pick<ClientV1, 'callTool'>;
+    },
+  ],
+];
+
+describe.each(listeners)('a listening client %s', (_, connect) => {
+  verifies(
+    ['union:list-changed', 'union:official-clients'],
+    'hears of changed tools and is asked by a server of many',
+    async () => {
+      const upstream = await startAskingV2('stateless');
+      const namespace = await namespaceWith({ quiet: (await start()).url, asks: closing(upstream).url });
+      await listUntil(namespace, (found) => namesIn(found).includes('asks.ask'));
+      let changes = 0;
+      const client = await connect(`${app.url}/connect/${namespace}/.mcp`, () => void (changes += 1));
+      expect(textOf(await client.callTool({ name: 'asks.ask' }))).toBe('Hello Nina');
+      await until(() => {
+        upstream.toolsChanged();
+        return changes > 0;
+      }, 'the client hears that the tools of one server changed');
+    },
+  );
+});
+
+describe('ownership', () => {
+  verifies('union:own', 'foreign and missing namespaces look alike, and no name leads out of one', async () => {
+    const namespace = await namespaceWith({ mine: (await start()).url });
+    const theirs = await createNamespace(app, other);
+    await createConnection(app, other, { mcpUrl: (await start()).url }, { namespace: theirs, connectionId: 'secret' });
+    const foreign = await send(app, owner, `/connect/${theirs}/.mcp`, request(1, 'tools/list'), { headers: mcpAccept });
+    const missing = await send(app, owner, `/connect/${uniqueName()}/.mcp`, request(1, 'tools/list'), {
+      headers: mcpAccept,
+    });
+    expect([foreign.status, foreign.text]).toEqual([404, missing.text]);
+    expect(foreign.body).toMatchObject({ jsonrpc: '2.0', id: null });
+    expect((await send(app, undefined, `/connect/${namespace}/.mcp`, request(1, 'tools/list'))).status).toBe(401);
+    await listUntil(namespace, (found) => namesIn(found).length === 13);
+    for (const name of ['secret.echo', `${theirs}.secret.echo`, `../${theirs}/secret.echo`]) {
+      expect((await ask(namespace, toolCall(1, name))).body.error).toMatchObject({ code: -32602 });
+    }
+  });
+});

@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
+import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { createConnection, createNamespace } from '../../support/factories.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+
+const SERVER = `import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { ServerModule } from '@smithery/sdk';
+
+interface Digest { text: string }
+console.log('loaded');
+const factory = () => {
+  const server = new McpServer({ name: 'digests', version: '1.0.0' });
+  server.registerTool('digest', { description: 'SHA-1', inputSchema: { text: z.string() } }, async ({ text }: Digest) => {
+    console.log('digesting', text);
+    if (text === 'boom') queueMicrotask(() => { throw new RangeError('too loud'); });
+    return { content: [{ type: 'text', text: createHash('sha1').update(text).digest('hex') }] };
+  });
+  return server.server;
+};
+export default factory satisfies (context: object) => unknown;
+`;
+
+let app: TestApp;
+let owner: TestAccount;
+let namespace: string;
+
+beforeAll(async () => {
+  app = await startApp();
+  owner = await app.account();
+  namespace = await createNamespace(app, owner);
+});
+afterAll(() => app.close());
+
+function source(contents: string, path = 'server.ts') {
+  return { kind: 'module', entrypoint: path, sourceFiles: [{ path, contents }] };
+}
+
+interface LogBody {
+  invocations: {
+    tool: string | null;
+    rpcMethod: string | null;
+    logs: { level: string; message: string }[];
+    exceptions: object[];
+  }[];
+}
+
+async function logs(path: string, query = ''): Promise<LogBody['invocations']> {
+  const { body } = await app.as(owner).get(`${path}/logs${query}`);
+  return (body as LogBody).invocations;
+}
+
+describe('a connection with a module of its own', () => {
+  verifies('connection:create:source-runs', 'runs it: the module is compiled, loaded and called', async () => {
+    const { path, body } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });
+    expect(body).toMatchObject({ mcpUrl: null, status: { state: 'connected' }, serverInfo: { name: 'digests' } });
+    const called = await app.as(owner).post(`${path}/.tools/digest`, { text: 'abc' });
+    expect(called.body).toMatchObject({ content: [{ text: 'a9993e364706816aba3e25717850c26c9cd0d89d' }] });
+    const client = new Client({ name: 'test', version: '1' });
+    const headers = { authorization: `Bearer ${owner.key}` };
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${app.url}${path}/mcp`), { requestInit: { headers } }),
+    );
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['digest']);
+    await client.close();
+  });
+
+  verifies(
+    'connection:source:logs',
+    'has what its module prints in its log, with the call that printed it',
+    async () => {
+      const { path, body } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });
+      const [{ id }] = await app.database.query('SELECT id FROM connections WHERE connection_id = $1', [
+        (body as { connectionId: string }).connectionId,
+      ]);
+      // No database can store such a name, and no line after it may wait for that.
+      const exceptions = [{ at: Date.now(), name: 'Too\0Loud', message: 'thrown' }];
+      app.get(ConnectionCallsService).record({ id: uuidV7(), connectionId: String(id), lines: [], exceptions });
+      await app.as(owner).post(`${path}/.tools/digest`, { text: 'a rare word' });
+      const call = await until(
+        async () => (await logs(path, '?search=RARE')).find(({ logs: lines }) => lines.length > 0),
+        'the line stands there',
+      );
+      expect(call).toMatchObject({ tool: 'digest', logs: [{ level: 'log', message: 'digesting a rare word' }] });
+      expect((await logs(path)).some(({ logs: lines }) => lines.some(({ message }) => message === 'loaded'))).toBe(
+        true,
+      );
+    },
+  );
+
+  verifies(
+    'connection:create:source-invalid',
+    'is refused when it does not compile, with line and column of each fault',
+    async () => {
+      for (const [contents, line, column, message] of [
+        ['export default () => {\n  const a: = 1;\n};', 2, 12, /Unexpected/],
+        ["import { x } from './beside.js';\nexport default () => x;", 1, 19, /one file/],
+        ["\nimport pg from 'pg';\nexport default () => pg;", 2, 16, /"pg", and only Node built-ins, zod and/],
+        ["import text from '/etc/hostname';\nexport default () => text;", 1, 18, /hostname/],
+        ['export const a = 1;', 1, 1, /no default export/],
+      ] as const) {
+        const path = `/connect/${namespace}/${uniqueName('conn')}`;
+        const { status, body } = await app.as(owner).put(path, { source: source(contents) });
+        expect({ status, body }).toEqual({
+          status: 400,
+          body: {
+            error: {
+              code: 'invalid_module',
+              message: 'The module server.ts cannot be compiled: one fault.',
+              diagnostics: [{ path: 'server.ts', line, column, message: expect.stringMatching(message) }],
+            },
+          },
+        });
+        expect((await app.as(owner).get(path)).status).toBe(404);
+      }
+    },
+  );
+
+  verifies(
+    'connection:create:source-invalid',
+    'is refused when it throws while it is loaded, and leaves nothing behind',
+    async () => {
+      const path = `/connect/${namespace}/${uniqueName('conn')}`;
+      const contents = "throw new Error('out of ink');\nexport default () => 1;";
+      const { status, body } = await app.as(owner).put(path, { source: source(contents) });
+      expect({ status, body }).toMatchObject({
+        status: 400,
+        body: {
+          error: {
+            code: 'invalid_module',
+            diagnostics: [{ path: 'server.ts', message: expect.stringMatching(/out of ink/) }],
+          },
+        },
+      });
+      expect((await app.as(owner).get(path)).status).toBe(404);
+    },
+  );
+
+  it('ends with its connection', async () => {
+    const { path } = await createConnection(app, owner, { source: source(SERVER) }, { namespace });
+    expect((await app.as(owner).delete(path)).status).toBe(200);
+    expect((await app.as(owner).post(`${path}/.tools/digest`, { text: 'abc' })).status).toBe(404);
+  });
+});

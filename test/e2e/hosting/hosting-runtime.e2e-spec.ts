@@ -1,0 +1,404 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { loadEnv } from '../../../src/config/env.js';
+import type { Instance } from '../../../src/hosting/engine.js';
+import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
+import { RunDirs } from '../../../src/hosting/runtime/run-dirs.js';
+import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
+import { WorkerdEngine } from '../../../src/hosting/worker/workerd-engine.js';
+import { builtFile } from '../../support/built.js';
+import { HostedRuntime, workerdEngine, type HostedAnswer } from '../../support/hosted-runtime.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+
+/** Everything a module may do to those around it, by path. */
+const HOSTILE = `
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const burn = (ms) => { for (const end = Date.now() + ms; Date.now() < end; ) for (let i = 0; i < 1e5; i++); };
+const kept = [];
+export default {
+  async fetch(request, env, context) {
+    const { pathname, searchParams } = new URL(request.url);
+    switch (pathname) {
+      case '/loop': console.log('before the loop'); for (;;);
+      case '/late-loop': context.waitUntil(sleep(50).then(() => { for (;;); })); return new Response('answered');
+      case '/regex': return new Response(String(/^(a+)+$/.test('a'.repeat(40) + 'b')));
+      case '/microtasks': { const turn = () => Promise.resolve().then(turn); await turn(); break; }
+      case '/polite-loop': for (;;) { let n = 0; for (let i = 0; i < 2e7; i++) n += i; await sleep(1); }
+      case '/heap': for (;;) kept.push({ text: 'x'.repeat(100) + kept.length, list: new Array(1000).fill(kept.length) });
+      case '/buffers': for (;;) { kept.push(new Uint8Array(16 * 1024 * 1024).fill(7)); await sleep(1); }
+      case '/lines': for (let line = 0; line < 1000; line += 1) console.log('line ' + line); return new Response('printed');
+      case '/never': return new Promise(() => undefined);
+      case '/slow': await sleep(Number(searchParams.get('ms'))); return new Response('slow');
+      case '/forever': for (;;) await sleep(100);
+      case '/large': return new Response(new ReadableStream({ pull: (to) => to.enqueue(new Uint8Array(65536)) }));
+      case '/hold': return new Response(new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode('open')) }));
+      case '/fetches': {
+        const results = await Promise.allSettled(Array.from({ length: 500 }, (_, i) => fetch('http://127.0.0.1:' + (i + 1000))));
+        return new Response(String(results.filter(({ status, value }) => status === 'fulfilled' && value.status === 200).length));
+      }
+      case '/throw': throw new TypeError('not today');
+    }
+    return new Response('alive');
+  },
+};`;
+
+const LIMITS = {
+  RUNTIME_CPU_MS: '1000',
+  RUNTIME_STALL_MS: '700',
+  RUNTIME_WALL_MS: '120000',
+  RUNTIME_MEMORY_MB: '64',
+  RUNTIME_RESPONSE_MB: '1',
+  RUNTIME_CONCURRENCY: '8',
+};
+
+beforeAll(() => Logger.overrideLogger(false));
+
+describe('a program that misbehaves', () => {
+  let hosted: HostedRuntime;
+  let neighbour: ProgramRef;
+  let isOver = false;
+  let neighbourAnswers = 0;
+  let neighbours: Promise<void>;
+
+  beforeAll(async () => {
+    hosted = await HostedRuntime.start(workerdEngine(), LIMITS);
+    neighbour = await hosted.add(`export default { fetch: () => new Response('neighbour') }`);
+    await hosted.ask(neighbour);
+    const call = async () => {
+      while (!isOver) {
+        const { error, body } = await hosted.ask(neighbour);
+        if (error || body !== 'neighbour') throw error ?? new Error(`the neighbour said ${body}`);
+        neighbourAnswers += 1;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    };
+    neighbours = call();
+    neighbours.catch(() => undefined);
+  });
+  afterAll(() => hosted.close());
+
+  /** One request to a fresh program, and how its owner hears of it. */
+  async function tried(path: string, outcome: string | undefined) {
+    const ref = await hosted.add(HOSTILE);
+    const answer = await hosted.ask(ref, path);
+    const told = await hosted.toldOutcome(answer.invocationId, outcome as never);
+    return { ref, answer, told };
+  }
+
+  const isAlive = async (ref: ProgramRef) =>
+    expect(await hosted.ask(ref)).toMatchObject({ status: 200, body: 'alive' });
+
+  for (const path of ['/loop', '/regex']) {
+    verifies('runtime:limit:cpu', `${path}: is ended, keeps its lines, and answers the next request`, async () => {
+      const { ref, answer, told } = await tried(path, 'exceededCpu');
+      expect(answer.error).toMatchObject({ name: 'LimitExceededError', outcome: 'exceededCpu' });
+      expect(answer.error?.message).toMatch(/let nothing else run for 700 ms|used more than 1000 ms of CPU time/);
+      expect(told.exceptions).toMatchObject([{ name: 'LimitExceededError', message: answer.error?.message }]);
+      expect(told.cpuMs).toBeGreaterThan(50);
+      expect(told.wallMs).toBeGreaterThan(600);
+      if (path === '/loop') {
+        const lines = () => hosted.told(answer.invocationId)?.lines.map(({ message }) => message);
+        await until(() => lines()?.includes('before the loop'), 'the line before the loop is told');
+      }
+      await isAlive(ref);
+    });
+  }
+
+  verifies(
+    'runtime:limit:cpu',
+    'loops behind its answer: the answer counts, and its record says what followed',
+    async () => {
+      const { answer, told, ref } = await tried('/late-loop', 'exceededCpu');
+      expect(answer).toMatchObject({ status: 200, body: 'answered', error: null });
+      expect(told.exceptions).toMatchObject([{ name: 'LimitExceededError' }]);
+      await isAlive(ref);
+    },
+  );
+
+  verifies('runtime:limit:cpu', 'floods itself with microtasks: is ended for its CPU time or its memory', async () => {
+    const ref = await hosted.add(HOSTILE);
+    const answer = await hosted.ask(ref, '/microtasks');
+    expect(['exceededCpu', 'exceededMemory']).toContain(answer.error?.outcome);
+    expect(hosted.told(answer.invocationId)?.outcome).toBe(answer.error?.outcome);
+    await isAlive(ref);
+  });
+
+  verifies('runtime:limit:cpu', 'lets others run, but never ends: is ended for its CPU time', async () => {
+    // On a busy machine it may get so little that it seems to let nothing run.
+    const patient = await HostedRuntime.start(workerdEngine(), { ...LIMITS, RUNTIME_STALL_MS: '60000' });
+    const answer = await patient.ask(await patient.add(HOSTILE), '/polite-loop');
+    const told = await patient.toldOutcome(answer.invocationId, 'exceededCpu');
+    expect(answer.error?.message).toContain('used more than 1000 ms of CPU time');
+    expect(told.cpuMs).toBeGreaterThanOrEqual(1_000);
+    await patient.close();
+  });
+
+  it('prints 1,000 lines in one call: all of them are told, in order', async () => {
+    const ref = await hosted.add(HOSTILE);
+    const { body, invocationId } = await hosted.ask(ref, '/lines');
+    expect(body).toBe('printed');
+    await until(() => hosted.told(invocationId)?.lines.length === 1_000, 'all lines are told');
+    const lines = hosted.told(invocationId)?.lines.map(({ message }) => message);
+    expect(lines).toEqual(Array.from({ length: 1_000 }, (_, line) => `line ${line}`));
+    expect(hosted.told(invocationId)?.outcome).toBeUndefined();
+  });
+
+  verifies('runtime:limit:response', 'answers without end: the answer is cut', async () => {
+    const { ref, answer, told } = await tried('/large', 'exceededResponse');
+    expect(answer.status).toBe(200);
+    expect(answer.body.length).toBeLessThanOrEqual(1_048_576);
+    expect(told.exceptions[0]?.message).toContain('larger than 1 MB');
+    await isAlive(ref);
+    expect(hosted.runtime.stats().inFlight).toBeLessThanOrEqual(1);
+  });
+
+  verifies('runtime:request:record', 'throws: its own view of the end counts', async () => {
+    const { answer, told } = await tried('/throw', 'exception');
+    expect(answer.status).toBe(500);
+    expect(told.exceptions).toMatchObject([{ name: 'TypeError', message: 'not today' }]);
+  });
+
+  verifies(
+    'runtime:limit:concurrency',
+    'gets more requests than it may answer at once: the rest is refused at once',
+    async () => {
+      const ref = await hosted.add(HOSTILE);
+      await hosted.ask(ref);
+      const answers = await Promise.all(Array.from({ length: 100 }, () => hosted.ask(ref, '/slow?ms=300')));
+      const refused = answers.filter(({ error }) => error);
+      expect(refused.length).toBe(92);
+      for (const { error, invocationId } of refused) {
+        expect(error).toMatchObject({ name: 'ProgramBusyError', mayHaveRun: false, retryAfterSeconds: 1 });
+        expect(hosted.told(invocationId)?.outcome).toBe('exception');
+      }
+      expect(answers.filter(({ body }) => body === 'slow')).toHaveLength(8);
+    },
+  );
+
+  verifies('runtime:request:canceled', 'loses its client: the request is canceled', async () => {
+    const ref = await hosted.add(HOSTILE);
+    const exchange = hosted.request(ref, '/hold');
+    await exchange.head;
+    exchange.leave();
+    await hosted.toldOutcome((await exchange.answer).invocationId, 'canceled');
+    await isAlive(ref);
+  });
+
+  it('storms others with requests: reaches nothing here, and nobody else waits for it', async () => {
+    const { body, error } = await hosted.ask(await hosted.add(HOSTILE), '/fetches');
+    expect(error).toBeNull();
+    expect(body).toBe('0');
+  });
+
+  verifies(
+    'runtime:limit:cpu-bystanders',
+    'takes the requests beside it along: they hear that it was not their fault, and may try again',
+    async () => {
+      const ref = await hosted.add(HOSTILE);
+      const innocent = hosted.ask(ref, '/slow?ms=100000');
+      expect(await hosted.ask(ref)).toMatchObject({ body: 'alive' });
+      const guilty = await hosted.ask(ref, '/loop');
+      expect(guilty.error?.outcome).toBe('exceededCpu');
+      expect((await innocent).error).toMatchObject({ name: 'ProgramCrashedError', outcome: 'exception' });
+      expect((await innocent).error?.message).toContain('another request');
+      await isAlive(ref);
+    },
+  );
+
+  verifies('runtime:limit:neighbours', 'has kept no neighbour from answering', async () => {
+    isOver = true;
+    await neighbours;
+    expect(neighbourAnswers).toBeGreaterThan(hosted.runtime.stats().kills.cpu);
+    const stats = hosted.runtime.stats();
+    expect(stats.kills.stall + stats.kills.cpu).toBeGreaterThanOrEqual(4);
+    expect(stats.inFlight).toBe(0);
+  });
+});
+
+/** Keeps the process of each program. */
+class SeenEngine extends WorkerdEngine {
+  readonly pids = new Map<string, number>();
+
+  constructor() {
+    super(new Sandbox(loadEnv({})));
+  }
+
+  override async start(...[program, context]: Parameters<WorkerdEngine['start']>): Promise<Instance> {
+    const instance = await super.start(program, context);
+    this.pids.set(program.ref.id, Number(instance.pid));
+    return instance;
+  }
+}
+
+/** How far it yields, as proc(5) tells it. */
+function niceOf(pid: number | undefined): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
+}
+
+describe('a program that takes too much memory', () => {
+  let hosted: HostedRuntime;
+  let engine: SeenEngine;
+  // Filling it takes CPU time, and collections hold everything up: here neither ends it first.
+  const settings = { RUNTIME_MEMORY_MB: '64', RUNTIME_CPU_MS: '60000', RUNTIME_STALL_MS: '20000' };
+  beforeAll(async () => {
+    engine = new SeenEngine();
+    hosted = await HostedRuntime.start(engine, settings);
+  });
+  afterAll(() => hosted.close());
+
+  const isAlive = (ref: ProgramRef) => until(async () => (await hosted.ask(ref)).body === 'alive', 'it answers again');
+
+  verifies('runtime:limit:memory', 'fills its heap: is ended with exceededMemory', async () => {
+    const ref = await hosted.add(HOSTILE);
+    const answer = await hosted.ask(ref, '/heap');
+    await hosted.toldOutcome(answer.invocationId, 'exceededMemory');
+    expect(answer.error?.message).toContain('64 MB of memory');
+    await isAlive(ref);
+  });
+
+  verifies('runtime:limit:last', 'comes after the others when it is started again', async () => {
+    const [bad, good] = [await hosted.add(HOSTILE), await hosted.add(HOSTILE)];
+    await hosted.ask(bad);
+    const before = niceOf(engine.pids.get(bad.id));
+    const filled = await hosted.ask(bad, '/heap');
+    await hosted.toldOutcome(filled.invocationId, 'exceededMemory');
+    await isAlive(bad);
+    await hosted.ask(good);
+    expect(niceOf(engine.pids.get(bad.id))).toBe(before + 10);
+    expect(niceOf(engine.pids.get(good.id))).toBe(before);
+  });
+
+  verifies('runtime:limit:memory', 'fills its memory with buffers: is held back or ended', async () => {
+    const ref = await hosted.add(HOSTILE);
+    const answer = await hosted.ask(ref, '/buffers');
+    const told = await until(
+      () => hosted.told(answer.invocationId)?.outcome && hosted.told(answer.invocationId),
+      'it is told',
+    );
+    if (answer.error) expect(told.outcome).toBe('exceededMemory');
+    else expect(told).toMatchObject({ outcome: 'exception', exceptions: [{ name: 'RangeError' }] });
+    await isAlive(ref);
+  });
+});
+
+describe('programs in workerd', () => {
+  it('do not grow with the requests they answer', async () => {
+    const hosted = await HostedRuntime.start(workerdEngine(), { RUNTIME_MEMORY_MB: '64' });
+    const ref = await hosted.add(`export default { fetch: () => new Response('alive') }`);
+    let left = 12_000;
+    const call = async () => {
+      while (left-- > 0) {
+        const { error } = await hosted.ask(ref);
+        if (error) throw error;
+      }
+    };
+    await Promise.all(Array.from({ length: 16 }, call));
+    expect(hosted.runtime.stats()).toMatchObject({ starts: 1, crashes: 0, kills: { memory: 0 } });
+    await hosted.close();
+  });
+
+  verifies(
+    'runtime:limit:wall',
+    'that wait for what never comes are cancelled by workerd, or ended after the time of a request',
+    async () => {
+      const hosted = await HostedRuntime.start(workerdEngine(), { RUNTIME_WALL_MS: '1000' });
+      const ref = await hosted.add(HOSTILE);
+      await until(async () => (await hosted.ask(ref)).error === null, 'it runs');
+      const { error, invocationId } = await hosted.ask(ref, '/forever');
+      expect(error).toMatchObject({ name: 'LimitExceededError', message: expect.stringContaining('within 1000 ms') });
+      const told = await hosted.toldOutcome(invocationId, 'exceededWall');
+      expect(told.wallMs).toBeGreaterThanOrEqual(990);
+      const hung = await hosted.ask(ref, '/never');
+      const ended = await until(() => hosted.told(hung.invocationId)?.outcome, 'it is told');
+      expect(['exception', 'exceededWall']).toContain(ended);
+      await hosted.close();
+    },
+  );
+
+  verifies('runtime:swap:lossless', 'swap under load without losing a request', async () => {
+    const hosted = await HostedRuntime.start(workerdEngine());
+    const code = (name: string) => `export default { fetch: () => new Response('${name}') }`;
+    const first = await hosted.add(code('0'));
+    let isOver = false;
+    const seen = new Set<string>();
+    const callers = Array.from({ length: 8 }, async () => {
+      while (!isOver) {
+        const { error, body } = await hosted.ask(first);
+        if (error) throw error;
+        seen.add(body);
+      }
+    });
+    await until(() => seen.has('0'), 'the first version answers');
+    for (let version = 1; version <= 5; version += 1) {
+      await hosted.runtime.current(await hosted.add(code(String(version)), { of: first }));
+      await until(() => seen.has(String(version)), 'the next version answers');
+    }
+    isOver = true;
+    await Promise.all(callers);
+    await until(() => hosted.runtime.stats().live === 1, 'the old versions are gone');
+    expect(hosted.runtime.stats()).toMatchObject({ crashes: 0, starts: 6 });
+    await hosted.close();
+  });
+
+  verifies('runtime:live:hundred', 'live by the hundred, and end with the service', async () => {
+    const hosted = await HostedRuntime.start(workerdEngine());
+    const refs = await Promise.all(
+      Array.from({ length: 100 }, (_, name) => hosted.add(`export default { fetch: () => new Response('${name}') }`)),
+    );
+    const answers: HostedAnswer[] = [];
+    // Not all in the same second, in which a small machine would not get them started in time.
+    for (let from = 0; from < refs.length; from += 10) {
+      answers.push(...(await Promise.all(refs.slice(from, from + 10).map((ref) => hosted.ask(ref)))));
+    }
+    expect(answers.map(({ body }) => body)).toEqual(refs.map((_, name) => String(name)));
+    expect(hosted.runtime.stats()).toMatchObject({ live: 100, starting: 0, inFlight: 0, crashes: 0 });
+    const again = await Promise.all(refs.map((ref) => hosted.ask(ref)));
+    expect(again.every(({ error }) => error === null)).toBe(true);
+    expect(hosted.runtime.stats().starts).toBe(100);
+    await hosted.close();
+    expect(hosted.runtime.stats()).toMatchObject({ live: 0, crashes: 0 });
+  });
+});
+
+describe('the service killed with SIGKILL', () => {
+  verifies('runtime:stop:killed', 'leaves no process, and the next start removes its folders', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'slipway-killed-'));
+    const file = join(folder, 'module.mjs');
+    await writeFile(file, HOSTILE);
+    const script = fileURLToPath(new URL('../../support/hosting-process.mjs', import.meta.url));
+    const child = spawn(process.execPath, [script, builtFile(''), file, '5'], {
+      env: { PATH: process.env.PATH, DATA_DIR: folder, TMPDIR: folder },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await Promise.race([
+      new Promise<string[]>((resolve) =>
+        createInterface({ input: child.stdout }).once('line', (text) => resolve([text])),
+      ),
+      new Promise<never>((_, reject) => child.once('exit', (code) => reject(new Error(`it ended with ${code}`)))),
+    ])) as [string];
+    const pids = JSON.parse(line) as number[];
+    expect(pids).toHaveLength(5);
+    const lives = () => pids.filter((pid) => existsSync(`/proc/${pid}/exe`));
+    expect(lives()).toEqual(pids);
+    child.kill('SIGKILL');
+    try {
+      await until(() => lives().length === 0, 'no process of a program is left');
+    } finally {
+      for (const pid of lives()) process.kill(pid, 'SIGKILL');
+    }
+    const left = async () => (await readdir(folder)).filter((name) => name.startsWith('slipway-run-'));
+    expect(await left()).toHaveLength(1);
+    await new RunDirs(folder).removeStale();
+    expect(await left()).toEqual([]);
+    await rm(folder, { recursive: true, force: true });
+  });
+});

@@ -1,0 +1,286 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { ServerResponse } from 'node:http';
+import type { Channel, ListenFilter, Listening } from '../../../src/mcp/protocol/channel.js';
+import { UpstreamHandle } from '../../../src/mcp/client/upstream-handle.js';
+import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
+import { Egress } from '../../../src/platform/egress/egress.js';
+import { times } from '../../support/calls.js';
+import { channelTo as channelIn } from '../../support/channels.js';
+import { startSdkV2 } from '../../support/sdk-upstream.js';
+import { until } from '../../support/until.js';
+import { closing } from '../../support/upstream-clients.js';
+import { verifies } from '../../support/verifies.js';
+import {
+  answer,
+  event,
+  legacy,
+  modern,
+  startWire,
+  stream,
+  type WireMessage,
+  type WireUpstream,
+} from '../../support/wire-upstream.js';
+
+let egress: Egress;
+
+beforeAll(() => {
+  egress = new Egress(new AddressPolicy(parseEgressAllow('loopback')));
+});
+afterAll(() => egress.close());
+
+class PlainLink extends UpstreamHandle {}
+
+function channelTo(url: string): Channel {
+  return closing(new PlainLink(channelIn(egress, url)));
+}
+
+interface Heard extends Listening {
+  heard: string[];
+  ends: (Error | null)[];
+}
+
+async function listen(channel: Channel, filter: ListenFilter): Promise<Heard> {
+  const heard: string[] = [];
+  const ends: (Error | null)[] = [];
+  const listener = {
+    onNotification: (text: string) => void heard.push(text),
+    onEnd: (e: Error | null) => void ends.push(e),
+  };
+  return { ...(await channel.listen(filter, listener, 20_000)), heard, ends };
+}
+
+const toolsChanged = { method: 'notifications/tools/list_changed' };
+const updated = (uri: string) => ({ method: 'notifications/resources/updated', params: { uri } });
+const methodsOf = ({ heard }: Heard) => heard.map((text) => (JSON.parse(text) as { method: string }).method);
+
+/** A server whose streams for listeners are in our hands, newest last; a stream that is closed leaves the list. */
+interface Telling {
+  upstream: WireUpstream;
+  open: ServerResponse[];
+  /** Tells by every open stream, as a server of that era marks it. */
+  tell(message: { method: string; params?: object }): void;
+}
+
+async function legacyTelling(): Promise<Telling> {
+  const open: ServerResponse[] = [];
+  const upstream = closing(
+    await startWire(
+      legacy((message, res, nth) => {
+        if (message.http !== 'GET') return answer(res, message, { tools: [{ name: `t${nth}` }] });
+        stream(res);
+        open.push(res);
+        res.on('close', () => open.splice(open.indexOf(res), 1));
+      }),
+    ),
+  );
+  return { upstream, open, tell: (message) => open.forEach((res) => event(res, message)) };
+}
+
+async function modernTelling(): Promise<Telling> {
+  const open: ServerResponse[] = [];
+  const ids = new Map<ServerResponse, number | undefined>();
+  const marked = (res: ServerResponse, params: object = {}) => ({
+    ...params,
+    _meta: { 'io.modelcontextprotocol/subscriptionId': ids.get(res) },
+  });
+  const upstream = closing(
+    await startWire(
+      modern((message, res, nth) => {
+        if (message.method !== 'subscriptions/listen') {
+          const tools = [{ name: `t${nth}`, inputSchema: {} }];
+          return answer(res, message, { resultType: 'complete', tools, ttlMs: 60_000, cacheScope: 'private' });
+        }
+        stream(res);
+        ids.set(res, message.id);
+        open.push(res);
+        res.on('close', () => open.splice(open.indexOf(res), 1));
+        const { promptsListChanged: _, ...notifications } = message.params?.notifications as ListenFilter;
+        event(res, { method: 'notifications/subscriptions/acknowledged', params: marked(res, { notifications }) });
+      }),
+    ),
+  );
+  const tell: Telling['tell'] = ({ method, params }) =>
+    open.forEach((res) => event(res, { method, params: marked(res, params) }));
+  return { upstream, open, tell };
+}
+
+const eras: [string, () => Promise<Telling>][] = [
+  ['legacy', legacyTelling],
+  ['modern', modernTelling],
+];
+
+describe.each(eras)('listening to a %s server', (era, startTelling) => {
+  verifies('channel:listen', 'gives each listener what it wants to hear, and says what it can hear', async () => {
+    const { upstream, open, tell } = await startTelling();
+    const channel = channelTo(upstream.url);
+    const tools = await listen(channel, { toolsListChanged: true, promptsListChanged: true });
+    const docs = await listen(channel, { resourceSubscriptions: ['docs://a', 'docs://b'] });
+    expect(tools.honoured).toEqual({ toolsListChanged: true });
+    expect(docs.honoured).toEqual({ resourceSubscriptions: ['docs://a', 'docs://b'] });
+    await until(() => open.length === 1, 'one stream is left');
+    tell(toolsChanged);
+    tell(updated('docs://b'));
+    tell(updated('docs://other'));
+    tell({ method: 'notifications/prompts/list_changed' });
+    tell(updated('docs://a'));
+    await until(() => docs.heard.length === 2, 'both were told');
+    expect(methodsOf(tools)).toContain(toolsChanged.method);
+    expect(docs.heard.map((text) => (JSON.parse(text) as { params: object }).params)).toEqual([
+      { uri: 'docs://b' },
+      { uri: 'docs://a' },
+    ]);
+    for (const text of [...tools.heard, ...docs.heard]) expect(text).not.toContain('subscriptionId');
+  });
+
+  verifies('channel:listen', 'costs one stream for all, which closes with the last of them', async () => {
+    const { upstream, open, tell } = await startTelling();
+    const channel = channelTo(upstream.url);
+    const all = await Promise.all(times(20, () => listen(channel, { toolsListChanged: true })));
+    expect(open).toHaveLength(1);
+    tell(toolsChanged);
+    await until(() => all.every(({ heard }) => heard.length === 1), 'all were told');
+    await Promise.all(all.slice(1).map((one) => one.close()));
+    expect(open).toHaveLength(1);
+    tell(toolsChanged);
+    await until(() => all[0].heard.length === 2, 'the last one was told');
+    expect(all[1].heard).toHaveLength(1);
+    await all[0].close();
+    await until(() => open.length === 0, 'the stream is closed');
+    const streams = upstream.seen.filter(({ http, method }) => http === 'GET' || method === 'subscriptions/listen');
+    expect(streams).toHaveLength(1);
+  });
+
+  verifies('channel:listen', 'goes on after the stream broke, and ends with the channel', async () => {
+    const { upstream, open, tell } = await startTelling();
+    const channel = channelTo(upstream.url);
+    const one = await listen(channel, { toolsListChanged: true, resourceSubscriptions: ['docs://a'] });
+    open[0].destroy();
+    await until(() => open.length === 1 && !open[0].destroyed, 'there is a new stream');
+    await until(() => {
+      tell(updated('docs://a'));
+      return one.heard.length > 0;
+    }, 'it was told');
+    expect(one.ends).toEqual([]);
+    await channel.close();
+    expect(one.ends).toEqual([null]);
+    await until(() => open.length === 0, 'the stream is closed');
+  });
+
+  verifies('channel:listen', 'makes what is remembered of the tools stale', async () => {
+    const { upstream, tell } = await startTelling();
+    const link = closing(new PlainLink(channelIn(egress, upstream.url)));
+    const first = await link.catalog.list(20_000);
+    expect(await link.catalog.list(20_000)).toEqual(first);
+    const one = await listen(link, { toolsListChanged: true });
+    expect(upstream.count('tools/list')).toBe(1);
+    tell(toolsChanged);
+    await until(() => one.heard.length === 1, 'it was told');
+    expect(await link.catalog.list(20_000)).not.toEqual(first);
+    expect(upstream.count('tools/list')).toBe(2);
+    expect(era).toMatch(/legacy|modern/);
+  });
+});
+
+describe('listening to a legacy server', () => {
+  const uris = ({ seen }: WireUpstream, method: string) =>
+    seen.filter((message: WireMessage) => message.method === method).map(({ params }) => params?.uri);
+
+  verifies('channel:listen', 'subscribes to a resource once for all, until nobody wants to hear of it', async () => {
+    const { upstream } = await legacyTelling();
+    const channel = channelTo(upstream.url);
+    const [a, b] = await Promise.all([
+      listen(channel, { resourceSubscriptions: ['docs://a', 'docs://b'] }),
+      listen(channel, { resourceSubscriptions: ['docs://b', 'docs://c'] }),
+    ]);
+    expect(uris(upstream, 'resources/subscribe').sort()).toEqual(['docs://a', 'docs://b', 'docs://c']);
+    await a.close();
+    expect(uris(upstream, 'resources/unsubscribe')).toEqual(['docs://a']);
+    await b.close();
+    expect(uris(upstream, 'resources/unsubscribe').sort()).toEqual(['docs://a', 'docs://b', 'docs://c']);
+  });
+
+  verifies('channel:listen', 'honours nothing where there is no stream, and opens none without a session', async () => {
+    const without = closing(
+      await startWire(
+        legacy((message, res) => (message.http === 'GET' ? res.writeHead(405).end() : answer(res, message, {}))),
+      ),
+    );
+    expect((await listen(channelTo(without.url), { toolsListChanged: true })).honoured).toEqual({});
+    const stateless = closing(await startWire(legacy((message, res) => answer(res, message, {}), { sessions: false })));
+    expect((await listen(channelTo(stateless.url), { toolsListChanged: true })).honoured).toEqual({});
+    expect(stateless.count('GET')).toBe(0);
+  });
+
+  verifies('channel:listen', 'goes on in the new session when the server forgot the old one', async () => {
+    let isForgotten = false;
+    const open: ServerResponse[] = [];
+    const upstream = closing(
+      await startWire(
+        legacy((message, res) => {
+          if (isForgotten && message.headers['mcp-session-id'] === 'session-1') return res.writeHead(404).end();
+          if (message.http !== 'GET') return answer(res, message, {});
+          stream(res);
+          open.push(res);
+        }),
+      ),
+    );
+    const channel = channelTo(upstream.url);
+    const one = await listen(channel, { toolsListChanged: true, resourceSubscriptions: ['docs://a'] });
+    isForgotten = true;
+    await channel.request({ method: 'tools/list', timeoutMs: 20_000 });
+    await until(() => open.length === 2, 'there is a stream of the new session');
+    expect(upstream.seen.filter(({ http }) => http === 'GET').at(-1)?.headers['mcp-session-id']).toBe('session-2');
+    await until(() => uris(upstream, 'resources/subscribe').length === 2, 'it is subscribed to anew');
+    event(open[1], toolsChanged);
+    await until(() => one.heard.length === 1, 'it was told');
+  });
+
+  it('is not disturbed by what the server asks by that stream', async () => {
+    const { upstream, open } = await legacyTelling();
+    await listen(channelTo(upstream.url), { toolsListChanged: true });
+    event(open[0], { id: 'srv-1', method: 'elicitation/create', params: {} });
+    const posted = await until(() => upstream.seen.find(({ id }) => String(id) === 'srv-1'), 'it was answered');
+    expect(posted).toMatchObject({ error: { code: -32601 } });
+  });
+});
+
+describe('listening to a modern server', () => {
+  verifies('channel:listen', 'works with a server of the official SDK', async () => {
+    const upstream = closing(await startSdkV2({ legacy: 'reject' }));
+    const channel = channelTo(upstream.url);
+    const one = await listen(channel, { toolsListChanged: true, resourcesListChanged: true });
+    expect(one.honoured).toEqual({ toolsListChanged: true });
+    upstream.toolsChanged();
+    await until(() => one.heard.length === 1, 'it was told');
+    expect(JSON.parse(one.heard[0])).toEqual({ jsonrpc: '2.0', ...toolsChanged, params: expect.anything() });
+    await one.close();
+  });
+
+  verifies('channel:listen', 'opens the stream of a wider filter before it closes the old one', async () => {
+    const { upstream, open } = await modernTelling();
+    const channel = channelTo(upstream.url);
+    await listen(channel, { toolsListChanged: true });
+    const [first] = open;
+    let wasOpen: boolean | undefined;
+    first.on('close', () => (wasOpen = upstream.count('subscriptions/listen') === 2));
+    await listen(channel, { toolsListChanged: true, resourceSubscriptions: ['docs://a'] });
+    await until(() => wasOpen !== undefined, 'the first stream was closed');
+    expect(wasOpen).toBe(true);
+    expect(upstream.seen.at(-1)?.params?.notifications).toEqual({
+      toolsListChanged: true,
+      resourceSubscriptions: ['docs://a'],
+    });
+  });
+
+  verifies('channel:listen', 'of which it knows nothing honours nothing', async () => {
+    const upstream = closing(
+      await startWire(
+        modern(({ id }, res) => {
+          res.writeHead(404, { 'content-type': 'application/json' });
+          res.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } }));
+        }),
+      ),
+    );
+    expect((await listen(channelTo(upstream.url), { toolsListChanged: true })).honoured).toEqual({});
+  });
+});

@@ -1,0 +1,316 @@
+// Also run with the queue on Redis by test:long: what an answer to a question travels by.
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { startAskingV1, startAskingV2, startTasksV1, type AskingUpstream } from '../../support/asking-upstreams.js';
+import { createConnection } from '../../support/factories.js';
+import type { Json } from '../../support/calls.js';
+import { ask, initialize, messagesOf, modern, post } from '../../support/front-calls.js';
+import { until } from '../../support/until.js';
+import { closing, textOf } from '../../support/upstream-clients.js';
+import { verifies } from '../../support/verifies.js';
+
+let app: TestApp;
+let second: TestApp;
+let owner: TestAccount;
+let other: TestAccount;
+
+beforeAll(async () => {
+  app = await startApp();
+  second = await app.sibling();
+  [owner, other] = [await app.account(), await app.account()];
+});
+afterAll(async () => {
+  await second.close();
+  await app.close();
+});
+
+async function endpointOf(upstream: AskingUpstream, account = owner): Promise<string> {
+  return `${app.url}${(await createConnection(app, account, { mcpUrl: closing(upstream).url })).path}/mcp`;
+}
+
+/** What the clients of both packages do alike. */
+interface AnyClient {
+  callTool(
+    params: { name: string; arguments?: Record<string, unknown> },
+    options?: { onprogress?: (progress: { progress: number }) => void },
+  ): Promise<unknown>;
+}
+
+/** What a client answers to a question, and what it hears. */
+interface Person {
+  name: string | null;
+  asked: string[];
+  changes: number;
+}
+
+const info = { name: 'spec', version: '1.0.0' };
+const person = (name: string | null): Person => ({ name, asked: [], changes: 0 });
+const answerOf = ({ name }: Person) =>
+  name === null ? { action: 'decline' as const } : { action: 'accept' as const, content: { name } };
+const keyed = (): RequestInit => ({ headers: { authorization: `Bearer ${owner.key}` } });
+
+async function connectV1(url: string, who: Person): Promise<AnyClient> {
+  const client = closing(new ClientV1(info, { capabilities: { elicitation: {} } }));
+  client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+    who.asked.push(params.message);
+    return answerOf(who);
+  });
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => void (who.changes += 1));
+  await client.connect(new TransportV1(new URL(url), { requestInit: keyed() }));
+  return { callTool: (params, options) => client.callTool(params, undefined, options) };
+}
+
+async function connectV2(url: string, who: Person, mode: 'legacy' | 'auto' | { pin: string }): Promise<AnyClient> {
+  const client = closing(new ClientV2(info, { capabilities: { elicitation: {} }, versionNegotiation: { mode } }));
+  client.setRequestHandler('elicitation/create', ({ params }) => {
+    who.asked.push(params.message);
+    return answerOf(who);
+  });
+  client.setNotificationHandler('notifications/tools/list_changed', () => void (who.changes += 1));
+  await client.connect(new TransportV2(new URL(url), { requestInit: keyed() }));
+  if (client.getProtocolEra() === 'modern') closing(await client.listen({ toolsListChanged: true }));
+  return client;
+}
+
+const clients: [name: string, connect: (url: string, who: Person) => Promise<AnyClient>][] = [
+  ['v1', connectV1],
+  ['v2', (url, who) => connectV2(url, who, 'legacy')],
+  ['v2, which asks for the newest revision first', (url, who) => connectV2(url, who, 'auto')],
+  ['v2, which speaks the newest revision alone', (url, who) => connectV2(url, who, { pin: '2026-07-28' })],
+];
+
+const upstreams: [name: string, start: () => Promise<AskingUpstream>][] = [
+  ['v1 with sessions', startAskingV1],
+  ['v2 for both eras', () => startAskingV2('stateless')],
+  ['v2 for 2026-07-28 alone', () => startAskingV2('reject')],
+];
+
+describe.each(clients)('the official client %s', (_, connect) => {
+  for (const [what, start] of upstreams) {
+    verifies(['mcp:input', 'mcp:official-clients'], `is asked by a server with ${what}`, async () => {
+      const url = await endpointOf(await start());
+      const [nina, nobody] = [person('Nina'), person(null)];
+      const [client, refusing] = [await connect(url, nina), await connect(url, nobody)];
+      const call = (one: AnyClient) => one.callTool({ name: 'ask' }).then(textOf, (error: Error) => error.message);
+      const answers = await Promise.all([call(client), call(refusing), call(client)]);
+      expect(answers).toEqual(['Hello Nina', 'Nobody said', 'Hello Nina']);
+      expect(nina.asked).toEqual(['What is your name?', 'What is your name?']);
+      expect(nobody.asked).toHaveLength(1);
+    });
+
+    verifies(['mcp:progress', 'mcp:bridge'], `hears progress and changed lists of a server with ${what}`, async () => {
+      const upstream = await start();
+      const who = person('Nina');
+      const client = await connect(await endpointOf(upstream), who);
+      const heard: number[] = [];
+      await client.callTool({ name: 'steps' }, { onprogress: ({ progress }) => void heard.push(progress) });
+      expect(heard).toEqual([1, 2, 3]);
+      await until(() => {
+        upstream.toolsChanged();
+        return who.changes > 0;
+      }, 'the client hears that the tools changed');
+    });
+  }
+});
+
+describe('a tool of a legacy server that runs as a task only', () => {
+  const later = { name: 'later', arguments: { name: 'Nina' } };
+
+  verifies(['mcp:tasks', 'mcp:bridge'], 'is called like any other, by every client', async () => {
+    const { url: mcpUrl } = closing(await startTasksV1());
+    const { path } = await createConnection(app, owner, { mcpUrl });
+    const url = `${app.url}${path}/mcp`;
+    for (const [, connect] of clients) {
+      const client = await connect(url, person(null));
+      expect(textOf(await client.callTool(later))).toBe('Hello Nina');
+      expect(textOf(await client.callTool({ name: 'now' }))).toBe('Hello now');
+    }
+    const rest = await app.as(owner).post(`${path}/.tools/later`, later.arguments);
+    expect([rest.status, textOf(rest.body)]).toEqual([200, 'Hello Nina']);
+    const { tools } = (await app.as(owner).get(`${path}/.tools`)).body;
+    expect(tools.map(({ name, execution }: Json) => [name, execution?.taskSupport])).toEqual([
+      ['later', undefined],
+      ['now', 'forbidden'],
+    ]);
+  });
+
+  verifies('mcp:tasks', 'keeps its tasks from other callers, and asks for none itself', async () => {
+    const { url: mcpUrl, store } = closing(await startTasksV1());
+    const url = `${app.url}${(await createConnection(app, owner, { mcpUrl })).path}/mcp`;
+    const authorization = `Bearer ${owner.key}`;
+    const session = await initialize(url, {}, '2025-11-25', authorization);
+    const call = async (method: string, params: object) =>
+      (await ask(url, { jsonrpc: '2.0', id: 1, method, params }, session)).body;
+    const { result } = await call('tools/call', { ...later, task: { ttl: 60_000 } });
+    expect(textOf(result)).toBe('Hello Nina');
+    const [{ taskId } = { taskId: '' }] = store.getAllTasks();
+    expect(taskId).not.toBe('');
+    for (const method of ['tasks/list', 'tasks/get', 'tasks/result', 'tasks/cancel']) {
+      expect([method, (await call(method, { taskId })).error.code]).toEqual([method, -32601]);
+    }
+    const given = modern('tasks/get', { taskId });
+    const refused = await ask(url, given.body, { ...given.headers, 'mcp-name': taskId, authorization });
+    expect([refused.status, refused.body.error.code]).toEqual([404, -32601]);
+  });
+
+  verifies(['mcp:tasks', 'mcp:vanish'], 'is cancelled with its caller', async () => {
+    const { url: mcpUrl, store } = closing(await startTasksV1());
+    const url = `${app.url}${(await createConnection(app, owner, { mcpUrl })).path}/mcp`;
+    const { body, headers } = modern('tools/call', { name: 'later', arguments: { name: 'nobody' } });
+    const leaving = new AbortController();
+    const authorized = { ...headers, authorization: `Bearer ${owner.key}` };
+    const gone = expect(post(url, body, authorized, leaving.signal)).rejects.toThrow();
+    await until(() => store.getAllTasks().length === 1, 'the task runs');
+    leaving.abort();
+    await gone;
+    await until(() => store.getAllTasks()[0]?.status === 'cancelled', 'the task is cancelled');
+  });
+});
+
+describe('a client of 2026-07-28 whose legacy server asks', () => {
+  const capabilities = { elicitation: {} };
+  const accepted = { action: 'accept', content: { name: 'Nina' } };
+  const asking = (url: string, given: object = {}, key = owner.key) => {
+    const { body, headers } = modern('tools/call', { name: 'ask', ...given }, { capabilities });
+    return ask(url, body, { ...headers, authorization: `Bearer ${key}` });
+  };
+
+  verifies(['mcp:input', 'mcp:parked'], 'may come back to another process with what it says', async () => {
+    const url = await endpointOf(await startAskingV1());
+    const elsewhere = url.replace(app.url, second.url);
+    for (const [one, two] of [
+      [url, elsewhere],
+      [elsewhere, url],
+    ] as const) {
+      const { inputRequests, requestState } = (await asking(one)).body.result;
+      const [[key, question]] = Object.entries<Json>(inputRequests);
+      expect(question).toMatchObject({ method: 'elicitation/create', params: { message: 'What is your name?' } });
+      const wrong = (await asking(two, { arguments: { a: 1 }, requestState })).body;
+      expect(wrong.error).toMatchObject({ code: -32602, message: expect.stringMatching(/another request/) });
+      const back = { requestState, inputResponses: { [key]: accepted } };
+      expect(textOf((await asking(two, back)).body.result)).toBe('Hello Nina');
+      const again = (await asking(two, back)).body.result;
+      expect([again.isError, textOf(again)]).toEqual([true, expect.stringMatching(/not waiting any more.*again/)]);
+    }
+  });
+
+  verifies('mcp:parked', 'hears to make the call again when its process is gone', async () => {
+    const url = await endpointOf(await startAskingV1());
+    const third = await app.sibling();
+    const { inputRequests, requestState } = (await asking(url.replace(app.url, third.url))).body.result;
+    await third.close();
+    const back = { requestState, inputResponses: { [String(Object.keys(inputRequests)[0])]: accepted } };
+    const { result } = (await asking(url, back)).body;
+    expect([result.isError, textOf(result)]).toEqual([true, expect.stringMatching(/restarted. Make the call again/)]);
+    const afresh = (await asking(url)).body.result;
+    const answer = { requestState: afresh.requestState, inputResponses: { 'question-1': accepted } };
+    expect(textOf((await asking(url, answer)).body.result)).toBe('Hello Nina');
+  });
+
+  verifies('mcp:parked', 'is asked through the address of the whole namespace', async () => {
+    const one = await endpointOf(await startAskingV1());
+    const [, namespace, id] = /connect\/([^/]+)\/([^/]+)\/mcp$/.exec(one) ?? [];
+    const url = `${app.url}/connect/${namespace}/.mcp`;
+    const given = { name: `${id}.ask` };
+    const { inputRequests, requestState } = (await asking(url, given)).body.result;
+    expect(Object.keys(inputRequests)).toEqual(['question-1']);
+    const back = { ...given, requestState, inputResponses: { 'question-1': accepted } };
+    expect(textOf((await asking(url, back)).body.result)).toBe('Hello Nina');
+  });
+});
+
+describe('a connection that leads back to this service', () => {
+  verifies('mcp:loop', 'by another name says so, and is not called in circles', async () => {
+    const headers = { authorization: `Bearer ${owner.key}` };
+    const good = await createConnection(app, owner, { mcpUrl: closing(await startAskingV1()).url });
+    const { namespace, path } = good;
+    const byOtherName = app.url.replace('127.0.0.1', 'localhost');
+    expect(byOtherName).not.toBe(app.url);
+    const targets = [
+      `${byOtherName}/connect/${namespace}/.mcp`,
+      `${byOtherName}${path}/mcp`,
+      // Another process is the same service.
+      `${second.url}/connect/${namespace}/.mcp`,
+    ];
+    for (const mcpUrl of targets) {
+      const { path: looping, body } = await createConnection(app, owner, { mcpUrl, headers }, { namespace });
+      expect(body.status).toMatchObject({
+        state: 'error',
+        reason: 'loop',
+        message: expect.stringMatching(/leads back to it/),
+        nextStep: expect.stringMatching(/with the mcpUrl of the MCP server itself/),
+      });
+      const call = await app.as(owner).post(`${looping}/.tools/ask`, {});
+      expect([call.status, call.body.message]).toEqual([502, expect.stringMatching(/leads back to it/)]);
+    }
+    const url = `${app.url}/connect/${namespace}/.mcp`;
+    const list = await ask(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' }, headers);
+    expect(list.body.result.tools.map(({ name }: Json) => name)).toEqual([
+      `${good.connectionId}.ask`,
+      `${good.connectionId}.steps`,
+    ]);
+    const endless = { ...headers, 'x-slipway-via': 'a, b, c, d' };
+    const refused = await ask(url, { jsonrpc: '2.0', id: 'n', method: 'tools/list' }, endless);
+    expect([refused.status, refused.body.id, refused.body.error.code]).toEqual([400, 'n', -33006]);
+    const chained = await ask(
+      url,
+      { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      { ...endless, 'x-slipway-via': 'a, b' },
+    );
+    expect(chained.status).toBe(200);
+  });
+});
+
+describe('a session at two processes', () => {
+  const asking = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'ask' } };
+
+  for (const [what, start] of upstreams) {
+    verifies(['mcp:input', 'mcp:session'], `is answered in at another one than asks: ${what}`, async () => {
+      const url = await endpointOf(await start());
+      const elsewhere = url.replace(app.url, second.url);
+      const session = await initialize(elsewhere, { elicitation: {} }, '2025-11-25', `Bearer ${owner.key}`);
+      const stream = messagesOf(await post(url, asking, session));
+      const { id, method } = (await stream.next()).value;
+      expect(method).toBe('elicitation/create');
+      const answer = { jsonrpc: '2.0', id, result: { action: 'accept', content: { name: 'Nina' } } };
+      expect((await ask(elsewhere, answer, session)).status).toBe(202);
+      expect(textOf((await stream.next()).value.result)).toBe('Hello Nina');
+    });
+  }
+
+  verifies('mcp:session', 'is of no use to another key, nor at another connection of its own', async () => {
+    const [url, own] = [await endpointOf(await startAskingV1()), await endpointOf(await startAskingV1(), other)];
+    const session = await initialize(url, { elicitation: {} }, '2025-11-25', `Bearer ${owner.key}`);
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const theirs = { ...session, authorization: `Bearer ${other.key}` };
+    for (const [at, headers, status] of [
+      [url, session, 200],
+      [url.replace(app.url, second.url), session, 200],
+      [url, theirs, 404],
+      [own, theirs, 404],
+      [await endpointOf(await startAskingV1()), session, 404],
+    ] as const) {
+      expect([at, (await ask(at, list, headers)).status]).toEqual([at, status]);
+    }
+  });
+
+  verifies(['mcp:session', 'mcp:session-stream'], 'ends everywhere, and its stream with it', async () => {
+    const upstream = await startAskingV1();
+    const url = await endpointOf(upstream);
+    const elsewhere = url.replace(app.url, second.url);
+    const session = await initialize(url, {}, '2025-11-25', `Bearer ${owner.key}`);
+    const stream = await fetch(elsewhere, { headers: { accept: 'text/event-stream', ...session } });
+    const subscribe = { jsonrpc: '2.0', id: 1, method: 'resources/subscribe', params: { uri: 'a://b' } };
+    expect((await ask(url, subscribe, session)).body.result).toEqual({});
+    await until(() => upstream.subscribed.includes('a://b'), 'the upstream knows of the subscription');
+    upstream.resourceUpdated('a://b');
+    expect((await messagesOf(stream.clone()).next()).value).toMatchObject({ params: { uri: 'a://b' } });
+    expect((await fetch(url, { method: 'DELETE', headers: session })).status).toBe(204);
+    await stream.text();
+    await until(async () => (await ask(elsewhere, subscribe, session)).status === 404, 'it is over there too');
+  });
+});

@@ -1,0 +1,544 @@
+import { inspect } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { CredentialsService } from '../../../src/modules/oauth/credentials.service.js';
+import { redact } from '../../../src/platform/telemetry/logger.js';
+import { startApp, type TestApp } from '../../support/app.js';
+import {
+  startAuthorizationServer,
+  type AuthorizationServer,
+  type ProtectedUpstream,
+} from '../../support/authorization-server.js';
+import { age, authorize, beginSetup, newOwner, personAt, secretsOf, storedText } from '../../support/credentials.js';
+import { createServer } from '../../support/factories.js';
+import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { until } from '../../support/until.js';
+import { serverIdOf } from '../../support/server-rows.js';
+import { verifies } from '../../support/verifies.js';
+
+/** Behind https, as in production: cookies are `__Host-` then. */
+const PUBLIC_URL = 'https://slipway.test';
+
+let app: TestApp;
+let upstream: Upstream;
+let server: AuthorizationServer;
+let guarded: ProtectedUpstream;
+let credentials: CredentialsService;
+/** Owners that were told of. */
+const told: string[] = [];
+
+const isCallback = (url: string) => url.includes('/oauth/callback');
+
+beforeAll(async () => {
+  [app, upstream, server] = await Promise.all([
+    startApp({ PUBLIC_URL }),
+    startUpstream(),
+    startAuthorizationServer({ asks: true }),
+  ]);
+  guarded = await server.protect(upstream.url);
+  credentials = app.get(CredentialsService);
+  credentials.onAuthorized('server', async (id) => void told.push(id));
+  credentials.onAuthorized('connection', async () => {
+    throw new Error('Nobody is at home');
+  });
+});
+
+afterAll(async () => {
+  await Promise.all([app.close(), upstream.close(), server.close()]);
+});
+
+/** A person who opened a link, pressed its button, and stands in front of the authorization server's answer. */
+async function backFromServer(link: string, answer: 'allow' | 'deny' = 'allow') {
+  const person = personAt(app);
+  expect(await person.open(link)).toMatchObject({ status: 200 });
+  const asked = await person.press(link);
+  expect(asked.html).toContain('Allow');
+  const { url: callback } = await person.open(`${asked.url}?answer=${answer}`, isCallback);
+  expect(isCallback(callback)).toBe(true);
+  return { person, callback };
+}
+
+/** The same address with other parameters; null removes one. */
+function changed(address: string, params: Record<string, string | null>): string {
+  const url = new URL(address);
+  for (const [name, value] of Object.entries(params)) {
+    if (value === null) url.searchParams.delete(name);
+    else url.searchParams.set(name, value);
+  }
+  return url.href;
+}
+
+describe('a whole authorization', () => {
+  verifies('oauth:flow', 'goes from the link to a token that opens the MCP server', async () => {
+    const owner = newOwner();
+    expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
+    const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
+    const done = await person.open(callback);
+    expect(done).toMatchObject({ status: 200 });
+    expect(done.html).toContain('continues by itself');
+    expect(told).toEqual([owner.id]);
+
+    const token = await credentials.accessToken(owner, guarded.url);
+    expect(token).toBe(server.issued.at(-1)?.accessToken);
+    const ping = (bearer: string | null) =>
+      fetch(guarded.url, {
+        method: 'POST',
+        headers: {
+          accept: 'application/json, text/event-stream',
+          'content-type': 'application/json',
+          ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' }),
+      });
+    expect((await ping(null)).status).toBe(401);
+    expect((await ping(token)).status).toBe(200);
+  });
+
+  it('gives the token for that address only, however it is spelled, and to that owner only', async () => {
+    const owner = newOwner();
+    const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
+    await person.open(callback);
+    const { host } = new URL(guarded.url);
+    expect(await credentials.accessToken(owner, `HTTP://${host}/mcp#part`)).not.toBeNull();
+    for (const other of [
+      `http://${host}/`,
+      `http://${host}/mcp/`,
+      `${guarded.url}?x`,
+      'https://elsewhere.example/mcp',
+    ]) {
+      expect(await credentials.accessToken(owner, other)).toBeNull();
+    }
+    expect(await credentials.accessToken({ kind: 'connection', id: owner.id }, guarded.url)).toBeNull();
+    expect(await credentials.accessToken(newOwner(), guarded.url)).toBeNull();
+  });
+
+  it('stands even when nobody who waits for it can be told', async () => {
+    const owner = newOwner('connection');
+    const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
+    expect(await person.open(callback)).toMatchObject({ status: 200 });
+    expect(await credentials.accessToken(owner, guarded.url)).not.toBeNull();
+  });
+
+  it('replaces the one before, and takes back the other links of its owner', async () => {
+    const owner = newOwner();
+    const first = await backFromServer(await beginSetup(app, owner, guarded.url));
+    await first.person.open(first.callback);
+    const before = await credentials.accessToken(owner, guarded.url);
+    const other = await beginSetup(app, owner, guarded.url);
+    const second = await backFromServer(await beginSetup(app, owner, guarded.url));
+    expect(await credentials.accessToken(owner, guarded.url)).toBe(before);
+    await second.person.open(second.callback);
+    expect(await credentials.accessToken(owner, guarded.url)).not.toBe(before);
+    expect(await personAt(app).open(other)).toMatchObject({ status: 404 });
+  });
+
+  verifies('oauth:restart', 'survives that the process that began it ends', async () => {
+    const first = await app.sibling();
+    const owner = newOwner();
+    const link = await beginSetup(first, owner, guarded.url);
+    const person = personAt(first);
+    await person.open(link);
+    const asked = await person.press(link);
+    await first.close();
+    const { url } = await person.open(`${asked.url}?answer=allow`, isCallback);
+    const after = personAt(app);
+    for (const [host, jar] of person.cookies) after.cookies.set(host, jar);
+    expect(await after.open(url)).toMatchObject({ status: 200 });
+    expect(await credentials.accessToken(owner, guarded.url)).not.toBeNull();
+  });
+});
+
+describe('a link', () => {
+  verifies('oauth:page', 'shows who asks for what, where, and where it leads', async () => {
+    const link = await beginSetup(app, newOwner(), guarded.url, { label: 'acme/<b>weather</b>' });
+    const { html, headers } = await personAt(app).open(link);
+    expect(html).toContain('acme/&lt;b&gt;weather&lt;/b&gt;');
+    expect(html).not.toContain('<b>');
+    for (const text of [new URL(guarded.url).host, new URL(server.issuer).host, 'tools:read', 'tools:write']) {
+      expect(html).toContain(text);
+    }
+    expect(headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-frame-options': 'DENY',
+    });
+    expect(headers['content-security-policy']).toMatch(
+      /^default-src 'none'; style-src 'sha256-.+frame-ancestors 'none'$/,
+    );
+  });
+
+  verifies('oauth:link', 'can be looked at by programs and people, and is over once it was used', async () => {
+    const link = await beginSetup(app, newOwner(), guarded.url);
+    for (let looks = 0; looks < 3; looks += 1) expect(await personAt(app).open(link)).toMatchObject({ status: 200 });
+    const { person, callback } = await backFromServer(link);
+    await person.open(callback);
+    for (const anybody of [person, personAt(app)]) {
+      const used = await anybody.open(link);
+      expect(used.status).toBe(410);
+      expect(used.html).toContain('was used before');
+      expect(await anybody.press(link)).toMatchObject({ status: 410 });
+    }
+  });
+
+  verifies('oauth:link', 'that has expired says so, also to its button', async () => {
+    const link = await beginSetup(app, newOwner(), guarded.url);
+    const person = personAt(app);
+    await person.open(link);
+    await app.database.query(`UPDATE pending_authorizations SET expires_at = now() - interval '1 second'`);
+    const shown = [await person.open(link), await person.press(link)];
+    for (const { status, html } of shown) {
+      expect(status).toBe(410);
+      expect(html).toContain('has expired');
+    }
+  });
+
+  verifies('oauth:link', 'that nobody made leads to a page that says what to do', async () => {
+    const made = await beginSetup(app, newOwner(), guarded.url);
+    const other = `${made.slice(0, -1)}${made.endsWith('A') ? 'B' : 'A'}`;
+    for (const link of [other, `${PUBLIC_URL}/setup/x`, `${PUBLIC_URL}/setup/${'%00'.repeat(5)}`]) {
+      const shown = await personAt(app).open(link);
+      expect(shown.status).toBe(404);
+      expect(shown.html).toContain('ask for a new link');
+      expect(await personAt(app).press(link)).toMatchObject({ status: 404 });
+    }
+  });
+
+  it('lives as long as the setting says', async () => {
+    const before = Date.now();
+    const request = { upstreamUrl: guarded.url, challenge: null, label: 'x' };
+    const { expiresAt } = await credentials.begin(newOwner(), request);
+    expect(expiresAt.getTime() - before).toBeGreaterThan(60 * 60_000 - 1_000);
+    expect(expiresAt.getTime() - before).toBeLessThan(60 * 60_000 + 30_000);
+  });
+
+  it('is one of five per owner: older ones are taken back, and old rows are cleared away', async () => {
+    const owner = newOwner();
+    const links: string[] = [];
+    for (let made = 0; made < 7; made += 1) links.push(await beginSetup(app, owner, guarded.url));
+    const statuses = await Promise.all(links.map(async (link) => (await personAt(app).open(link)).status));
+    expect(statuses).toEqual([404, 404, 200, 200, 200, 200, 200]);
+    await app.database.query(
+      `UPDATE pending_authorizations SET expires_at = now() - interval '2 days' WHERE owner_id = $1`,
+      [owner.id],
+    );
+    await beginSetup(app, newOwner(), guarded.url);
+    const left = await app.database.query('SELECT 1 FROM pending_authorizations WHERE owner_id = $1', [owner.id]);
+    expect(left).toEqual([]);
+  });
+});
+
+describe('another browser', () => {
+  verifies('oauth:browser', 'cannot press the button without having opened the page', async () => {
+    const link = await beginSetup(app, newOwner(), guarded.url);
+    const shown = await personAt(app).press(link);
+    expect(shown.status).toBe(403);
+    expect(shown.html).toContain('not the browser');
+  });
+
+  verifies('oauth:browser', 'cannot take over what was begun, nor bring the answer', async () => {
+    const owner = newOwner();
+    const link = await beginSetup(app, owner, guarded.url);
+    const { person, callback } = await backFromServer(link);
+    const other = personAt(app);
+    await other.open(link);
+    expect(await other.press(link)).toMatchObject({ status: 410 });
+    for (const stranger of [other, personAt(app)]) {
+      const shown = await stranger.open(callback);
+      expect(shown.status).toBe(403);
+      expect(shown.html).toContain('Nothing was authorized');
+    }
+    expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
+    expect(await person.open(callback)).toMatchObject({ status: 200 });
+  });
+
+  verifies('oauth:browser', 'is not made to press by a page of another site', async () => {
+    const link = await beginSetup(app, newOwner(), guarded.url);
+    const person = personAt(app);
+    await person.open(link);
+    const cookie = [...(person.cookies.get('slipway.test') ?? [])].map((pair) => pair.join('=')).join('; ');
+    expect(cookie).toMatch(/^__Host-slipway-setup-[0-9a-f-]{36}=/);
+    for (const site of ['cross-site', 'same-site', 'none']) {
+      const response = await fetch(link.replace(PUBLIC_URL, app.url), {
+        method: 'POST',
+        headers: { cookie, 'sec-fetch-site': site },
+        redirect: 'manual',
+      });
+      expect(response.status).toBe(403);
+    }
+  });
+
+  it('gets a cookie that scripts cannot read, and other sites cannot send along', async () => {
+    const link = await beginSetup(app, newOwner(), guarded.url);
+    const { headers } = await personAt(app).open(link);
+    expect(String(headers['set-cookie'])).toMatch(/; Path=\/; .*HttpOnly; Secure; SameSite=Lax$/);
+    expect(String(headers['set-cookie'])).not.toContain('Domain');
+  });
+
+  it('may begin anew, if it is the one that began', async () => {
+    const owner = newOwner();
+    const link = await beginSetup(app, owner, guarded.url);
+    const { person, callback } = await backFromServer(link);
+    const again = await person.press(link);
+    const { url } = await person.open(
+      again.html.includes('Allow') ? `${again.url}?answer=allow` : again.url,
+      isCallback,
+    );
+    const stale = await person.open(callback);
+    expect(stale.status).toBe(410);
+    expect(await person.open(url)).toMatchObject({ status: 200 });
+    expect(await credentials.accessToken(owner, guarded.url)).not.toBeNull();
+  });
+});
+
+describe('an answer', () => {
+  verifies('oauth:iss', 'without iss, or with another one, is thrown away with everything it says', async () => {
+    const wrong = [null, 'https://evil.example', `${server.issuer}/`, server.issuer.toUpperCase(), ''];
+    for (const iss of wrong) {
+      const owner = newOwner();
+      const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
+      const exchanged = server.issued.length;
+      const forged = changed(callback, { iss, error: 'EVIL_CODE', error_description: 'EVIL_TEXT' });
+      const shown = await person.open(forged);
+      expect(shown.status).toBe(400);
+      expect(shown.html).toContain('came from somebody else');
+      expect(shown.html).not.toMatch(/evil/i);
+      expect(await person.open(callback)).toMatchObject({ status: 410 });
+      expect(server.issued.length).toBe(exchanged);
+      expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
+    }
+  });
+
+  verifies('oauth:state', 'counts once', async () => {
+    const { person, callback } = await backFromServer(await beginSetup(app, newOwner(), guarded.url));
+    const both = await Promise.all([person.open(callback), person.open(callback)]);
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 410]);
+    const again = await person.open(callback);
+    expect(again.status).toBe(410);
+    expect(again.html).toContain('is over');
+  });
+
+  verifies('oauth:state', 'counts for ten minutes, and only with a state that was given', async () => {
+    const { person, callback } = await backFromServer(await beginSetup(app, newOwner(), guarded.url));
+    for (const state of [null, '', 'x', 'A'.repeat(43)]) {
+      expect(await person.open(changed(callback, { state }))).toMatchObject({ status: 410 });
+    }
+    await app.database.query(
+      `UPDATE pending_authorizations SET started_at = now() - interval '601 seconds' WHERE completed_at IS NULL`,
+    );
+    expect(await person.open(callback)).toMatchObject({ status: 410 });
+  });
+
+  it('that says no is told kindly, and the link works once more', async () => {
+    const owner = newOwner();
+    const link = await beginSetup(app, owner, guarded.url);
+    const { person, callback } = await backFromServer(link, 'deny');
+    const shown = await person.open(callback);
+    expect(shown.status).toBe(403);
+    expect(shown.html).toContain('refused or cancelled');
+    expect(await person.open(link)).toMatchObject({ status: 200 });
+    const asked = await person.press(link);
+    const { url } = await person.open(`${asked.url}?answer=allow`, isCallback);
+    expect(await person.open(url)).toMatchObject({ status: 200 });
+  });
+
+  it('that reports a problem is shown as text, and not at length', async () => {
+    const { person, callback } = await backFromServer(await beginSetup(app, newOwner(), guarded.url));
+    const text = `<img src=x onerror=alert(1)>${'long '.repeat(200)}END`;
+    const shown = await person.open(changed(callback, { code: null, error: 'server_error', error_description: text }));
+    expect(shown.status).toBe(502);
+    expect(shown.html).toContain('&lt;img src=x');
+    expect(shown.html).not.toMatch(/<img|END/);
+  });
+
+  it('with a code that was not given leaves nothing behind', async () => {
+    const owner = newOwner();
+    const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
+    const shown = await person.open(changed(callback, { code: 'made-up' }));
+    expect(shown.status).toBe(502);
+    expect(shown.html).toContain('invalid_grant');
+    expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
+  });
+
+  it('while the token endpoint is in trouble can be had again', async () => {
+    const owner = newOwner();
+    const link = await beginSetup(app, owner, guarded.url);
+    const { person, callback } = await backFromServer(link);
+    server.failTokens(503);
+    const shown = await person.open(callback);
+    expect(shown.status).toBe(502);
+    expect(shown.html).toContain('answered 503');
+    const again = await person.press(link);
+    const { url } = await person.open(
+      again.html.includes('Allow') ? `${again.url}?answer=allow` : again.url,
+      isCallback,
+    );
+    expect(await person.open(url)).toMatchObject({ status: 200 });
+  });
+
+  it('given twice as the same parameter is refused', async () => {
+    const shown = await personAt(app).open(`${PUBLIC_URL}/oauth/callback?state=a&state=b`);
+    expect(shown.status).toBe(400);
+    expect(shown.headers['content-type']).toContain('text/html');
+  });
+});
+
+describe('what is stored', () => {
+  verifies('oauth:secrets', 'holds no token, secret, verifier, state or link in clear', async () => {
+    const owner = newOwner();
+    const open = await beginSetup(app, newOwner(), guarded.url);
+    const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
+    const begun = await storedText(app);
+    await person.open(callback);
+    const stored = begun + (await storedText(app));
+    const code = new URL(callback).searchParams.get('code') ?? '';
+    const cookies = [...(person.cookies.get('slipway.test')?.values() ?? [])];
+    const secrets = [...secretsOf(server), code, ...cookies, open.split('/').at(-1) as string];
+    expect(secrets.length).toBeGreaterThan(6);
+    expect(secrets.filter((secret) => secret === '' || stored.includes(secret))).toEqual([]);
+    const encoded = secrets.map((secret) => Buffer.from(secret).toString('hex'));
+    expect(encoded.filter((secret) => stored.includes(secret))).toEqual([]);
+  });
+
+  verifies('oauth:secrets', 'is in no log line, when all goes well and when nothing does', async () => {
+    const chatty = await app.sibling({ LOG_LEVEL: 'debug' });
+    const lines: string[] = [];
+    const write = (...words: unknown[]) => void lines.push(inspect(words, { depth: 10, breakLength: Infinity }));
+    Logger.overrideLogger({ log: write, error: write, warn: write, debug: write, verbose: write, fatal: write });
+    const links: string[] = [];
+    try {
+      const service = chatty.get(CredentialsService);
+      const good = newOwner();
+      const own = await startAuthorizationServer();
+      const behind = await own.protect(upstream.url);
+      await authorize(chatty, good, behind.url);
+      const token = (await service.accessToken(good, behind.url)) as string;
+      await service.accessToken(good, behind.url, token);
+      const bad = personAt(chatty);
+      links.push(await beginSetup(chatty, newOwner(), behind.url));
+      await bad.open(links[0]);
+      own.failTokens(500);
+      expect(await bad.press(links[0])).toMatchObject({ status: 502 });
+      expect(await bad.open(`${links[0]}x`)).toMatchObject({ status: 404 });
+      await age(chatty, good, 'ended');
+      own.failTokens(503);
+      await expect(app.get(CredentialsService).accessToken(good, behind.url)).rejects.toThrow('503');
+      await service.remove(good);
+      await until(() => own.seen.some(({ endpoint }) => endpoint === 'revoke'), 'the tokens are revoked');
+      await own.close();
+      const secrets = secretsOf(own);
+      expect(secrets.length).toBeGreaterThan(5);
+      const written = lines.join('\n');
+      expect(written).toContain('a token could not be refreshed');
+      expect(written).toContain('answered 502');
+      expect(secrets.filter((secret) => written.includes(secret))).toEqual([]);
+      // The request log names paths, and the path is the link: blanked as every line is before it is written.
+      expect(written).toContain('/setup/');
+      expect(links.filter((link) => redact(written).includes(link.split('/').at(-1) as string))).toEqual([]);
+    } finally {
+      Logger.overrideLogger(false);
+      await chatty.close();
+    }
+  });
+
+  verifies('oauth:owner-gone', 'goes with its server and its connection, however they are deleted', async () => {
+    const account = await app.account();
+    const name = await createServer(app, account);
+    const namespace = name.split('/')[0];
+    await app.as(account).put(`/connect/${namespace}/c1`, { mcpUrl: upstream.url }).expect(201);
+    const [[{ id: serverId }], [{ id: connectionId }]] = await Promise.all([
+      app.database.query('SELECT servers.id FROM servers JOIN namespaces n ON n.id = namespace_id WHERE n.name = $1', [
+        namespace,
+      ]),
+      app.database.query(
+        'SELECT connections.id FROM connections JOIN namespaces n ON n.id = namespace_id WHERE n.name = $1',
+        [namespace],
+      ),
+    ]);
+    const owners = [
+      { kind: 'server', id: serverId },
+      { kind: 'connection', id: connectionId },
+    ] as const;
+    for (const owner of owners) {
+      const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
+      await person.open(callback);
+      await beginSetup(app, owner, guarded.url);
+    }
+    const rows = () =>
+      app.database.query(
+        `SELECT owner_kind FROM upstream_credentials WHERE owner_id = ANY($1)
+          UNION ALL SELECT owner_kind FROM pending_authorizations WHERE owner_id = ANY($1) AND completed_at IS NULL`,
+        [[serverId, connectionId]],
+      );
+    expect(await rows()).toHaveLength(4);
+    await app
+      .as(account)
+      .delete(`/servers/${encodeURIComponent(name)}`)
+      .expect(({ status }) => expect(status).toBeLessThan(300));
+    expect(await rows()).toEqual([{ owner_kind: 'connection' }, { owner_kind: 'connection' }]);
+    await app
+      .as(account)
+      .delete(`/namespaces/${namespace}`)
+      .expect(({ status }) => expect(status).toBeLessThan(300));
+    expect(await rows()).toEqual([]);
+  });
+
+  verifies('oauth:owner-gone', 'does not come back when the answer arrives after the deletion', async () => {
+    const account = await app.account();
+    const name = await createServer(app, account);
+    const [{ id }] = await app.database.query(
+      `SELECT servers.id FROM servers JOIN namespaces n ON n.id = namespace_id WHERE n.name || '/' || servers.name = $1`,
+      [name],
+    );
+    const { person, callback } = await backFromServer(await beginSetup(app, { kind: 'server', id }, guarded.url));
+    server.holdTokens();
+    const completing = person.open(callback);
+    await until(() => server.held === 1, 'the exchange waits for its answer');
+    await app
+      .as(account)
+      .delete(`/servers/${encodeURIComponent(name)}`)
+      .expect(({ status }) => expect(status).toBeLessThan(300));
+    server.releaseTokens();
+    expect(await completing).toMatchObject({ status: 404 });
+    expect(await app.database.query('SELECT 1 FROM upstream_credentials WHERE owner_id = $1', [id])).toEqual([]);
+  });
+
+  verifies('oauth:remove', 'is revoked when its server is deleted', async () => {
+    const account = await app.account();
+    const name = await createServer(app, account);
+    const id = await serverIdOf(app, name);
+    const { person, callback } = await backFromServer(await beginSetup(app, { kind: 'server', id }, guarded.url));
+    expect(await person.open(callback)).toMatchObject({ status: 200 });
+    const { refreshToken } = server.issued.at(-1) ?? {};
+    expect((await app.as(account).delete(`/servers/${encodeURIComponent(name)}`)).status).toBe(200);
+    await until(
+      () => server.seen.some(({ endpoint, params }) => endpoint === 'revoke' && params.get('token') === refreshToken),
+      'the token is revoked',
+    );
+  });
+
+  verifies('oauth:remove', 'is revoked when it is removed, and its links are taken back', async () => {
+    const owner = newOwner();
+    const { person, callback } = await backFromServer(await beginSetup(app, owner, guarded.url));
+    await person.open(callback);
+    const link = await beginSetup(app, owner, guarded.url);
+    const { refreshToken } = server.issued.at(-1) ?? {};
+    await credentials.remove(owner);
+    expect(await credentials.accessToken(owner, guarded.url)).toBeNull();
+    expect(await personAt(app).open(link)).toMatchObject({ status: 404 });
+    const revoked = () =>
+      server.seen.filter(({ endpoint }) => endpoint === 'revoke').map(({ params }) => params.get('token'));
+    await until(() => revoked().includes(refreshToken ?? '?'), 'the authorization server is told');
+    await credentials.remove(owner);
+  });
+
+  it('is forgotten also when the authorization server cannot be told', async () => {
+    const own = await startAuthorizationServer();
+    const behind = await own.protect(upstream.url);
+    const owner = newOwner();
+    await authorize(app, owner, behind.url);
+    await own.close();
+    await credentials.remove(owner);
+    expect(await credentials.accessToken(owner, behind.url)).toBeNull();
+  });
+});

@@ -1,0 +1,343 @@
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import supertest from 'supertest';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { createConnection, createNamespace, createServer } from '../../support/factories.js';
+import { startFaulty } from '../../support/faulty-upstreams.js';
+import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { verifies } from '../../support/verifies.js';
+
+const MEBIBYTE = 1024 * 1024;
+
+const opened: { close(): Promise<void> }[] = [];
+
+let app: TestApp;
+/** Gives up early; whatever a busy machine may be late with is asked of the other one. */
+let hasty: TestApp;
+let upstream: Upstream;
+let owner: TestAccount;
+let other: TestAccount;
+let namespace: string;
+let connection: string;
+let server: string;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  app = await startApp();
+  hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: '400' });
+  owner = await app.account();
+  other = await app.account();
+  server = await createServer(app, owner);
+  namespace = server.split('/')[0];
+  connection = (await createConnection(app, owner, { mcpUrl: upstream.url }, { namespace })).path;
+});
+afterAll(async () => {
+  for (const each of opened) await each.close();
+  await hasty.close();
+  await app.close();
+  await upstream.close();
+});
+
+/** A request whose body is sent as it is written. */
+function raw(method: 'put' | 'post', path: string, body: string, type = 'application/json'): supertest.Test {
+  const request = supertest(app.url)[method](path);
+  return request.set('authorization', `Bearer ${owner.key}`).set('content-type', type).send(body);
+}
+
+/** What makes `work` fail as nobody foresaw: the table it needs has gone. */
+async function without(table: string, work: () => Promise<void>): Promise<void> {
+  await app.database.query(`ALTER TABLE ${table} RENAME TO gone_${table}`);
+  try {
+    await work();
+  } finally {
+    await app.database.query(`ALTER TABLE gone_${table} RENAME TO ${table}`);
+  }
+}
+
+/** Answers by the status they must have. */
+type Answers = [status: number, answer: supertest.Response][];
+
+describe('every error', () => {
+  verifies('error:shape:registry', 'of servers and namespaces is {error} and nothing else', async () => {
+    const path = `/servers/${encodeURIComponent(server)}`;
+    const answers: Answers = [
+      [400, await app.as(owner).put('/namespaces/No')],
+      [400, await app.as(owner).put('/namespaces/servers')],
+      [400, await app.as(owner).get('/namespaces?pageSize=51')],
+      [400, await app.as(owner).put(path, { displayName: 7 })],
+      [400, await raw('put', path, '{')],
+      [400, await raw('put', path, '"text"')],
+      [400, await raw('put', path, '{}', 'application/json; charset=klingon')],
+      [401, await app.as().get('/namespaces')],
+      [401, await app.as().delete(path)],
+      [403, await app.as(other).delete(`/namespaces/${namespace}`)],
+      [403, await app.as(other).put(path, {})],
+      [404, await app.as(owner).get(`${path}-none`)],
+      [404, await app.as(other).delete(path)],
+      [404, await app.as(owner).delete('/namespaces/no-such-one')],
+      [404, await app.as(owner).post(path, {})],
+      [409, await app.as(other).put(`/namespaces/${namespace}`)],
+      [409, await app.as(owner).delete(`/namespaces/${namespace}`)],
+      [413, await raw('put', path, `{"description":"${'x'.repeat(MEBIBYTE)}"}`)],
+    ];
+    await without('servers', async () => {
+      answers.push([500, await app.as(owner).get(path)], [500, await app.as(owner).get('/namespaces?hasServers=1')]);
+    });
+    for (const [status, answer] of answers) {
+      const { url, method } = answer.request as unknown as { url: string; method: string };
+      expect([method, url, answer.status, answer.text]).toEqual([method, url, status, answer.text]);
+      expect(answer.body).toEqual({ error: expect.stringMatching(/\S/) });
+      expect(answer.headers['content-type']).toMatch(/^application\/json/);
+    }
+  });
+
+  verifies('error:shape:connect', 'of a REST route of connections is {error, message}, both texts', async () => {
+    const needy = await startUpstream({ requireHeaders: { authorization: 'Bearer right' } });
+    opened.push(needy);
+    const wants = await createConnection(app, owner, { mcpUrl: needy.url }, { namespace });
+    const html = await startFaulty('html');
+    opened.push(html);
+    const page = await createConnection(app, owner, { mcpUrl: html.url }, { namespace });
+    const call = (path: string, tool: string, body: object = {}) => app.as(owner).post(`${path}/.tools/${tool}`, body);
+    const answers: Answers = [
+      [400, await app.as(owner).put(connection, { nonsense: 1 })],
+      [400, await app.as(owner).post(`/connect/${namespace}`, {})],
+      [400, await app.as(owner).get(`/connect/${namespace}?limit=0`)],
+      [400, await app.as(owner).get(`/connect/${namespace}?cursor=x`)],
+      [400, await raw('put', connection, '{')],
+      [400, await raw('post', `${connection}/.tools/echo`, '{')],
+      [400, await raw('post', `${connection}/.tools/echo`, '[]')],
+      [401, await app.as().get(connection)],
+      [401, await app.as().post(`${connection}/.tools/echo`, {})],
+      [404, await app.as(owner).get('/connect/no-such-one')],
+      [404, await app.as(other).get(connection)],
+      [404, await app.as(owner).get(`${connection}/.tools/none`)],
+      [404, await call(connection, 'none')],
+      [404, await app.as(owner).post(`${connection}/nothing/here`, {})],
+      [404, await app.as(owner).get('/connect')],
+      [409, await app.as(owner).put(connection, { mcpUrl: 'http://127.0.0.1:9/other' })],
+      [409, await call(wants.path, 'echo')],
+      [413, await raw('put', connection, `{"name":"${'x'.repeat(MEBIBYTE)}"}`)],
+      [422, await call(connection, 'rpc_error')],
+      [502, await call(page.path, 'echo')],
+      [502, await app.as(owner).get(`${page.path}/.tools`)],
+      [504, await hasty.as(owner).post(`${connection}/.tools/hold`, {})],
+    ];
+    upstream.release();
+    await without('connections', async () => {
+      answers.push([500, await app.as(owner).get(`/connect/${namespace}`)]);
+      answers.push([500, await call(`/connect/${namespace}/fresh`, 'echo')]);
+    });
+    for (const [status, answer] of answers) {
+      const { url, method } = answer.request as unknown as { url: string; method: string };
+      expect([method, url, answer.status, answer.text]).toEqual([method, url, status, answer.text]);
+      expect(answer.body).toEqual({ error: expect.stringMatching(/^[a-z_]+$/), message: expect.stringMatching(/\S/) });
+    }
+  });
+
+  verifies('error:not-found-text', 'of something missing under connections says “Resource not found”', async () => {
+    const answers = [
+      await app.as(owner).get('/connect/no-such-one'),
+      await app.as(owner).post('/connect/no-such-one', { mcpUrl: upstream.url }),
+      await app.as(owner).get(`/connect/${namespace}/none`),
+      await app.as(owner).delete(`/connect/${namespace}/none`),
+      await app.as(owner).get(`/connect/${namespace}/none/.tools`),
+      await app.as(owner).get(`${connection}/.tools/none`),
+      await app.as(owner).post(`${connection}/.tools/none`, {}),
+      await app.as(owner).post(`/connect/${namespace}/none/.tools/echo`, {}),
+      await app.as(other).get(connection),
+      await app.as(other).get(`/connect/${namespace}/.tools`),
+    ];
+    for (const { status, body } of answers) {
+      expect([status, body]).toEqual([404, { error: 'not_found', message: 'Resource not found' }]);
+    }
+  });
+
+  verifies('error:no-retry-409', 'with status 409 tells clients not to repeat it', async () => {
+    const needy = await startUpstream({ requireHeaders: { authorization: 'Bearer right' } });
+    opened.push(needy);
+    const wants = await createConnection(app, owner, { mcpUrl: needy.url }, { namespace });
+    const conflicts = [
+      await app.as(other).put(`/namespaces/${namespace}`),
+      await app.as(owner).delete(`/namespaces/${namespace}`),
+      await app.as(owner).put(connection, { mcpUrl: 'http://127.0.0.1:9/other' }),
+      await app.as(owner).post(`${wants.path}/.tools/echo`, {}),
+      await app.as(owner).get(`${wants.path}/.tools`),
+      await app.as(app.operator).post('/accounts', { name: owner.name, kind: 'user' }),
+    ];
+    for (const { status, headers, text } of conflicts) {
+      expect([status, headers['x-should-retry'], text]).toEqual([409, 'false', text]);
+    }
+  });
+});
+
+describe('a path that no route serves', () => {
+  verifies('error:unknown-path', 'answers 404 in the shape of its prefix, with and without a key', async () => {
+    const registry = [
+      '/Nowhere',
+      '/api',
+      '/api/v1/things',
+      '/api/servers',
+      '/servers/a/b/c/d/e',
+      '/health/more',
+      '/x',
+      '/%00',
+    ];
+    const connect = [
+      '/connect',
+      `${new URL('/connect/abc/def/more/and/more', app.url).pathname}`,
+      '/some-namespace/a/b/c/d',
+    ];
+    for (const account of [undefined, owner]) {
+      for (const path of registry) {
+        const { status, body } = await app.as(account).get(path);
+        expect([path, status, body]).toEqual([path, 404, { error: expect.stringMatching(/^Nothing answers GET \//) }]);
+      }
+      for (const path of connect) {
+        const { status, body } = await app.as(account).get(path);
+        expect([path, status, body]).toEqual([
+          path,
+          404,
+          { error: 'not_found', message: expect.stringMatching(/^Nothing answers GET \/connect/) },
+        ]);
+      }
+    }
+  });
+
+  verifies('error:unknown-path', 'is not confused by a method the path does not have', async () => {
+    const target = `/servers/${encodeURIComponent(server)}`;
+    for (const path of ['/namespaces', '/health', '/servers', `${target}/releases`]) {
+      const response = await supertest(app.url).patch(path).set('authorization', `Bearer ${owner.key}`);
+      expect([path, response.status, Object.keys(response.body as object)]).toEqual([path, 404, ['error']]);
+    }
+    const connect = await supertest(app.url).patch(connection).set('authorization', `Bearer ${owner.key}`);
+    expect([connect.status, connect.body.error]).toEqual([404, 'not_found']);
+  });
+
+  verifies('error:unknown-path', 'with broken percent-encoding is refused in the shape of its prefix', async () => {
+    for (const path of ['/servers/%E0%A4%A', '/namespaces/%', '/%zz']) {
+      const response = await supertest(app.url).delete(path).set('authorization', `Bearer ${owner.key}`);
+      expect([path, [400, 404].includes(response.status)]).toEqual([path, true]);
+      expect(response.body).toEqual({ error: expect.stringMatching(/\S/) });
+    }
+    const response = await app.as(owner).get(`/connect/${namespace}/%E0%A4%A`);
+    expect([400, 404]).toContain(response.status);
+    expect(response.body).toEqual({ error: expect.any(String), message: expect.any(String) });
+  });
+});
+
+describe('a body', () => {
+  verifies('error:bad-json', 'that is not JSON answers 400 and says so, in the shape of its prefix', async () => {
+    // The upstream has been greeted, so nothing but a call would reach it now.
+    expect((await app.as(owner).post(`${connection}/.tools/echo`, { message: 'hi' })).status).toBe(200);
+    const asked = upstream.requests.length;
+    for (const text of ['{', '{"a": }', 'nonsense', '{"displayName": "x"', "{'a': 1}", '[1,2', '{"a":1}}', 'null x']) {
+      const registry = await raw('put', `/servers/${encodeURIComponent(server)}`, text);
+      expect([text, registry.status]).toEqual([text, 400]);
+      expect(registry.body).toEqual({ error: expect.stringMatching(/^The body is not valid JSON: /) });
+      for (const answer of [await raw('put', connection, text), await raw('post', `${connection}/.tools/echo`, text)]) {
+        expect([text, answer.status]).toEqual([text, 400]);
+        expect(answer.body).toEqual({
+          error: 'validation_error',
+          message: expect.stringMatching(/^The body is not valid JSON: /),
+        });
+      }
+    }
+    expect(upstream.requests.length).toBe(asked);
+  });
+
+  verifies('error:not-sent-as-json', 'that is sent as a form or as text is not passed over', async () => {
+    const text = '{"name": "renamed", "displayName": "renamed"}';
+    const advice = 'Send the body as JSON, with Content-Type: application/json';
+    for (const type of ['application/x-www-form-urlencoded', 'text/plain']) {
+      const registry = await raw('put', `/servers/${encodeURIComponent(server)}`, text, type);
+      expect([registry.status, registry.body]).toEqual([400, { error: advice }]);
+      for (const answer of [
+        await raw('put', connection, text, type),
+        await raw('post', `/connect/${namespace}`, text, type),
+      ]) {
+        expect([answer.status, answer.body]).toEqual([400, { error: 'validation_error', message: advice }]);
+      }
+      // A tool's arguments are read whatever they are called.
+      expect((await raw('post', `${connection}/.tools/echo`, '{"message": "hi"}', type)).status).toBe(200);
+      expect((await raw('put', connection, '', type)).status).toBe(200);
+    }
+  });
+
+  verifies(
+    'error:body-too-large',
+    'over 1 MB answers 413 in the shape of its prefix; one of 1 MB is read',
+    async () => {
+      const filled = (bytes: number, key: string) => {
+        const frame = JSON.stringify({ [key]: '' });
+        return `${frame.slice(0, -2)}${'x'.repeat(bytes - frame.length)}"}`;
+      };
+      const path = `/servers/${encodeURIComponent(server)}`;
+      const cases: ['put' | 'post', string, object][] = [
+        ['put', path, { error: expect.stringContaining(String(MEBIBYTE)) }],
+        ['put', connection, { error: 'validation_error', message: expect.stringContaining(String(MEBIBYTE)) }],
+        [
+          'post',
+          `/connect/${namespace}`,
+          { error: 'validation_error', message: expect.stringContaining(String(MEBIBYTE)) },
+        ],
+      ];
+      for (const [method, target, body] of cases) {
+        const over = await raw(method, target, filled(MEBIBYTE + 1, 'unknown'));
+        expect([target, over.status, over.body]).toEqual([target, 413, body]);
+        const full = await raw(method, target, filled(MEBIBYTE, 'unknown'));
+        expect([target, full.status]).not.toEqual([target, 413]);
+      }
+    },
+  );
+
+  verifies('error:body-too-large', 'of a tool call may be 16 MB, and one byte more answers 413', async () => {
+    const limit = 16 * MEBIBYTE;
+    const send = (bytes: number) => {
+      const frame = JSON.stringify({ message: '' });
+      const body = `${frame.slice(0, -2)}${'x'.repeat(bytes - frame.length)}"}`;
+      return supertest(app.url)
+        .post(`${connection}/.tools/echo`)
+        .set('authorization', `Bearer ${owner.key}`)
+        .set('content-type', 'application/json')
+        .send(body);
+    };
+    const over = await send(limit + 1);
+    expect([over.status, over.body]).toEqual([
+      413,
+      { error: 'validation_error', message: expect.stringContaining(String(limit)) },
+    ]);
+    const asked = upstream.count('tools/call');
+    const beyondOrdinary = await send(2 * MEBIBYTE);
+    expect(beyondOrdinary.status).toBe(200);
+    expect(upstream.count('tools/call')).toBe(asked + 1);
+    expect(upstream.requests.at(-1)?.raw.length).toBeGreaterThan(2 * MEBIBYTE);
+  });
+});
+
+describe('a failure that nobody foresaw', () => {
+  verifies(
+    'error:internal',
+    'answers 500 with nothing internal in it, and tells clients not to repeat it',
+    async () => {
+      const ns = await createNamespace(app, owner, uniqueName('ns'));
+      await without('connections', async () => {
+        const rest = await app.as(owner).get(`/connect/${ns}`);
+        expect([rest.status, rest.body]).toEqual([500, { error: 'internal_error', message: 'Internal server error' }]);
+        const mcp = await app.as(owner).post(`/connect/${ns}/c/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+        expect([mcp.status, mcp.body]).toEqual([
+          500,
+          { jsonrpc: '2.0', id: null, error: { code: -32603, message: 'Internal server error' } },
+        ]);
+        for (const { headers } of [rest, mcp]) {
+          expect(headers['x-should-retry']).toBe('false');
+          expect(headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+        }
+      });
+      await without('servers', async () => {
+        const response = await app.as(owner).get(`/servers/${encodeURIComponent(server)}`);
+        expect([response.status, response.text]).toEqual([500, '{"error":"Internal server error"}']);
+      });
+      expect((await app.as(owner).get(`/connect/${ns}`)).status).toBe(200);
+    },
+  );
+});

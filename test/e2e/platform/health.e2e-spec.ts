@@ -1,0 +1,261 @@
+// Also run with the queue on Redis: jobs, and messages between processes.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { once } from 'node:events';
+import { afterAll, beforeAll, beforeEach, describe, expect } from '@jest/globals';
+import pg from 'pg';
+import type supertest from 'supertest';
+import { cloneDatabase, startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { openDoor, type DatabaseDoor } from '../../support/database-door.js';
+import { createConnection } from '../../support/factories.js';
+import { until } from '../../support/until.js';
+import { freePort } from '../../support/upstream-net.js';
+import { startUpstream, type Upstream } from '../../support/upstream.js';
+import { verifies } from '../../support/verifies.js';
+
+/** Longer than any answer of a service whose database is away takes: 5 s are for connecting, the rest for a busy machine. */
+const HONEST_MS_MAX = 30_000;
+
+/** Debian's; the tests that need it run where it is installed. */
+const REDIS_SERVER = '/usr/bin/redis-server';
+
+async function timed<T>(work: PromiseLike<T>): Promise<{ answer: T; ms: number }> {
+  const startedAt = Date.now();
+  return { answer: await work, ms: Date.now() - startedAt };
+}
+
+describe('a process with the worker role alone', () => {
+  verifies('health:ready', 'answers health checks and serves nothing else', async () => {
+    const app = await startApp({ ROLES: 'worker' });
+    expect((await app.as().get('/ready')).status).toBe(200);
+    for (const path of ['/accounts', '/namespaces', '/servers/acme', '/connect/acme']) {
+      expect((await app.as(app.operator).get(path)).status).toBe(404);
+    }
+    await app.close();
+  });
+});
+
+describe('GET /health', () => {
+  verifies('health:alive', 'answers {status, timestamp} without a key', async () => {
+    const app = await startApp();
+    const response = await app.as().get('/health');
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({ status: 'ok', timestamp: expect.any(String) });
+    expect(Math.abs(Date.parse(response.body.timestamp as string) - Date.now())).toBeLessThan(60_000);
+    await app.close();
+  });
+});
+
+describe('while the database is away', () => {
+  let database: Awaited<ReturnType<typeof cloneDatabase>>;
+  let door: DatabaseDoor;
+  let app: TestApp;
+  let owner: TestAccount;
+  let upstream: Upstream;
+  let path: string;
+  let hasRedis: boolean;
+
+  beforeAll(async () => {
+    database = await cloneDatabase();
+    door = await openDoor(database.url);
+    upstream = await startUpstream();
+    app = await startApp({ DATABASE_URL: door.url });
+    hasRedis = app.env.redisUrl !== null;
+    owner = await app.account();
+    ({ path } = await createConnection(app, owner, { mcpUrl: upstream.url }));
+  });
+  // A test that failed must not fail the next one.
+  beforeEach(() => door.open());
+  afterAll(async () => {
+    await door.open();
+    await app.close();
+    await door.close();
+    await database.drop();
+    await upstream.close();
+  });
+
+  /** Every kind of door and body. */
+  async function askEverywhere(): Promise<supertest.Response[]> {
+    const client = app.as(owner);
+    return Promise.all([
+      client.get('/namespaces'),
+      client.put(`/namespaces/${uniqueName('ns')}`),
+      client.get('/servers/acme'),
+      client.get(path),
+      client.put(path, { mcpUrl: upstream.url }),
+      client.get(`${path}/.tools`),
+      client.post(`${path}/.tools/echo`, { message: 'hi' }),
+      client.post(`${path}/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+      app.as(app.operator).get('/accounts'),
+    ]);
+  }
+
+  async function backToNormal(): Promise<void> {
+    await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again');
+    const statuses = (await askEverywhere()).map(({ status }) => status);
+    expect(statuses).toEqual([200, 201, 404, 200, 200, 200, 200, 200, 200]);
+    await app.database.query('SELECT 1');
+  }
+
+  function expectHonest(answer: supertest.Response): void {
+    const sentence = 'The database does not answer right now: try again in a few seconds';
+    expect([answer.status, answer.text]).toEqual([503, expect.stringContaining(sentence)]);
+    expect(answer.headers['retry-after']).toBe('2');
+    const url = new URL((answer.request as unknown as { url: string }).url).pathname;
+    // No tool call is repeated by a client on its own; everything else may be.
+    const isCall = url.includes('/.tools/') || url.endsWith('/mcp');
+    expect(answer.headers['x-should-retry']).toBe(isCall ? 'false' : undefined);
+    if (url.endsWith('/mcp')) {
+      expect(answer.body).toEqual({ jsonrpc: '2.0', id: null, error: { code: -33503, message: sentence } });
+    } else if (url.startsWith('/connect')) expect(answer.body).toEqual({ error: 'unavailable', message: sentence });
+    else expect(answer.body).toEqual({ error: sentence });
+  }
+
+  verifies(
+    'health:ready',
+    'GET /ready is 503 and says which part, GET /health stays 200, and both recover',
+    async () => {
+      expect((await app.as().get('/ready')).body).toEqual({ status: 'ok', database: 'ok', queue: 'ok' });
+      await door.shut();
+      const { answer, ms } = await timed(app.as().get('/ready'));
+      expect(ms).toBeLessThan(HONEST_MS_MAX);
+      expect(answer.status).toBe(503);
+      expect(answer.body).toEqual({ status: 'unavailable', database: 'down', queue: hasRedis ? 'ok' : 'down' });
+      expect((await app.as().get('/health')).status).toBe(200);
+      await door.open();
+      await backToNormal();
+    },
+  );
+
+  verifies('health:ready', 'a dead network is noticed too, without a hang', async () => {
+    door.freeze();
+    const { answer, ms } = await timed(app.as().get('/ready'));
+    expect([answer.status, answer.body.database]).toEqual([503, 'down']);
+    expect(ms).toBeLessThan(HONEST_MS_MAX);
+    expect((await app.as().get('/health')).status).toBe(200);
+    await door.open();
+    await backToNormal();
+  });
+
+  verifies(
+    'health:ready',
+    'requests are answered 503 with a sentence and Retry-After, and work again afterwards',
+    async () => {
+      await door.shut();
+      // What the service remembers of keys and owners is used up first: only then must it ask the database.
+      const answers = await until(async () => {
+        const all = await askEverywhere();
+        return all.every(({ status }) => status !== 200 && status !== 201) && all;
+      }, 'every request needs the database');
+      answers.forEach(expectHonest);
+      const { ms } = await timed(askEverywhere());
+      expect(ms).toBeLessThan(HONEST_MS_MAX);
+      const calls = upstream.count('tools/call');
+      expect((await app.as(owner).post(`${path}/.tools/echo`, { message: 'hi' })).status).toBe(503);
+      expect(upstream.count('tools/call')).toBe(calls);
+      await door.open();
+      await backToNormal();
+    },
+  );
+
+  verifies(
+    'health:ready',
+    'connections that the server ends are replaced, and no request is left hanging',
+    async () => {
+      const administrator = new pg.Client(database.url);
+      await administrator.connect();
+      try {
+        for (let i = 0; i < 3; i += 1) {
+          await administrator.query(
+            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+              WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+          );
+          const { answer: answers, ms } = await timed(askEverywhere());
+          expect(ms).toBeLessThan(HONEST_MS_MAX);
+          for (const answer of answers) if (answer.status >= 500) expectHonest(answer);
+          await backToNormal();
+        }
+      } finally {
+        await administrator.end();
+      }
+    },
+  );
+
+  verifies(
+    ['health:ready', 'auth:revoked-key'],
+    'afterwards other processes are told of a revoked key again',
+    async () => {
+      const sibling = await app.sibling();
+      await door.shut();
+      await door.open();
+      await backToNormal();
+      await until(async () => (await sibling.as().get('/ready')).status === 200, 'the other one is ready');
+      const told = async () => {
+        const made = await app.as(owner).post('/accounts/me/api-keys', { name: 'x' });
+        const client = sibling.as({ ...owner, key: made.body.key as string });
+        expect((await client.get('/accounts/me')).status).toBe(200);
+        await app.as(owner).delete(`/accounts/me/api-keys/${made.body.id}`);
+        const revokedAt = Date.now();
+        await until(async () => (await client.get('/accounts/me')).status === 401, 'the key is refused');
+        // Sooner than what a process remembers grows old: it was told.
+        return Date.now() - revokedAt < 3_000;
+      };
+      await until(told, 'messages arrive again', 120_000);
+      await sibling.close();
+    },
+  );
+});
+
+describe('while the queue is away', () => {
+  verifies('health:ready', 'GET /ready is 503 and says which part, with the queue in Postgres', async () => {
+    // Without a worker: one that misses its tables asks for them without a pause, and nothing else gets a turn.
+    const app = await startApp({ REDIS_URL: '', ROLES: 'api' });
+    await app.database.query('ALTER SCHEMA bullmq RENAME TO elsewhere');
+    const { status, body } = await app.as().get('/ready');
+    expect([status, body]).toEqual([503, { status: 'unavailable', database: 'ok', queue: 'down' }]);
+    const owner = await app.account();
+    expect((await app.as(owner).get('/namespaces')).status).toBe(200);
+    await app.database.query('ALTER SCHEMA elsewhere RENAME TO bullmq');
+    await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again');
+    await app.close();
+  });
+
+  if (existsSync(REDIS_SERVER)) {
+    verifies('health:ready', 'GET /ready is 503 and says which part, with the queue in Redis', async () => {
+      const port = await freePort();
+      let redis = await startRedis(port);
+      const app = await startApp({ REDIS_URL: `redis://127.0.0.1:${port}` });
+      expect((await app.as().get('/ready')).body).toEqual({ status: 'ok', database: 'ok', queue: 'ok' });
+      redis.kill('SIGKILL');
+      await once(redis, 'exit');
+      const { answer, ms } = await timed(app.as().get('/ready'));
+      expect([answer.status, answer.body]).toEqual([503, { status: 'unavailable', database: 'ok', queue: 'down' }]);
+      expect(ms).toBeLessThan(HONEST_MS_MAX);
+
+      // What needs the queue only to tell others works without it.
+      const owner = await app.account();
+      const made = await app.as(owner).post('/accounts/me/api-keys', { name: 'x' });
+      const revoked = await timed(app.as(owner).delete(`/accounts/me/api-keys/${made.body.id}`));
+      expect(revoked.answer.status).toBe(200);
+      expect(revoked.ms).toBeLessThan(HONEST_MS_MAX);
+
+      redis = await startRedis(port);
+      await until(async () => (await app.as().get('/ready')).status === 200, 'it is ready again');
+      await app.close();
+      redis.kill('SIGKILL');
+      await once(redis, 'exit');
+    });
+  }
+});
+
+/** A Redis that keeps nothing, ready to answer. */
+async function startRedis(port: number): Promise<ChildProcess> {
+  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  const child = spawn(REDIS_SERVER, [...options, '--maxmemory-policy', 'noeviction'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  let said = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
+  await until(() => said.includes('Ready to accept connections'), 'Redis is up');
+  return child;
+}

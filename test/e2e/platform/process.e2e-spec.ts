@@ -1,0 +1,562 @@
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import pg from 'pg';
+import supertest from 'supertest';
+import { generateApiKey } from '../../../src/modules/auth/api-key.js';
+import { emptyDatabase } from '../../support/app.js';
+import {
+  cleanUpPrograms,
+  databaseUrlOf,
+  dataFolder,
+  isAlive,
+  postgresOf,
+  runProgram,
+  usedDataFolder,
+} from '../../support/program.js';
+import { openDoor } from '../../support/database-door.js';
+import { until } from '../../support/until.js';
+import { startUpstream } from '../../support/upstream.js';
+import { verifies } from '../../support/verifies.js';
+
+/** Real processes take their time on a busy machine. */
+const SLOW_MS = 300_000;
+
+/** What processes that start together wait for each other on. */
+const MIGRATION_LOCK = 7_265_017;
+
+const vaultKey = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
+
+afterAll(cleanUpPrograms, SLOW_MS);
+
+function bearer(key: string | null): [string, string] {
+  return ['authorization', `Bearer ${key}`];
+}
+
+async function query<T>(url: string, sql: string, values: unknown[] = []): Promise<T[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query(sql, values)).rows as T[];
+  } finally {
+    await client.end();
+  }
+}
+
+describe('the first start', () => {
+  verifies(
+    ['start:first-key', 'stop:graceful'],
+    'prints a key that works, once; the second start prints none, and the data and the key are still there',
+    async () => {
+      const dataDir = await dataFolder();
+      const first = runProgram('main.js', { DATA_DIR: dataDir });
+      const url = await first.url();
+      const key = await first.key();
+      expect(key).toMatch(/^slipway_[A-Za-z0-9_-]{43}$/);
+      expect(first.output().split(key as string)).toHaveLength(2);
+      expect(first.output()).toContain(`${url}/docs`);
+      const me = await supertest(url)
+        .get('/accounts/me')
+        .set(...bearer(key));
+      expect(me.body).toMatchObject({ name: 'operator', isOperator: true });
+      expect(
+        (
+          await supertest(url)
+            .put('/namespaces/kept')
+            .set(...bearer(key))
+        ).status,
+      ).toBe(201);
+      const postgres = (await postgresOf(dataDir)) as number;
+      first.kill('SIGTERM');
+      expect(await first.ended).toBe(0);
+      expect(isAlive(postgres)).toBe(false);
+      expect(await postgresOf(dataDir)).toBeNull();
+
+      const second = runProgram('main.js', { DATA_DIR: dataDir });
+      const again = await second.url();
+      expect((await supertest(again).get('/ready')).status).toBe(200);
+      expect(await second.key()).toBeNull();
+      expect(second.output()).not.toContain('slipway_');
+      const list = await supertest(again)
+        .get('/namespaces')
+        .set(...bearer(key));
+      expect(list.body.namespaces).toMatchObject([{ name: 'kept' }]);
+      second.kill('SIGTERM');
+      expect(await second.ended).toBe(0);
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'start:first-key',
+    'takes the operator’s key from BOOTSTRAP_API_KEY on an empty database, and prints it nowhere',
+    async () => {
+      const [given, later] = [generateApiKey(), generateApiKey()];
+      const database = await emptyDatabase();
+      const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey };
+      const service = runProgram('main.js', { ...settings, BOOTSTRAP_API_KEY: given, LOG_LEVEL: 'trace' });
+      const url = await service.url();
+      expect(await service.key()).toBeNull();
+      expect(
+        (
+          await supertest(url)
+            .get('/accounts')
+            .set(...bearer(given))
+        ).status,
+      ).toBe(200);
+      expect(service.output()).not.toContain(given);
+      service.kill('SIGTERM');
+      expect(await service.ended).toBe(0);
+
+      // On a database that has an operator, the setting changes nothing.
+      const next = runProgram('main.js', { ...settings, BOOTSTRAP_API_KEY: later });
+      expect(
+        (
+          await supertest(await next.url())
+            .get('/accounts')
+            .set(...bearer(later))
+        ).status,
+      ).toBe(401);
+      expect(
+        (
+          await supertest(await next.url())
+            .get('/accounts')
+            .set(...bearer(given))
+        ).status,
+      ).toBe(200);
+      next.kill('SIGTERM');
+      await next.ended;
+      await database.drop();
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'start:first-key',
+    'of two processes on one empty database makes one operator with one key, and both come up',
+    async () => {
+      const database = await emptyDatabase();
+      const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey };
+      // Both are held at the door of the migrations, so that they go through it in the same instant.
+      const doorkeeper = new pg.Client(database.url);
+      await doorkeeper.connect();
+      await doorkeeper.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      const services = [1, 2].map(() => runProgram('main.js', settings));
+      const waiting = `SELECT 1 FROM pg_locks JOIN pg_database d ON d.oid = database
+        WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`;
+      await until(async () => (await doorkeeper.query(waiting)).rowCount === 2, 'both wait');
+      await doorkeeper.end();
+      const keys = await Promise.all(services.map((service) => service.key()));
+      const [key, ...others] = keys.filter((found) => found !== null);
+      expect(others).toEqual([]);
+      for (const service of services) {
+        const response = await supertest(await service.url())
+          .get('/accounts')
+          .set(...bearer(key ?? null));
+        expect(response.body.accounts).toMatchObject([{ name: 'operator', isOperator: true }]);
+      }
+      expect(await query(database.url, 'SELECT count(*)::int AS keys FROM api_keys')).toEqual([{ keys: 1 }]);
+      for (const service of services) service.kill('SIGTERM');
+      expect(await Promise.all(services.map((service) => service.ended))).toEqual([0, 0]);
+      await database.drop();
+    },
+    SLOW_MS,
+  );
+});
+
+describe('npm run keys', () => {
+  verifies(
+    'start:first-key',
+    'makes keys that work, before the first start, while the service runs and while it does not',
+    async () => {
+      const dataDir = await dataFolder();
+      const make = async (...args: string[]) => {
+        const command = runProgram('cli/keys.js', { DATA_DIR: dataDir }, { args });
+        expect(await command.ended).toBe(0);
+        return /^slipway_\S+$/m.exec(command.output())?.[0] ?? null;
+      };
+      const first = await make();
+      expect(await postgresOf(dataDir)).toBeNull();
+
+      const service = runProgram('main.js', { DATA_DIR: dataDir });
+      const url = await service.url();
+      expect(await service.key()).toBeNull();
+      const second = await make('--name', 'made while it runs');
+      for (const key of [first, second]) {
+        expect(
+          (
+            await supertest(url)
+              .get('/accounts')
+              .set(...bearer(key))
+          ).status,
+        ).toBe(200);
+      }
+      const list = await supertest(url)
+        .get('/accounts/me/api-keys')
+        .set(...bearer(first));
+      // No key was made that nobody has seen.
+      expect(list.body.apiKeys.map(({ name }: { name: string }) => name)).toEqual(['made while it runs', 'first key']);
+
+      const unknown = runProgram('cli/keys.js', { DATA_DIR: dataDir }, { args: ['--account', 'nobody'] });
+      expect(await unknown.ended).toBe(1);
+      expect(unknown.output()).toBe(
+        'There is no account named "nobody": the operator makes one with POST /accounts.\n',
+      );
+      service.kill('SIGTERM');
+      expect(await service.ended).toBe(0);
+    },
+    SLOW_MS,
+  );
+});
+
+describe('a start that cannot succeed', () => {
+  /** What was said, without the line that introduces it. */
+  async function reasons(settings: Record<string, string>, uid?: number): Promise<string[]> {
+    const service = runProgram('main.js', settings, { uid });
+    expect(await service.ended).toBe(1);
+    const [introduction, ...lines] = service.output().trimEnd().split('\n');
+    expect(introduction).toBe('Slipway did not start.');
+    return lines;
+  }
+
+  verifies('start:bad-setting', 'names every fault in a sentence of its own, and repeats no value', async () => {
+    const dataDir = join(await dataFolder(), 'data');
+    const settings = {
+      DATA_DIR: dataDir,
+      PORT: '70000',
+      DATABASE_URL: 'mysql://me:canary-password@127.0.0.1/x',
+      LOG_LEVEL: 'loud',
+      EGRESS_ALLOW: '10.0.0.7/8',
+      BOOTSTRAP_API_KEY: 'slipway_canary-key',
+      UPSTREAM_CALL_TIMEOUT_MS: '60000',
+    };
+    const lines = await reasons(settings);
+    expect(lines).toEqual([
+      'PORT must be a whole number from 0 to 65535.',
+      'DATABASE_URL must be a URL that starts with postgres: or postgresql://.',
+      'BOOTSTRAP_API_KEY must be "slipway_" and 32 random bytes in base64url (43 characters).',
+      'UPSTREAM_CALL_TIMEOUT_MS must be a whole number from 100 to 54000.',
+      'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal.',
+      'ENCRYPTION_KEYS must be set with DATABASE_URL: make one with `echo "k1:$(openssl rand -base64 32)"`.',
+      expect.stringMatching(/^EGRESS_ALLOW: "10\.0\.0\.7\/8" has bits set after the prefix; .*\.$/),
+    ]);
+    expect(lines.join()).not.toContain('canary');
+    await expect(readdir(dataDir)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  verifies('start:busy-port', 'names the port and what to do, and has started nothing', async () => {
+    const dataDir = join(await dataFolder(), 'data');
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    expect(await reasons({ DATA_DIR: dataDir, PORT: String(port) })).toEqual([
+      `Port ${port} on 127.0.0.1 is in use: stop what listens there, or set PORT.`,
+    ]);
+    await expect(readdir(dataDir)).rejects.toMatchObject({ code: 'ENOENT' });
+    other.close();
+  });
+
+  verifies('start:busy-port', 'says so too when the address is none of this machine', async () => {
+    const [line, ...more] = await reasons({ DATA_DIR: await dataFolder(), HOST: 'no-such-host.invalid', PORT: '3999' });
+    expect(line).toMatch(/^Cannot listen on no-such-host\.invalid:3999 \(\w+\): check HOST and PORT\.$/);
+    expect(more).toEqual([]);
+  });
+
+  verifies('start:unwritable-folder', 'names the folder and what to do', async () => {
+    const folder = await dataFolder();
+    await mkdir(join(folder, 'closed'));
+    await chmod(join(folder, 'closed'), 0o555);
+    await writeFile(join(folder, 'file'), '');
+    const unprivileged = process.getuid?.() === 0 ? 65_534 : undefined;
+    for (const name of ['closed', 'closed/below', 'file', 'file/below']) {
+      const [line, ...more] = await reasons({ DATA_DIR: join(folder, name) }, unprivileged);
+      expect(line).toContain(`The database cannot be kept in ${join(folder, name)} `);
+      expect(line).toMatch(/: make the folder writable, choose another one, or set DATABASE_URL\.$/);
+      expect(more).toEqual([]);
+    }
+  });
+
+  verifies('start:unwritable-folder', 'is refused at once where the file system takes no folders', async () => {
+    const [line, ...more] = await reasons({ DATA_DIR: '/proc/slipway/below' });
+    expect(line).toContain('The database cannot be kept in /proc/slipway/below ');
+    expect(more).toEqual([]);
+  });
+
+  verifies('start:bad-setting', 'says that REDIS_URL leads nowhere, without its password', async () => {
+    const lines = await reasons({ DATA_DIR: await dataFolder(), REDIS_URL: 'redis://:canary-password@127.0.0.1:1' });
+    expect(lines).toEqual(['Redis cannot be used (connect ECONNREFUSED 127.0.0.1:1): check REDIS_URL.']);
+  });
+
+  verifies('start:bad-setting', 'says that DATABASE_URL leads nowhere, without its password', async () => {
+    const url = 'postgres://me:canary-password@127.0.0.1:1/x';
+    const lines = await reasons({ DATABASE_URL: url, ENCRYPTION_KEYS: vaultKey });
+    expect(lines).toEqual(['The database cannot be used (connect ECONNREFUSED 127.0.0.1:1): check DATABASE_URL.']);
+  });
+
+  verifies('start:bad-setting', 'says that the file with the encryption keys is damaged', async () => {
+    const dataDir = await dataFolder();
+    await writeFile(join(dataDir, 'encryption-keys'), '');
+    const service = runProgram('main.js', { DATA_DIR: dataDir });
+    expect(await service.ended).toBe(1);
+    expect(service.output()).toMatch(
+      /^Slipway did not start\.\n\S+encryption-keys does not hold encryption keys .*\.\n$/,
+    );
+    expect(await readFile(join(dataDir, 'encryption-keys'), 'utf8')).toBe('');
+    expect(await postgresOf(dataDir)).toBeNull();
+  });
+
+  verifies('start:bad-setting', 'says that the database is older, with MIGRATE=off', async () => {
+    const database = await emptyDatabase();
+    const settings = { DATABASE_URL: database.url, ENCRYPTION_KEYS: vaultKey, MIGRATE: 'off' };
+    expect(await reasons(settings)).toEqual(['The database is older than this version: run `npm run migrate` first.']);
+    const migration = runProgram('cli/migrate.js', settings);
+    expect(await migration.ended).toBe(0);
+    const key = /^slipway_\S+$/m.exec(migration.output())?.[0] ?? null;
+    const service = runProgram('main.js', settings);
+    expect(
+      (
+        await supertest(await service.url())
+          .get('/accounts')
+          .set(...bearer(key))
+      ).status,
+    ).toBe(200);
+    service.kill('SIGTERM');
+    await service.ended;
+    await database.drop();
+  });
+});
+
+describe('the end', () => {
+  verifies('stop:graceful', 'does not wait for a client that connected and never asked', async () => {
+    const service = runProgram('main.js', { DATA_DIR: (await usedDataFolder()).dataDir });
+    const { port } = new URL(await service.url());
+    const silent = connect(Number(port), '127.0.0.1');
+    await once(silent, 'connect');
+    const closed = once(silent, 'close');
+    service.kill('SIGTERM');
+    // Below the 55 s a running call may take, after which everything is cut off.
+    await until(() => silent.destroyed, 'the silent connection is closed', 40_000);
+    await closed;
+    expect(await service.ended).toBe(0);
+  });
+
+  verifies(
+    ['stop:graceful', 'key:last-used'],
+    'a stop signal lets a running call finish, ends the upstream session and Postgres, and exits 0',
+    async () => {
+      const upstream = await startUpstream({ sessions: true });
+      const { dataDir, key } = await usedDataFolder();
+      const service = runProgram('main.js', { DATA_DIR: dataDir });
+      const url = await service.url();
+      await supertest(url)
+        .put('/namespaces/acme')
+        .set(...bearer(key));
+      await supertest(url)
+        .put('/connect/acme/c1')
+        .set(...bearer(key))
+        .send({ mcpUrl: upstream.url });
+      const postgres = (await postgresOf(dataDir)) as number;
+
+      const running = supertest(url)
+        .post('/connect/acme/c1/.tools/hold')
+        .set(...bearer(key))
+        .send({})
+        .then((response) => response);
+      await upstream.waitFor((seen) => seen.count('tools/call') === 1);
+      service.kill('SIGTERM');
+      await until(() => service.output().includes('SIGTERM: finishing what runs'), 'the signal is taken');
+      const isRefused = () =>
+        fetch(`${url}/health`).then(
+          () => false,
+          () => true,
+        );
+      await until(isRefused, 'nobody is let in any more');
+      upstream.release();
+      const response = await running;
+      expect(response.status).toBe(200);
+      expect(response.body.content).toEqual([{ type: 'text', text: 'released' }]);
+      expect(await service.ended).toBe(0);
+      expect(upstream.sessions.size).toBe(0);
+      expect(upstream.requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1);
+      expect(isAlive(postgres)).toBe(false);
+      expect(await postgresOf(dataDir)).toBeNull();
+
+      // What waited to be written was written before the database ended.
+      const next = runProgram('main.js', { DATA_DIR: dataDir });
+      await next.url();
+      const rows = await query<{ used: boolean }>(
+        await databaseUrlOf(dataDir),
+        'SELECT last_used_at IS NOT NULL AS used FROM api_keys',
+      );
+      expect(rows).toEqual([{ used: true }]);
+      next.kill('SIGINT');
+      expect(await next.ended).toBe(0);
+      await upstream.close();
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'stop:killed',
+    'after SIGKILL no Postgres stays behind, and the next start has the data',
+    async () => {
+      const { dataDir, key } = await usedDataFolder();
+      const service = runProgram('main.js', { DATA_DIR: dataDir });
+      const url = await service.url();
+      expect(
+        (
+          await supertest(url)
+            .put('/namespaces/kept')
+            .set(...bearer(key))
+        ).status,
+      ).toBe(201);
+      const postgres = (await postgresOf(dataDir)) as number;
+      service.kill('SIGKILL');
+      expect(await service.ended).toBe('SIGKILL');
+      await until(() => !isAlive(postgres), 'Postgres has ended');
+
+      const next = runProgram('main.js', { DATA_DIR: dataDir });
+      const list = await supertest(await next.url())
+        .get('/namespaces')
+        .set(...bearer(key));
+      expect(list.body.namespaces).toMatchObject([{ name: 'kept' }]);
+      next.kill('SIGTERM');
+      expect(await next.ended).toBe(0);
+    },
+    SLOW_MS,
+  );
+
+  it(
+    'a second signal ends it at once, with exit code 1 and without Postgres',
+    async () => {
+      const upstream = await startUpstream();
+      const { dataDir, key } = await usedDataFolder();
+      const service = runProgram('main.js', { DATA_DIR: dataDir });
+      const url = await service.url();
+      await supertest(url)
+        .put('/namespaces/acme')
+        .set(...bearer(key));
+      await supertest(url)
+        .put('/connect/acme/c1')
+        .set(...bearer(key))
+        .send({ mcpUrl: upstream.url });
+      const postgres = (await postgresOf(dataDir)) as number;
+      const running = expect(
+        supertest(url)
+          .post('/connect/acme/c1/.tools/hold')
+          .set(...bearer(key))
+          .send({}),
+      ).rejects.toThrow();
+      await upstream.waitFor((seen) => seen.count('tools/call') === 1);
+      service.kill('SIGTERM');
+      await until(() => service.output().includes('SIGTERM: finishing what runs'), 'the signal is taken');
+      service.kill('SIGTERM');
+      expect(await service.ended).toBe(1);
+      await running;
+      await until(() => !isAlive(postgres), 'Postgres has ended');
+      await upstream.close();
+    },
+    SLOW_MS,
+  );
+});
+
+describe('the log', () => {
+  verifies(
+    ['log:redacted', 'log:request-id', 'error:internal'],
+    'holds no credential at any level, and every line of a request has its id',
+    async () => {
+      const secret = 'zebra-header-value-7f3a';
+      const password = 'walrus-basic-9c21';
+      const needy = await startUpstream({ requireHeaders: { 'x-team-secret': `${secret}-right` } });
+      const upstream = await startUpstream({ sessions: true });
+      // It sends back what it is sent, so its answers hold the headers of the connection and are no HTTP.
+      const mirror = createServer((socket) => socket.on('error', () => undefined).pipe(socket)).listen(0, '127.0.0.1');
+      await once(mirror, 'listening');
+      const database = await emptyDatabase();
+      const door = await openDoor(database.url);
+      const service = runProgram('main.js', {
+        DATABASE_URL: door.url,
+        ENCRYPTION_KEYS: vaultKey,
+        LOG_LEVEL: 'trace',
+      });
+      const url = await service.url();
+      const key = (await service.key()) as string;
+      const agent = supertest(url);
+      const as = (method: 'get' | 'put' | 'post', path: string, id: string) => {
+        const request = agent[method](path);
+        return request.set(...bearer(key)).set('x-request-id', id);
+      };
+
+      await as('put', '/namespaces/acme', 'request-0001');
+      const headers = { 'X-Team-Secret': secret, Authorization: `Basic ${password}` };
+      const mcpUrls = {
+        good: upstream.url,
+        needy: needy.url,
+        mirror: `http://127.0.0.1:${(mirror.address() as AddressInfo).port}/mcp`,
+        refused: 'http://127.0.0.1:1/mcp',
+      };
+      for (const [id, mcpUrl] of Object.entries(mcpUrls)) {
+        const made = await as('put', `/connect/acme/${id}`, `request-${id}`).send({ mcpUrl, headers });
+        expect(made.status).toBe(201);
+        await as('post', `/connect/acme/${id}/.tools/echo`, `call-of-${id}`).send({ message: 'hi' });
+        await as('post', `/connect/acme/${id}/mcp`, `mcp-of-${id}`).send({ jsonrpc: '2.0', id: 1, method: 'ping' });
+      }
+      expect(upstream.requests.at(-1)?.headers['x-team-secret']).toBe(secret);
+
+      // Refused requests: their credentials are no less secret.
+      const unknown = generateApiKey();
+      await supertest(url).get('/namespaces').set('authorization', `Bearer ${unknown}`);
+      await supertest(url).get('/namespaces').set('authorization', `Digest ${password}`);
+      // What the parser says about broken JSON quotes the place where it broke.
+      const broken = await as('put', '/connect/acme/good', 'request-bad')
+        .set('content-type', 'application/json')
+        .send(`{"headers":{"x":${secret}}}`);
+      expect([broken.status, broken.body.message]).toEqual([400, expect.stringContaining(secret.slice(0, 5))]);
+      const made = await as('post', '/accounts/me/api-keys', 'request-key').send({ name: 'another' });
+
+      // A failure nobody foresaw, in statements that carry a secret's hash and sealed headers.
+      await query(database.url, 'ALTER TABLE connections RENAME TO elsewhere');
+      const failed = await as('put', '/connect/acme/late', 'request-failed').send({ mcpUrl: upstream.url, headers });
+      expect(failed.status).toBe(500);
+      expect(failed.body).toEqual({ error: 'internal_error', message: 'Internal server error' });
+      expect(failed.headers['x-request-id']).toBe('request-failed');
+      await query(database.url, 'ALTER TABLE elsewhere RENAME TO connections');
+      await door.shut();
+      expect((await as('get', '/connect/acme', 'request-away')).status).toBe(503);
+      await door.open();
+      await until(async () => (await as('get', '/connect/acme', 'request-back')).status === 200, 'it is back');
+      service.kill('SIGTERM');
+      expect(await service.ended).toBe(0);
+
+      const withoutGreeting = service.output().replace(/Operator API key.*/, '');
+      for (const word of [key, unknown, made.body.key as string, secret, password, new URL(database.url).password]) {
+        expect(word.length).toBeGreaterThan(10);
+        expect(withoutGreeting).not.toContain(word);
+        expect(withoutGreeting).not.toContain(Buffer.from(word).toString('base64').slice(0, 12));
+      }
+      expect(withoutGreeting).not.toContain(secret.slice(0, 5));
+      const greeting = /^ {2}(Slipway|Try it| )/;
+      const others = withoutGreeting.split('\n').filter((line) => line.trim() !== '' && !greeting.test(line));
+      expect(others.filter((line) => !line.startsWith('{"level":'))).toEqual([]);
+      const byId = (id: string) => service.logs().filter(({ requestId }) => requestId === id);
+      expect(byId('request-failed')).toMatchObject([
+        { level: 'error', err: { message: expect.stringContaining('"connections" does not exist') } },
+        { level: 'debug', msg: 'PUT /connect/acme/late 500' },
+      ]);
+      expect(byId('request-away')[0]).toMatchObject({ level: 'error', msg: 'GET /connect/acme answered 503' });
+      expect(byId('call-of-refused')[0]).toMatchObject({
+        level: 'debug',
+        reason: expect.stringContaining('Nothing listens'),
+      });
+      const ofRequests = service.logs().filter(({ context }) => context === 'http' || context === 'request');
+      expect(ofRequests.length).toBeGreaterThan(6);
+      for (const line of ofRequests) expect(line.requestId).toMatch(/^[A-Za-z0-9._-]{8,128}$/);
+      mirror.close();
+      await Promise.all([upstream.close(), needy.close(), door.close()]);
+      await database.drop();
+    },
+    SLOW_MS,
+  );
+});

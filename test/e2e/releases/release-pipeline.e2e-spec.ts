@@ -1,0 +1,271 @@
+// Also run with the queue on Redis: jobs, and messages between processes.
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { startEverything, type EverythingServer } from '../../support/everything.js';
+import { createServer } from '../../support/factories.js';
+import { deadHost, refusedPort, startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
+import { forecast, startGuarded } from '../../support/guarded-upstream.js';
+import {
+  errorOf,
+  published,
+  publishExternal,
+  releaseIn,
+  serverRow,
+  steps,
+  type ReleaseBody,
+} from '../../support/releases.js';
+import { sendJson, startScripted } from '../../support/scripted-upstream.js';
+import { startUpstream } from '../../support/upstream.js';
+import { verifies } from '../../support/verifies.js';
+
+let app: TestApp;
+let owner: TestAccount;
+let everything: EverythingServer;
+
+beforeAll(async () => {
+  [app, everything] = await Promise.all([
+    startApp({ RELEASE_SCAN_TIMEOUT_MS: '8000', UPSTREAM_CONNECT_TIMEOUT_MS: '8000' }),
+    startEverything(),
+  ]);
+  owner = await app.account();
+});
+afterAll(async () => {
+  await app.close();
+  await everything.close();
+});
+
+/** Publishes a URL to a new server and waits for the release's end. */
+async function outcomeOf(upstreamUrl: string, status: string, more: object = {}): Promise<[ReleaseBody, string]> {
+  const name = await createServer(app, owner);
+  return [await publishExternal(app, owner, name, { upstreamUrl, ...more }, status), name];
+}
+
+async function detailOf(name: string): Promise<Record<string, unknown>> {
+  return (await app.as(owner).get(`/servers/${encodeURIComponent(name)}`)).body as Record<string, unknown>;
+}
+
+describe('the pipeline', () => {
+  verifies('release:state:outcome', 'goes through its stages in order and says what it found', async () => {
+    const [release, name] = await outcomeOf(everything.url, 'SUCCESS');
+    const framed = steps(release).filter((step) => !step.endsWith(' info'));
+    expect(framed).toEqual([
+      'deploy start',
+      'deploy end',
+      'scan start',
+      'scan success',
+      'scan end',
+      'metadata start',
+      'metadata end',
+      'publish start',
+      'publish success',
+    ]);
+    const messages = release.logs.map(({ message }) => message);
+    expect(messages).toContain(`External server at ${everything.url}`);
+    expect(messages.find((message) => message.startsWith('Connected to'))).toMatch(/with MCP \d{4}-\d\d-\d\d/);
+    expect(messages.at(-1)).toBe(`Published: ${app.url}/run/${name.replace('/', '--')}`);
+    const times = release.logs.map(({ timestamp }) => Date.parse(timestamp));
+    expect(times).toEqual([...times].sort((a, b) => a - b));
+  });
+
+  verifies('server:get:current-release', 'leaves in the server what its current release offers', async () => {
+    const upstream = await startUpstream({ pageSize: 2 });
+    const [release, name] = await outcomeOf(upstream.url, 'SUCCESS');
+    const { snapshot, scan_passed } = await serverRow(app, name);
+    expect(scan_passed).toBe(true);
+    expect(upstream.count('tools/list')).toBeGreaterThan(2);
+    const names = (kind: string) => (snapshot?.[kind] as { name: string }[]).map((item) => item.name);
+    expect(names('tools')).toEqual(expect.arrayContaining(['echo', 'hold', 'raw']));
+    expect(names('resources')).toEqual(['readme', 'pixel']);
+    expect(names('resourceTemplates')).toEqual(['page']);
+    expect(names('prompts')).toEqual(['review']);
+    expect(snapshot).toMatchObject({ releaseId: release.id, type: 'external_shttp', serverInfo: { name: 'upstream' } });
+    const detail = await detailOf(name);
+    const runUrl = `${app.url}/run/${name.replace('/', '--')}`;
+    expect(detail).toMatchObject({
+      remote: true,
+      deploymentUrl: runUrl,
+      connections: [{ type: 'http', deploymentUrl: runUrl, configSchema: {} }],
+      security: { scanPassed: true },
+      resources: [{ name: 'readme' }, { name: 'pixel' }],
+      prompts: [{ name: 'review', arguments: [{ name: 'language', required: true }, { name: 'tone' }] }],
+    });
+    expect((detail.tools as { name: string }[]).map((tool) => tool.name)).toEqual(names('tools'));
+    await upstream.close();
+  });
+
+  it('fills in a description that the owner left empty, and leaves one that is there', async () => {
+    const upstream = await startGuarded({ description: 'Weather of today.' });
+    const [release, name] = await outcomeOf(upstream.url, 'SUCCESS');
+    expect((await serverRow(app, name)).description).toBe('Weather of today.');
+    expect(release.logs.map(({ message }) => message)).toContain('Filled in from the server: description');
+    const own = await createServer(app, owner, { description: 'Mine.' });
+    await publishExternal(app, owner, own, { upstreamUrl: upstream.url });
+    expect((await serverRow(app, own)).description).toBe('Mine.');
+    await upstream.close();
+  });
+});
+
+describe('an external server that cannot be used', () => {
+  const cases: [FaultKind, RegExp][] = [
+    ['html', /is a web page, not an MCP endpoint/],
+    ['server-error', /answered 500: the MCP server failed or is down/],
+    ['not-rpc', /answered with JSON that is no JSON-RPC/],
+    ['garbage', /no whole JSON/],
+    ['empty', /answered with nothing/],
+    ['hangs-up', /broke before the answer was complete/],
+    ['redirect', /redirects to http:\/\/127\.0\.0\.1:1\/mcp: connect to that address/],
+    ['tls-self-signed', /its certificate must be valid/],
+    ['silent', / s\b|in time/],
+    ['unavailable', /answered 503/],
+    ['bad-protocol-version', /1999-01-01/],
+  ];
+  it.each(cases)('fails in its scan, with the reason in the last line: %s', async (kind, reason) => {
+    const faulty = await startFaulty(kind);
+    const [release, name] = await outcomeOf(faulty.url, 'FAILURE');
+    expect(release.logs.at(-1)).toMatchObject({
+      stage: 'scan',
+      level: 'error',
+      message: expect.stringMatching(reason),
+    });
+    expect(release.logs.filter(({ level }) => level === 'error')).toHaveLength(1);
+    expect(await serverRow(app, name)).toMatchObject({ current_release_id: null, scan_passed: null });
+    await faulty.close();
+  });
+
+  it.each([
+    ['a port nobody listens on', refusedPort, /^Nothing listens on 127\.0\.0\.1:\d+: is the server running/],
+    ['a host nobody knows', () => Promise.resolve(deadHost), /^The host "no-such-host\.invalid" has no address in DNS/],
+  ])('fails in its scan, with the reason in the last line: %s', async (_, url, reason) => {
+    const [release] = await outcomeOf(await url(), 'FAILURE');
+    expect(release.logs.at(-1)).toMatchObject({
+      stage: 'scan',
+      level: 'error',
+      message: expect.stringMatching(reason),
+    });
+  });
+
+  it('is told where an MCP server answers, when the path was wrong', async () => {
+    const upstream = await startGuarded();
+    const [release] = await outcomeOf(`${upstream.origin}/api`, 'FAILURE');
+    expect(errorOf(release)).toContain(`${upstream.origin}/api answered 404`);
+    expect(errorOf(release)).toMatch(
+      new RegExp(` Slipway tried ${upstream.url}, and an MCP server answers there: publish that URL\\.$`),
+    );
+    const locked = await startGuarded({ wants: 'bare' });
+    const [other] = await outcomeOf(`${locked.origin}/`, 'FAILURE');
+    expect(errorOf(other)).toContain(
+      `Slipway tried ${locked.url}, which wants authorization: it may be the right URL.`,
+    );
+    const nothing = await startFaulty('not-found');
+    const [last] = await outcomeOf(nothing.url.replace('/mcp', '/v1'), 'FAILURE');
+    expect(errorOf(last)).toContain(`Slipway tried ${nothing.url} too, in vain.`);
+    const [usual] = await outcomeOf(nothing.url, 'FAILURE');
+    expect(errorOf(usual)).not.toContain('Slipway tried');
+    await Promise.all([upstream.close(), locked.close(), nothing.close()]);
+  });
+});
+
+describe('a server that wants authorization', () => {
+  const card = { serverInfo: { name: 'carded', version: '3' }, tools: [{ name: 'claimed' }], prompts: null };
+
+  it('is described by its card, if it has one', async () => {
+    const upstream = await startGuarded({ wants: 'oauth', card });
+    const [release, name] = await outcomeOf(upstream.url, 'SUCCESS');
+    expect(release.logs.map(({ message }) => message)).toContain(
+      'The server wants authorization; what it offers is read from its server card',
+    );
+    expect((await serverRow(app, name)).snapshot).toMatchObject({
+      serverInfo: { name: 'carded' },
+      tools: [{ name: 'claimed' }],
+      resources: null,
+      prompts: null,
+    });
+    await upstream.close();
+  });
+
+  it('fails with a way out, if it has none and no server to authorize at', async () => {
+    const upstream = await startGuarded({ wants: 'bare' });
+    const [release] = await outcomeOf(upstream.url, 'FAILURE');
+    expect(errorOf(release)).toMatch(/^The server wants authorization\. .+ Publish again with scanCredentials, or let/);
+    expect(release.logs.at(-1)).toMatchObject({ stage: 'scan', level: 'error' });
+    await upstream.close();
+  });
+
+  it('is described by its card as well when it answers 403', async () => {
+    const upstream = await startGuarded({ wants: 'forbidden', card });
+    const [, name] = await outcomeOf(upstream.url, 'SUCCESS');
+    expect((await serverRow(app, name)).snapshot).toMatchObject({ tools: [{ name: 'claimed' }] });
+    await upstream.close();
+  });
+
+  it('fails when it answers 403 and has no card', async () => {
+    const upstream = await startGuarded({ wants: 'forbidden' });
+    const [release] = await outcomeOf(upstream.url, 'FAILURE');
+    expect(errorOf(release)).toContain('answered 403');
+    await upstream.close();
+  });
+});
+
+describe('the security check', () => {
+  const hidden = { ...forecast, description: 'Tells the weather.\u200b\u{e0041}' };
+
+  it('ends a release as FAILURE_SCAN and names every finding; a mended release passes', async () => {
+    const upstream = await startGuarded({ tools: [hidden, { ...forecast, name: 'a tool!' }] });
+    const [release, name] = await outcomeOf(upstream.url, 'FAILURE_SCAN');
+    const [first, ...rest] = release.logs.filter(({ level }) => level === 'error' || level === 'warning');
+    expect(first).toMatchObject({ stage: 'scan', level: 'error' });
+    expect(first.message).toMatch(/^The security check found 2 problems: tool "forecast": .+ 1 more below\.$/);
+    expect(rest).toEqual([
+      expect.objectContaining({ level: 'warning', message: expect.stringMatching(/^tool "a tool!": /) }),
+    ]);
+    expect(JSON.stringify(release)).not.toMatch(/[\u200b\u{e0041}]/u);
+    expect(await serverRow(app, name)).toMatchObject({ scan_passed: false, current_release_id: null });
+    expect(await detailOf(name)).toMatchObject({ security: { scanPassed: false }, tools: null });
+
+    const mended = await startGuarded();
+    const next = await publishExternal(app, owner, name, { upstreamUrl: mended.url });
+    expect(await serverRow(app, name)).toMatchObject({ scan_passed: true, current_release_id: next.id });
+    const again = await publishExternal(app, owner, name, { upstreamUrl: upstream.url }, 'FAILURE_SCAN');
+    expect(again.status).toBe('FAILURE_SCAN');
+    // The check speaks of the newest release that was scanned; what is run stays.
+    expect(await serverRow(app, name)).toMatchObject({ scan_passed: false, current_release_id: next.id });
+    await Promise.all([upstream.close(), mended.close()]);
+  });
+
+  it('refuses a live tool without a schema, with which official clients refuse the whole list', async () => {
+    const upstream = await startGuarded({ tools: [{ name: 'bare' }] });
+    const [release] = await outcomeOf(upstream.url, 'FAILURE_SCAN');
+    expect(errorOf(release)).toContain('no inputSchema');
+    await upstream.close();
+  });
+});
+
+describe('a scan that goes wrong half way', () => {
+  it('fails with what was found so far in the log', async () => {
+    const upstream = await startScripted(({ id }, res) =>
+      sendJson(res, JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32603, message: 'disk full' } })),
+    );
+    const [release] = await outcomeOf(upstream.url, 'FAILURE');
+    expect(steps(release)).toEqual([
+      'deploy start',
+      'deploy info',
+      'deploy end',
+      'scan start',
+      'scan info',
+      'scan error',
+    ]);
+    expect(errorOf(release)).toContain('disk full');
+    await upstream.close();
+  });
+
+  it('is not harmed by what no database stores', async () => {
+    const upstream = await startGuarded({
+      tools: [{ ...forecast, description: 'plain', annotations: { title: 'a\u0000b' } }],
+    });
+    const name = await createServer(app, owner);
+    const id = await published(app, owner, name, { type: 'external', upstreamUrl: upstream.url });
+    const release = await releaseIn(app, owner, name, id, ['SUCCESS', 'FAILURE_SCAN']);
+    expect(steps(release).at(-1)).not.toBe('scan start');
+    await upstream.close();
+  });
+});

@@ -1,0 +1,340 @@
+// Also run with the queue on Redis by test:long: jobs, and messages between processes.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { ReleasePipeline } from '../../../src/modules/releases/pipeline/release-pipeline.js';
+import { mayBecome, releaseStatuses } from '../../../src/modules/releases/release-state.js';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { createServer } from '../../support/factories.js';
+import { startGuarded, type GuardedUpstream, type GuardOptions } from '../../support/guarded-upstream.js';
+import {
+  errorOf,
+  insertRelease,
+  publish,
+  published,
+  publishExternal,
+  readRelease,
+  releaseIn,
+  releaseRow,
+  releasesPath,
+  serverRow,
+  steps,
+} from '../../support/releases.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+
+/** As short as a pause of a busy machine allows: its sweeps are twice as often. */
+const LEASE_MS = 3_000;
+
+let app: TestApp;
+/** A process without the worker role: what it takes in stays QUEUED for as long as no worker looks. */
+let idle: TestApp;
+let owner: TestAccount;
+const open: { close(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  [app, idle] = await Promise.all([
+    startApp({ RELEASE_LEASE_MS: String(LEASE_MS), RELEASE_AUTH_TIMEOUT_MS: '600000' }),
+    startApp({ ROLES: 'api' }),
+  ]);
+  owner = await app.account();
+});
+afterAll(() => Promise.all([app.close(), idle.close()]));
+afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
+
+async function guarded(options: GuardOptions = {}): Promise<GuardedUpstream> {
+  const upstream = await startGuarded(options);
+  open.push(upstream);
+  return upstream;
+}
+
+const resume = (name: string, id: string) => app.as(owner).post(releasesPath(name, `/${id}/resume`));
+const external = (upstreamUrl: string) => ({ type: 'external', upstreamUrl });
+
+/** A release that waits for authorization, with its server and upstream. */
+async function paused(): Promise<{ name: string; id: string; upstream: GuardedUpstream }> {
+  const upstream = await guarded({ wants: 'oauth' });
+  const name = await createServer(app, owner);
+  const { id } = await publishExternal(app, owner, name, { upstreamUrl: upstream.url }, 'AUTH_REQUIRED');
+  return { name, id, upstream };
+}
+
+async function timedOut(): Promise<{ name: string; id: string; upstream: GuardedUpstream }> {
+  const waiting = await paused();
+  await app.database.query(`UPDATE releases SET lease_until = now() - interval '1 second' WHERE id = $1`, [waiting.id]);
+  await releaseIn(app, owner, waiting.name, waiting.id, 'AUTH_TIMEOUT');
+  return waiting;
+}
+
+describe('a release that is worked on', () => {
+  verifies('release:state:picked-up', 'is QUEUED until a worker takes it, then WORKING', async () => {
+    const upstream = await guarded({ holds: true });
+    const account = await idle.account();
+    const name = await createServer(idle, account);
+    const id = await published(idle, account, name, external(upstream.url));
+    expect(await readRelease(idle, account, name, id)).toMatchObject({ status: 'QUEUED', logs: [] });
+    // A busy queue is no reason to start anew: the sweeper gives it longer than a lease of 15 s.
+    expect(Number((await releaseRow(idle, id)).lease_until) - Date.now()).toBeGreaterThan(30_000);
+    const worker = await idle.sibling({ ROLES: 'worker' });
+    await until(() => upstream.held() > 0, 'a worker scans');
+    const working = await readRelease(idle, account, name, id);
+    expect(working.status).toBe('WORKING');
+    expect(await releaseRow(idle, id)).toMatchObject({ stage: 'scan', attempt: 1, lease_holder: expect.any(String) });
+    upstream.letThrough();
+    await releaseIn(idle, account, name, id, 'SUCCESS');
+    expect(await releaseRow(idle, id)).toMatchObject({ lease_holder: null, lease_until: null, recoveries: 0 });
+    await worker.close();
+  });
+
+  it('keeps its worker for longer than a lease, as long as that lives', async () => {
+    const upstream = await guarded({ holds: true });
+    const name = await createServer(app, owner);
+    const id = await published(app, owner, name, external(upstream.url));
+    await until(() => upstream.held() > 0, 'the scan waits');
+    const { lease_until: first } = await releaseRow(app, id);
+    await until(
+      async () => Number((await releaseRow(app, id)).lease_until) > Number(first) + LEASE_MS,
+      'it was prolonged',
+    );
+    upstream.letThrough();
+    const release = await releaseIn(app, owner, name, id, 'SUCCESS');
+    expect(steps(release).filter((step) => step === 'scan start')).toHaveLength(1);
+    expect(await releaseRow(app, id)).toMatchObject({ attempt: 1, recoveries: 0 });
+  });
+
+  verifies(
+    'release:state:outcome',
+    'ends as INTERNAL_ERROR when something of ours fails, and tells nothing',
+    async () => {
+      const upstream = await guarded({ holds: true });
+      const name = await createServer(app, owner);
+      const id = await published(app, owner, name, external(upstream.url));
+      await until(() => upstream.held() > 0, 'the scan waits');
+      // What the scan writes is refused, as if a migration had gone wrong.
+      await app.database.query(
+        `ALTER TABLE releases ADD CONSTRAINT canary_broken CHECK (id <> '${id}' OR snapshot IS NULL)`,
+      );
+      upstream.letThrough();
+      const release = await releaseIn(app, owner, name, id, 'INTERNAL_ERROR');
+      expect(release.logs.at(-1)).toMatchObject({
+        stage: 'scan',
+        level: 'error',
+        message:
+          'Something failed inside Slipway. Publish again; if it fails again, the operator finds the reason in the log.',
+      });
+      expect(JSON.stringify(release)).not.toMatch(/canary_broken|constraint|releases_/);
+      expect(await serverRow(app, name)).toMatchObject({ current_release_id: null, scan_passed: null });
+      await app.database.query('ALTER TABLE releases DROP CONSTRAINT canary_broken');
+    },
+  );
+});
+
+describe('a release that waits for authorization', () => {
+  verifies('release:state:pauses', 'is AUTH_REQUIRED, and its log says where to authorize', async () => {
+    const { name, id } = await paused();
+    const { logs } = await readRelease(app, owner, name, id);
+    expect(logs.slice(-2).map(({ message }) => message)).toEqual([
+      'auth_required',
+      expect.stringMatching(/^Authorize at http:\/\/127\.0\.0\.1:\d+\/setup\/\S+ and the release goes on by itself\.$/),
+    ]);
+    const { lease_holder, lease_until } = await releaseRow(app, id);
+    expect(lease_holder).toBeNull();
+    expect(Number(lease_until) - Date.now()).toBeGreaterThan(500_000);
+  });
+
+  verifies(
+    ['release:resume:answer', 'release:resume:working', 'release:resume:latest'],
+    'goes on when it is resumed, by its id or as the latest',
+    async () => {
+      for (const by of ['id', 'latest'] as const) {
+        const { name, id, upstream } = await paused();
+        upstream.unlock();
+        const response = await resume(name, by === 'id' ? id : 'latest');
+        expect([response.status, response.body]).toEqual([202, { status: 'WORKING', deploymentId: id }]);
+        const release = await releaseIn(app, owner, name, id, 'SUCCESS');
+        expect(steps(release).filter((step) => step === 'deploy start')).toHaveLength(1);
+        expect((await serverRow(app, name)).current_release_id).toBe(id);
+      }
+    },
+  );
+
+  it('waits again when it is resumed and the server still wants authorization', async () => {
+    const { name, id } = await paused();
+    await resume(name, id);
+    await until(async () => (await readRelease(app, owner, name, id)).logs.length > 8, 'it looked again');
+    const { logs } = await releaseIn(app, owner, name, id, 'AUTH_REQUIRED');
+    expect(logs.filter(({ message }) => message === 'auth_required')).toHaveLength(2);
+  });
+
+  verifies(
+    ['release:state:times-out', 'release:resume:auth-timeout'],
+    'is AUTH_TIMEOUT when nobody comes, and can still be resumed',
+    async () => {
+      const { name, id, upstream } = await timedOut();
+      expect(errorOf(await readRelease(app, owner, name, id))).toBe(
+        'Nobody authorized in time. Resume the release to get a new link: POST …/releases/latest/resume.',
+      );
+      upstream.unlock();
+      expect((await resume(name, 'latest')).status).toBe(202);
+      await releaseIn(app, owner, name, id, 'SUCCESS');
+    },
+  );
+
+  it('goes on once, however many resume it at the same time', async () => {
+    const { name, id, upstream } = await paused();
+    upstream.unlock();
+    const before = upstream.seen.length;
+    const answers = await Promise.all(Array.from({ length: 10 }, () => resume(name, id)));
+    const statuses = answers.map(({ status }) => status);
+    // Who comes when it is over already is told so.
+    expect(statuses.filter((status) => status !== 202 && status !== 400)).toEqual([]);
+    expect(statuses).toContain(202);
+    const release = await releaseIn(app, owner, name, id, 'SUCCESS');
+    expect(steps(release).filter((step) => step === 'publish success')).toHaveLength(1);
+    expect((await releaseRow(app, id)).attempt).toBe(2);
+    expect(upstream.seen.slice(before).filter(({ method }) => method === 'POST').length).toBeLessThan(8);
+  });
+
+  it('is not said to go on when it is cancelled at the same moment', async () => {
+    const { name, id } = await paused();
+    const holder = app.database.createQueryRunner();
+    await holder.startTransaction();
+    await holder.query(`UPDATE releases SET status = 'CANCELLED', lease_until = NULL WHERE id = $1`, [id]);
+    const answer = resume(name, id).then((response) => response);
+    const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    await until(async () => (await app.database.query<unknown[]>(waiting)).length > 0, 'the resume waits');
+    await holder.commitTransaction();
+    await holder.release();
+    const { status, body } = await answer;
+    expect([status, body]).toEqual([400, { error: expect.stringContaining('it is CANCELLED') }]);
+  });
+});
+
+describe('cancelling', () => {
+  verifies('release:state:cancelled', 'a newer release ends an older one, whatever that waits for', async () => {
+    const upstream = await guarded();
+    const slow = await guarded({ holds: true });
+    const name = await createServer(app, owner);
+    const working = await published(app, owner, name, external(slow.url));
+    await until(() => slow.held() > 0, 'the scan waits');
+    const queued = await insertRelease(app, name, { status: 'QUEUED' });
+    const required = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
+    const late = await insertRelease(app, name, { status: 'AUTH_TIMEOUT' });
+    const over = await insertRelease(app, name, { status: 'FAILURE' });
+    const newest = await published(app, owner, name, external(upstream.url));
+    await releaseIn(app, owner, name, newest, 'SUCCESS');
+    for (const id of [working, queued, required, late]) {
+      const release = await readRelease(app, owner, name, id);
+      expect(release.status).toBe('CANCELLED');
+      expect(release.logs.at(-1)).toMatchObject({
+        level: 'error',
+        message: 'Cancelled: a newer release was published.',
+      });
+    }
+    expect((await readRelease(app, owner, name, over)).status).toBe('FAILURE');
+    // The worker of the older one has let go of it: its upstream sees the connection end.
+    await until(() => slow.held() === 0, 'the scan ends');
+    expect((await serverRow(app, name)).current_release_id).toBe(newest);
+  });
+
+  verifies('release:state:cancelled', 'the deletion of the server ends the pipeline', async () => {
+    const slow = await guarded({ holds: true });
+    const name = await createServer(app, owner);
+    const id = await published(app, owner, name, external(slow.url));
+    await until(() => slow.held() > 0, 'the scan waits');
+    expect((await app.as(owner).delete(`/servers/${encodeURIComponent(name)}`)).status).toBe(200);
+    await until(() => slow.held() === 0, 'the scan ends');
+    expect(await releaseRow(app, id)).toBeUndefined();
+    expect(await app.database.query('SELECT 1 FROM release_logs WHERE release_id = $1', [id])).toEqual([]);
+  });
+
+  it('of twenty releases at once leaves the newest, and every other one cancelled', async () => {
+    const upstream = await guarded();
+    const name = await createServer(app, owner);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => publish(app, owner, name, external(upstream.url))),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(202));
+    const rows = async () =>
+      app.database.query<{ id: string; status: string }[]>(
+        `SELECT r.id, r.status FROM releases r JOIN servers s ON s.id = r.server_id WHERE s.slug = $1 ORDER BY r.seq DESC`,
+        [name.replace('/', '--')],
+      );
+    const isOver = async () => (await rows()).every(({ status }) => status !== 'QUEUED' && status !== 'WORKING');
+    await until(isOver, 'all are over');
+    const [newest, ...older] = await rows();
+    expect(newest.status).toBe('SUCCESS');
+    expect(older.filter(({ status }) => status !== 'CANCELLED' && status !== 'SUCCESS')).toEqual([]);
+    expect(older.filter(({ status }) => status === 'CANCELLED').length).toBeGreaterThan(0);
+    expect((await serverRow(app, name)).current_release_id).toBe(newest.id);
+  });
+});
+
+describe('a release changes only as the table says', () => {
+  /** What a job of this attempt does, to its end. */
+  const work = (id: string, attempt: number) => app.get(ReleasePipeline).run(id, attempt);
+
+  verifies('release:state:refused', 'a release that is over stays as it is', async () => {
+    const upstream = await guarded();
+    for (const status of releaseStatuses.filter((one) => !mayBecome(one, 'CANCELLED'))) {
+      const name = await createServer(app, owner);
+      const lease = new Date(Date.now() - 60_000);
+      const id = await insertRelease(app, name, { status, upstream_url: upstream.url, lease_until: lease });
+      const before = await readRelease(app, owner, name, id);
+      // Everything that moves releases: a job, a resume, the sweeper, and a newer release.
+      await work(id, 1);
+      await resume(name, id);
+      await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
+      expect(await readRelease(app, owner, name, id)).toEqual(before);
+    }
+  });
+
+  it('a job does no work on a release that waits for authorization', async () => {
+    const { name, id } = await paused();
+    const before = await readRelease(app, owner, name, id);
+    await work(id, 1);
+    await work(id, 2);
+    expect(await readRelease(app, owner, name, id)).toEqual(before);
+  });
+
+  it('a job of another attempt does no work on a release that nobody holds', async () => {
+    const name = await createServer(app, owner);
+    const { url: upstream_url } = await guarded();
+    const lease_until = new Date(Date.now() + 600_000);
+    const id = await insertRelease(app, name, { status: 'WORKING', attempt: 2, upstream_url, lease_until });
+    for (const attempt of [1, 3]) await work(id, attempt);
+    expect(await readRelease(app, owner, name, id)).toMatchObject({ status: 'WORKING', logs: [] });
+    await work(id, 2);
+    expect((await readRelease(app, owner, name, id)).status).toBe('SUCCESS');
+  });
+
+  it('a worker writes nothing after another one took over in the same attempt', async () => {
+    const upstream = await guarded({ holds: true });
+    const name = await createServer(app, owner);
+    const lease_until = new Date(Date.now() + 600_000);
+    const id = await insertRelease(app, name, { status: 'WORKING', upstream_url: upstream.url, lease_until });
+    const working = work(id, 1);
+    await until(() => upstream.held() > 0, 'the scan waits');
+    await app.database.query(
+      `UPDATE releases SET lease_holder = gen_random_uuid(), lease_until = now() + interval '1 hour' WHERE id = $1`,
+      [id],
+    );
+    const before = await readRelease(app, owner, name, id);
+    upstream.letThrough();
+    await working;
+    expect(await readRelease(app, owner, name, id)).toEqual(before);
+    expect((await serverRow(app, name)).scan_passed).toBeNull();
+  });
+
+  it('a job that comes twice, or is of an old attempt, does its work once', async () => {
+    const upstream = await guarded({ holds: true });
+    const name = await createServer(app, owner);
+    const id = await published(app, owner, name, external(upstream.url));
+    await until(() => upstream.held() > 0, 'the scan waits');
+    for (const attempt of [1, 1, 0, 2]) await work(id, attempt);
+    expect(upstream.held()).toBe(1);
+    upstream.letThrough();
+    const release = await releaseIn(app, owner, name, id, 'SUCCESS');
+    expect(steps(release).filter((step) => step.endsWith(' start'))).toHaveLength(4);
+    await work(id, 1);
+    expect(await readRelease(app, owner, name, id)).toEqual(release);
+  });
+});

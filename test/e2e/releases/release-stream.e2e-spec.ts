@@ -1,0 +1,241 @@
+// Also run with the queue on Redis: jobs, and messages between processes.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { ReleaseStreams } from '../../../src/modules/releases/stream/release-streams.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { createServer } from '../../support/factories.js';
+import { startGuarded, type GuardedUpstream } from '../../support/guarded-upstream.js';
+import { followRelease, type Follower, type StreamEvent } from '../../support/release-follower.js';
+import {
+  insertRelease,
+  published,
+  publishExternal,
+  readRelease,
+  releaseIn,
+  releasesPath,
+  type ReleaseBody,
+} from '../../support/releases.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+
+let app: TestApp;
+let other: TestApp;
+let owner: TestAccount;
+let name: string;
+const open: { close(): unknown }[] = [];
+
+beforeAll(async () => {
+  app = await startApp();
+  // Another process, which works on nothing.
+  other = await app.sibling({ ROLES: 'api', PUBLIC_URL: app.url });
+  owner = await app.account();
+  name = await createServer(app, owner);
+});
+afterEach(() => Promise.all(open.splice(0).map((one) => one.close())));
+afterAll(async () => {
+  await other.close();
+  await app.close();
+});
+
+async function held(): Promise<{ id: string; upstream: GuardedUpstream }> {
+  const upstream = await startGuarded({ holds: true });
+  open.push(upstream);
+  const id = await published(app, owner, name, { type: 'external', upstreamUrl: upstream.url });
+  await until(() => upstream.held() > 0, 'the scan waits');
+  return { id, upstream };
+}
+
+async function follow(from: TestApp, id: string, lastEventId?: string): Promise<Follower> {
+  const follower = await followRelease(from, owner, name, id, lastEventId);
+  open.push(follower);
+  return follower;
+}
+
+/** Every log line that a stream told, in order. */
+const linesOf = (events: StreamEvent[]): unknown =>
+  events.flatMap(({ event, data }) => (event === 'init' ? data.logs : event === 'log' ? [data] : []));
+
+/** How many streams a process keeps. */
+function openStreams(from: TestApp): number {
+  const { open: kept } = from.get(ReleaseStreams) as unknown as { open: Map<string, Set<unknown>> };
+  return [...kept.values()].reduce((sum, streams) => sum + streams.size, 0);
+}
+
+/** What the stream and the API must agree on. */
+function expectWhole(events: StreamEvent[], release: ReleaseBody): void {
+  expect(linesOf(events)).toEqual(release.logs);
+  expect(events.at(-1)).toMatchObject({
+    event: 'complete',
+    data: { status: release.status, mcpUrl: release.mcpUrl },
+  });
+}
+
+describe('the stream of a release', () => {
+  verifies(
+    'events:release-stream',
+    'tells everything as it happens, in the process that works on it and in another',
+    async () => {
+      const { id, upstream } = await held();
+      const followers = await Promise.all([app, other].map((from) => follow(from, id)));
+      for (const { response, events } of followers) {
+        expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+        expect(response.headers.get('cache-control')).toBe('no-cache');
+        expect(response.headers.get('x-accel-buffering')).toBe('no');
+        await until(() => events.length > 0, 'it begins');
+        expect(events[0]).toMatchObject({ event: 'init', data: { status: 'WORKING' } });
+        expect((events[0].data.logs as unknown[]).length).toBeGreaterThan(3);
+      }
+      upstream.letThrough();
+      const release = await releaseIn(app, owner, name, id, 'SUCCESS');
+      for (const { events, ended, text } of followers) {
+        await ended;
+        expectWhole(events, release);
+        expect(events.map(({ event }) => event).filter((event) => event !== 'log')).toEqual([
+          'init',
+          'status',
+          'complete',
+        ]);
+        expect(events.filter(({ event }) => event === 'log').length).toBeGreaterThan(5);
+        const ids = events.map((event) => BigInt(event.id));
+        expect(ids).toEqual([...ids].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)));
+        // Each event is one id, one name and one line of data, and nothing else is sent.
+        for (const block of text()
+          .split('\n\n')
+          .filter((one) => one !== '')) {
+          expect(block).toMatch(/^(id: \d+\nevent: \w+\ndata: \{[^\n]*\}|: [^\n]*)$/);
+        }
+      }
+    },
+  );
+
+  it('is not late: a listener elsewhere hears of it before anybody would look again', async () => {
+    const isTold = async () => {
+      const { id, upstream } = await held();
+      const { events } = await follow(other, id);
+      await until(() => events.length > 0, 'it begins');
+      const from = performance.now();
+      upstream.letThrough();
+      await until(() => events.at(-1)?.event === 'complete', 'it is told');
+      return performance.now() - from < 4_000;
+    };
+    // Again where the machine took that long.
+    await until(isTold, 'it is told at once');
+  });
+
+  verifies('events:release-stream', 'of a release that is over is init and complete, and ends', async () => {
+    const upstream = await startGuarded();
+    open.push(upstream);
+    const release = await publishExternal(app, owner, name, { upstreamUrl: upstream.url });
+    for (const target of [release.id, 'latest']) {
+      const { events, ended } = await follow(other, target);
+      await ended;
+      expect(events.map(({ event }) => event)).toEqual(['init', 'complete']);
+      expect(events[0].data).toEqual({ status: 'SUCCESS', logs: release.logs });
+      expectWhole(events, release);
+    }
+  });
+
+  verifies('events:release-stream', 'gives whoever comes back what was missed, and nothing twice', async () => {
+    const { id, upstream } = await held();
+    const first = await follow(app, id);
+    await until(() => first.events.length > 0, 'it begins');
+    first.close();
+    await first.ended;
+    upstream.letThrough();
+    const release = await releaseIn(app, owner, name, id, 'SUCCESS');
+    const second = await follow(other, id, first.events.at(-1)?.id);
+    await second.ended;
+    expectWhole([...first.events, ...second.events], release);
+    // From every event on, it is the rest.
+    const whole = await follow(app, id);
+    await whole.ended;
+    for (const lastEventId of ['0', first.events[0].id, whole.events.at(-1)?.id as string]) {
+      const rest = await follow(app, id, lastEventId);
+      await rest.ended;
+      const [{ count }] = await app.database.query<{ count: number }[]>(
+        'SELECT count(*)::int AS count FROM release_logs WHERE release_id = $1 AND seq > $2',
+        [id, lastEventId],
+      );
+      expect(linesOf(rest.events)).toEqual(count === 0 ? [] : release.logs.slice(-count));
+    }
+    for (const nonsense of ['x', '-1', '1.5', '9'.repeat(30)]) {
+      const all = await follow(app, id, nonsense);
+      await all.ended;
+      expectWhole(all.events, release);
+    }
+  });
+
+  it('stays open while somebody must authorize, and goes on after that', async () => {
+    const upstream = await startGuarded({ wants: 'oauth' });
+    open.push(upstream);
+    const own = await createServer(app, owner);
+    const id = await published(app, owner, own, { type: 'external', upstreamUrl: upstream.url });
+    const follower = await followRelease(other, owner, own, id);
+    open.push(follower);
+    const { events, ended } = follower;
+    await releaseIn(app, owner, own, id, 'AUTH_REQUIRED');
+    const statusOf = ({ data }: StreamEvent) => data.status;
+    await until(() => events.map(statusOf).includes('AUTH_REQUIRED'), 'it is told');
+    expect(events.some(({ event }) => event === 'complete')).toBe(false);
+    upstream.unlock();
+    await app.as(owner).post(releasesPath(own, `/${id}/resume`));
+    await ended;
+    expect(events.at(-1)).toMatchObject({ event: 'complete', data: { status: 'SUCCESS' } });
+    expect(linesOf(events)).toEqual((await readRelease(app, owner, own, id)).logs);
+  });
+
+  it('completes as CANCELLED when the server is deleted', async () => {
+    const own = await createServer(app, owner);
+    const id = await insertRelease(app, own, { status: 'AUTH_REQUIRED' });
+    const follower = await followRelease(other, owner, own, id);
+    open.push(follower);
+    await until(() => follower.events.length > 0, 'it begins');
+    await app.as(owner).delete(`/servers/${encodeURIComponent(own)}`);
+    await follower.ended;
+    expect(follower.events.at(-1)).toMatchObject({ event: 'complete', data: { status: 'CANCELLED' } });
+  });
+
+  it('costs nothing any more once its listener has left', async () => {
+    const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
+    const followers = await Promise.all(Array.from({ length: 5 }, () => follow(other, id)));
+    await until(() => followers.every(({ events }) => events.length > 0), 'all listen');
+    expect(openStreams(other)).toBe(5);
+    followers[0].close();
+    await until(() => openStreams(other) === 4, 'one has left');
+    for (const { close } of followers) close();
+    await until(() => openStreams(other) === 0, 'all have left');
+  });
+
+  it('ends with its process, at once', async () => {
+    const id = await insertRelease(app, name, { status: 'AUTH_REQUIRED' });
+    const third = await app.sibling({ ROLES: 'api' });
+    const follower = await followRelease(third, owner, name, id);
+    await until(() => follower.events.length > 0, 'it begins');
+    // As browsers open them ahead of the next request.
+    const spare = connect(third.env.port, '127.0.0.1').on('error', () => undefined);
+    await once(spare, 'connect');
+    const startedAt = Date.now();
+    await third.close();
+    await follower.ended;
+    expect(Date.now() - startedAt).toBeLessThan(20_000);
+    expect(follower.events.some(({ event }) => event === 'complete')).toBe(false);
+  });
+
+  it('is for the owner alone, and of a release that is there', async () => {
+    const id = await insertRelease(app, name);
+    const get = (account: TestAccount | undefined, path: string) => app.as(account).get(path);
+    expect((await get(undefined, releasesPath(name, `/${id}/stream`))).status).toBe(401);
+    const answers = [
+      await get(await app.account(), releasesPath(name, `/${id}/stream`)),
+      await get(owner, releasesPath(`${name}-x`, `/${id}/stream`)),
+      await get(owner, releasesPath(uniqueName(), `/${id}/stream`)),
+    ];
+    for (const { status, body } of answers) expect([status, body]).toEqual([404, { error: 'Server not found' }]);
+    for (const wrong of [randomUUID(), 'x']) {
+      const { status, body } = await get(owner, releasesPath(name, `/${wrong}/stream`));
+      expect([status, body]).toEqual([404, { error: 'Release not found' }]);
+    }
+  });
+});

@@ -1,0 +1,865 @@
+// Also run with the queue on Redis by test:long: jobs, and messages between processes.
+import { once } from 'node:events';
+import http from 'node:http';
+import { text as consume } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client';
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
+import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
+import { PubSub } from '../../../src/platform/queue/pub-sub.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import {
+  eventsOf,
+  type Json,
+  mcpAccept,
+  request,
+  send,
+  times,
+  toolCall,
+  type Answer,
+  type CallOptions,
+} from '../../support/calls.js';
+import { startEverything, type EverythingServer } from '../../support/everything.js';
+import { createNamespace, createServer } from '../../support/factories.js';
+import { refusedPort, startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
+import { publish, releaseIn } from '../../support/releases.js';
+import { startScripted } from '../../support/scripted-upstream.js';
+import {
+  announceCurrent,
+  externalServer,
+  publishExternal,
+  setCurrent,
+  type SeededServer,
+} from '../../support/current-releases.js';
+import { until } from '../../support/until.js';
+import { closing, start, textOf } from '../../support/upstream-clients.js';
+import type { Upstream } from '../../support/upstream.js';
+import { verifies } from '../../support/verifies.js';
+
+const CALL_MS = 800;
+/** Room for a busy machine: what had no deadline would take for ever. */
+const MARGIN_MS = 20_000;
+
+/** What a process may still believe after a change nobody told it of. */
+const BELIEVED_MS = 5_000;
+
+let app: TestApp;
+/** Another process; and one that gives up early. */
+let second: TestApp;
+let hasty: TestApp;
+let owner: TestAccount;
+let other: TestAccount;
+let everything: EverythingServer;
+
+beforeAll(async () => {
+  [app, everything] = await Promise.all([startApp(), startEverything()]);
+  second = await app.sibling();
+  hasty = await app.sibling({ UPSTREAM_CALL_TIMEOUT_MS: `${CALL_MS}`, UPSTREAM_CONNECT_TIMEOUT_MS: `${CALL_MS}` });
+  owner = await app.account();
+  other = await app.account();
+});
+afterAll(async () => {
+  await everything.close();
+  await second.close();
+  await hasty.close();
+  await app.close();
+});
+
+/** Posts a message to a run endpoint as an MCP client does; `to` is a server or whatever stands behind `/run/`. */
+function run(
+  account: TestAccount | undefined,
+  to: SeededServer | string,
+  message: string | object,
+  { headers = {}, ...options }: CallOptions & { on?: TestApp } = {},
+): Promise<Answer> {
+  const path = `/run/${typeof to === 'string' ? to : to.slug}`;
+  return send(options.on ?? app, account, path, message, { headers: { ...mcpAccept, ...headers }, ...options });
+}
+
+function external(upstream: { url: string }, configSchema?: object): Promise<SeededServer> {
+  return externalServer(app, owner, upstream.url, configSchema);
+}
+
+const echo = (message: string): object => toolCall(1, 'echo', { message });
+
+/** A JSON-RPC error with this id, and a text for people. */
+function expectRpcError({ body, headers }: Answer, id: unknown, code?: number): string {
+  expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(body).toEqual({
+    jsonrpc: '2.0',
+    id,
+    error: expect.objectContaining({ code: code ?? expect.any(Number), message: expect.stringMatching(/\w/) }),
+  });
+  return body.error.message as string;
+}
+
+function calls(upstream: Upstream): Upstream['requests'] {
+  return upstream.requests.filter(({ body }) => (body as Json)?.method === 'tools/call');
+}
+
+describe('the address of a server', () => {
+  verifies('run:any-key', 'is its slug, with or without /mcp, for any valid key', async () => {
+    const upstream = await start({ sessions: true });
+    const server = await external(upstream);
+    expect(server.slug).toBe(server.name.replace('/', '--'));
+    for (const account of [owner, other, app.operator]) {
+      for (const path of [server.slug, `${server.slug}/mcp`, `${server.slug}/`, `${server.slug}/mcp/`]) {
+        const { status, body } = await run(account, path, echo('hællo'));
+        expect([path, status, body]).toEqual([
+          path,
+          200,
+          { jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: 'hællo' }] } },
+        ]);
+      }
+    }
+    expect(upstream.count('initialize')).toBe(3);
+  });
+
+  verifies('run:any-key', 'is the namespace for a namespace-only server, and may have capitals', async () => {
+    const upstream = await start();
+    const namespace = await createNamespace(app, owner);
+    const names = [namespace, `${namespace}/My_Server-1`];
+    await createServer(app, owner, { namespace, server: '' });
+    await createServer(app, owner, { namespace, server: 'My_Server-1' });
+    for (const name of names) {
+      const server = await publishExternal(app, name, upstream.url);
+      expect(server.slug).toBe(name.replace('/', '--'));
+      expect((await run(other, server, echo('x'))).status).toBe(200);
+    }
+  });
+
+  verifies('run:no-key', 'without a valid key answers 401, a challenge and a JSON-RPC error', async () => {
+    const upstream = await start();
+    const server = await external(upstream);
+    for (const account of [undefined, { ...owner, key: `slipway_${'x'.repeat(43)}` }]) {
+      for (const method of ['POST', 'GET', 'DELETE']) {
+        for (const slug of [server.slug, `${server.slug}/mcp`, 'nowhere']) {
+          const body = method === 'POST' ? echo('x') : undefined;
+          const answer = await send(app, account, `/run/${slug}`, body, { method });
+          expect([method, answer.status]).toEqual([method, 401]);
+          expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
+          expectRpcError(answer, null);
+        }
+      }
+    }
+    expect(upstream.requests).toHaveLength(0);
+  });
+
+  verifies('run:unknown', 'that no server has answers 404 and a JSON-RPC error, however it is written', async () => {
+    const slugs = [uniqueName(), 'a', 'x'.repeat(500), '%00', '..%2F', 'a%20b', '%F0%9F%8C%8A', '-', "'--", 'run'];
+    for (const slug of slugs) {
+      const answer = await run(owner, slug, echo('x'));
+      expect([slug, answer.status]).toEqual([slug, 404]);
+      expectRpcError(answer, null);
+    }
+  });
+
+  verifies('run:paths', 'has no other paths while its release runs elsewhere', async () => {
+    const upstream = await start();
+    const server = await external(upstream);
+    for (const path of ['mcp/mcp', 'files/a.txt', 'sse', '..a', 'MCP']) {
+      const answer = await run(owner, `${server.slug}/${path}`, echo('x'));
+      expect([path, answer.status]).toEqual([path, 404]);
+      expect(expectRpcError(answer, null)).toContain(`${app.url}/run/${server.slug} `);
+    }
+    expect(upstream.requests).toHaveLength(0);
+  });
+
+  verifies('run:get-delete', 'by GET or DELETE answers 405 and names POST', async () => {
+    const server = await external(await start());
+    for (const path of ['', '/', '/mcp', '/mcp/', '/files/a']) {
+      for (const method of ['GET', 'DELETE']) {
+        const headers = { accept: 'text/event-stream' };
+        const answer = await send(app, owner, `/run/${server.slug}${path}`, undefined, { method, headers });
+        expect([path, method, answer.status, answer.headers.get('allow')]).toEqual([path, method, 405, 'POST']);
+        expectRpcError(answer, null);
+      }
+    }
+  });
+
+  verifies('run:limits', 'takes no body over 16 MB, no page of a foreign site and no broken message', async () => {
+    const upstream = await start();
+    const server = await external(upstream);
+    const large = await run(owner, server, request(1, 'x', { pad: 'x'.repeat(17 * 1024 * 1024) }));
+    expect(large.status).toBe(413);
+    expectRpcError(large, null);
+    const evil = await run(owner, server, echo('x'), { headers: { origin: 'https://evil.example' } });
+    expect(evil.status).toBe(403);
+    expectRpcError(evil, null);
+    for (const text of ['', '{', '[]', '{"jsonrpc":"2.0","id":1}']) {
+      const broken = await run(owner, server, text);
+      expect([text, broken.status]).toEqual([text, 400]);
+      expectRpcError(broken, null);
+    }
+    expect(upstream.requests).toHaveLength(0);
+    const { status } = await run(owner, server, echo('x'.repeat(2 * 1024 * 1024)));
+    expect(status).toBe(200);
+  });
+
+  verifies('run:not-runnable', 'says what is missing when there is nothing to run over HTTP', async () => {
+    const none = await createServer(app, owner);
+    const bundle = await setCurrent(app, await createServer(app, owner), { type: 'stdio' });
+    const hosted = await setCurrent(app, await createServer(app, owner), { type: 'hosted_shttp' });
+    const broken = await setCurrent(app, await createServer(app, owner), { upstreamUrl: null });
+    const sentences: [slug: string, sentence: RegExp][] = [
+      [none.replace('/', '--'), /has no successful release yet/],
+      [bundle.slug, /is a bundle: download it with GET \/servers\/[\w%-]+\/download/],
+      [hosted.slug, /was never run here: publish it again/],
+      [broken.slug, /has no URL to call/],
+    ];
+    for (const [slug, sentence] of sentences) {
+      for (const method of ['initialize', 'tools/list', 'tools/call', 'ping']) {
+        const answer = await run(owner, slug, request('id', method, { name: 'x' }));
+        expect([method, answer.status, answer.headers.get('x-should-retry')]).toEqual([method, 409, 'false']);
+        expect(expectRpcError(answer, 'id', -33005)).toMatch(sentence);
+      }
+      expect((await run(owner, slug, request(1, 'x').toString())).status).toBe(400);
+    }
+  });
+});
+
+describe('what publishing hands out', () => {
+  verifies(['run:new-release', 'release:field:mcp-url'], 'is an address that serves the newest release', async () => {
+    const upstreams = [await start({ sessions: true }), await start({ sessions: true })];
+    const name = await createServer(app, owner);
+    for (const [i, upstream] of upstreams.entries()) {
+      const payload = { type: 'external', upstreamUrl: upstream.url };
+      const { status, body } = await publish(app, owner, name, payload);
+      expect(status).toBe(202);
+      const release = await releaseIn(app, owner, name, body.deploymentId as string, 'SUCCESS');
+      expect(release.mcpUrl).toBe(body.mcpUrl);
+      const before = calls(upstream).length;
+      const slug = String(release.mcpUrl).replace(`${app.url}/run/`, '');
+      await until(async () => {
+        expect((await run(other, slug, echo(`release ${i}`))).body.result.content[0].text).toBe(`release ${i}`);
+        return calls(upstream).length > before;
+      }, 'the release is called');
+    }
+    await upstreams[0].waitFor(({ sessions }) => sessions.size === 0);
+  });
+});
+
+describe('what the upstream gets', () => {
+  verifies('run:key-kept', 'is neither the caller’s key nor any header or parameter nobody asked for', async () => {
+    const upstream = await start({ sessions: true });
+    const plain = await external(upstream);
+    const configured = await external(upstream, {
+      properties: { region: { type: 'string', 'x-from': { query: 'region' } } },
+    });
+    const headers = {
+      cookie: 'sid=s3cret',
+      'x-api-key': 's3cret',
+      'x-forwarded-for': 's3cret',
+      'mcp-session-id': 's3',
+    };
+    for (const server of [plain, configured]) {
+      const { status } = await run(owner, `${server.slug}?api_key=${owner.key}&region=eu`, echo('x'), { headers });
+      expect(status).toBe(200);
+    }
+    const seen = JSON.stringify(upstream.requests.map(({ path, headers: sent, raw }) => [path, sent, raw]));
+    expect(seen).not.toContain(owner.key);
+    expect(seen).not.toContain('s3');
+    expect(new Set(upstream.requests.map(({ path }) => path))).toEqual(new Set(['/mcp', '/mcp?region=eu']));
+    for (const { headers: sent } of upstream.requests) expect(sent).not.toHaveProperty('authorization');
+  });
+
+  verifies('run:key-kept', 'is not the key either when a schema asks for it, as none may', async () => {
+    const upstream = await start();
+    const server = await external(upstream, {
+      properties: {
+        key: { type: 'string', 'x-from': { header: 'Authorization' }, 'x-to': { header: 'x-stolen' } },
+        cookie: { type: 'string', 'x-from': { header: 'cookie' }, 'x-to': { query: 'stolen' } },
+      },
+    });
+    expect((await run(owner, server, echo('x'), { headers: { cookie: 'sid=1' } })).status).toBe(200);
+    for (const { path, headers } of upstream.requests) {
+      expect(path).toBe('/mcp');
+      expect(headers).not.toHaveProperty('x-stolen');
+    }
+  });
+
+  const schema = {
+    type: 'object',
+    properties: {
+      token: {
+        type: 'string',
+        title: 'Token',
+        description: 'Of your account.',
+        'x-from': { header: 'X-Weather-Token' },
+        'x-to': { header: 'Authorization' },
+      },
+      region: { type: 'string' },
+      unit: { type: 'string', default: 'metric', 'x-from': { query: 'unit' }, 'x-to': { header: 'X-Unit' } },
+      days: { type: 'integer', 'x-from': { header: 'x-days' }, 'x-to': { query: 'd' } },
+    },
+    required: ['token', 'region', 'unit'],
+  };
+
+  verifies(
+    'run:config',
+    'is each value of the config schema, from where callers pass it to where it goes',
+    async () => {
+      const upstream = await start();
+      const server = await externalServer(app, owner, `${upstream.url}?fixed=a%20b`, schema);
+      const headers = { 'x-weather-token': 'Bearer theirs', 'x-days': '3' };
+      const { status } = await run(owner, `${server.slug}/mcp?region=n%C3%B6rd%26x&other=1`, echo('x'), { headers });
+      expect(status).toBe(200);
+      for (const { path, headers: sent } of upstream.requests) {
+        const { pathname, searchParams } = new URL(path, upstream.url);
+        expect([pathname, Object.fromEntries(searchParams)]).toEqual([
+          '/mcp',
+          { fixed: 'a b', region: 'nörd&x', d: '3' },
+        ]);
+        expect(sent).toMatchObject({ authorization: 'Bearer theirs', 'x-unit': 'metric' });
+        expect(sent).not.toHaveProperty('x-weather-token');
+      }
+    },
+  );
+
+  verifies('run:config-missing', 'is nothing while required values lack, and the caller hears which', async () => {
+    const upstream = await start();
+    const server = await external(upstream, schema);
+    const http = {
+      headers: {
+        'X-Weather-Token': { label: 'Token', description: 'Of your account.', required: true },
+        'x-days': { label: 'days', required: false },
+      },
+      query: { region: { label: 'region', required: true }, unit: { label: 'unit', required: false } },
+    };
+    const asked: [path: string, headers: Record<string, string>, missing: object][] = [
+      ['', {}, { headers: ['X-Weather-Token'], query: ['region'] }],
+      ['?region=eu', {}, { headers: ['X-Weather-Token'], query: [] }],
+      ['?region=', { 'x-weather-token': 't' }, { headers: [], query: ['region'] }],
+    ];
+    for (const [query, headers, missing] of asked) {
+      for (const method of ['initialize', 'tools/list', 'tools/call']) {
+        const answer = await run(owner, server.slug + query, request('id', method, { name: 'echo' }), { headers });
+        expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([409, 'false']);
+        expect(answer.headers.get('www-authenticate')).toBeNull();
+        expect(answer.body).toEqual({
+          jsonrpc: '2.0',
+          id: 'id',
+          error: { code: -32002, message: 'Input required', data: { http, missing } },
+        });
+      }
+    }
+    const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
+    expect((await run(owner, server, note)).status).toBe(202);
+    expect(upstream.requests).toHaveLength(0);
+  });
+
+  verifies('run:config-missing', 'is nothing while a value is of the wrong kind, which no answer repeats', async () => {
+    const upstream = await start();
+    const server = await external(upstream, schema);
+    const headers = { 'x-weather-token': 's3cret', 'x-days': 's3cret' };
+    const answer = await run(owner, `${server.slug}?region=x&unit=%0d%0ax-evil:%20s3cret`, request('id', 'ping'), {
+      headers,
+    });
+    expect(answer.status).toBe(400);
+    const message = expectRpcError(answer, 'id', -32602);
+    expect(message).toMatch(/"x-days" must be a whole number/);
+    expect(message).toMatch(/"unit" must be/);
+    expect(answer.text).not.toContain('s3cret');
+    expect(upstream.requests).toHaveLength(0);
+  });
+
+  verifies('run:channels', 'is one session for all who send the same, and one for each who does not', async () => {
+    const upstream = await start({ sessions: true, delayInitializeMs: 50 });
+    const server = await external(upstream, {
+      properties: { token: { type: 'string', 'x-from': { header: 'x-token' } }, mode: { type: 'string' } },
+    });
+    const told = (i: number) => ({ account: i % 2 ? owner : other, token: `token-${i % 3}`, mode: `mode-${i % 2}` });
+    const answers = await Promise.all(
+      times(60, (i) => {
+        const { account, token, mode } = told(i);
+        const message = toolCall(1, 'crosstalk', { token: `${token} ${mode} ${i}` });
+        return run(account, `${server.slug}?mode=${mode}`, message, { headers: { 'x-token': token } });
+      }),
+    );
+    expect(answers.map(({ body }) => textOf(body.result))).toEqual(
+      times(60, (i) => `${told(i).token} ${told(i).mode} ${i}`),
+    );
+    expect(upstream.count('initialize')).toBe(6);
+    expect(upstream.sessions.size).toBe(6);
+    // What was sent with a session is always the same.
+    const bySession = new Map<string, Set<string>>();
+    for (const { path, headers, raw } of calls(upstream)) {
+      const sent = `${String(headers['x-token'])} ${path}`;
+      const session = String(headers['mcp-session-id']);
+      bySession.set(session, (bySession.get(session) ?? new Set()).add(sent));
+      const [token, mode] = JSON.parse(raw).params.arguments.token.split(' ');
+      expect(sent).toBe(`${token} /mcp?mode=${mode}`);
+    }
+    expect([...bySession.values()].map(({ size }) => size)).toEqual(times(6, () => 1));
+  });
+});
+
+describe('what a server remembers in its session', () => {
+  verifies('run:channels', 'is never seen by another account', async () => {
+    const upstream = await start({ sessions: true });
+    const server = await external(upstream);
+    for (const account of [owner, other, owner, other]) {
+      expect((await run(account, server, echo('x'))).status).toBe(200);
+    }
+    expect(upstream.count('initialize')).toBe(2);
+    const sessions = calls(upstream).map(({ headers }) => headers['mcp-session-id']);
+    expect(sessions[0]).toBe(sessions[2]);
+    expect(sessions[1]).toBe(sessions[3]);
+    expect(sessions[0]).not.toBe(sessions[1]);
+  });
+});
+
+describe('a change of the server', () => {
+  verifies('run:renamed', 'of its slug holds at once, and the old one is unknown', async () => {
+    const upstream = await start({ sessions: true });
+    const server = await external(upstream);
+    let known = server.slug;
+    const isUnknownAtOnce = async () => {
+      expect((await run(owner, known, echo('x'))).status).toBe(200);
+      const slug = uniqueName('renamed');
+      await app.database.query('UPDATE servers SET slug = $2 WHERE id = $1', [server.serverId, slug]);
+      const from = performance.now();
+      app.get(PubSub).publish('servers.changed', { id: server.serverId, slug });
+      await until(async () => (await run(owner, known, echo('x'))).status === 404, 'the old slug is unknown');
+      known = slug;
+      return performance.now() - from < BELIEVED_MS - 2_000;
+    };
+    // Again where the machine took that long.
+    await until(isUnknownAtOnce, 'the old slug is unknown at once');
+    expect((await run(owner, known, echo('new'))).body.result.content[0].text).toBe('new');
+    expect(upstream.count('initialize')).toBe(1);
+  });
+
+  verifies('run:renamed', 'that no message tells of holds within 5 s', async () => {
+    const server = await external(await start());
+    const gone = await external(await start());
+    for (const one of [server, gone]) expect((await run(owner, one, echo('x'))).status).toBe(200);
+    const slug = uniqueName('renamed');
+    await app.database.query('UPDATE servers SET slug = $2 WHERE id = $1', [server.serverId, slug]);
+    await app.database.query('DELETE FROM servers WHERE id = $1', [gone.serverId]);
+    expect((await run(owner, slug, echo('x'))).status).toBe(200);
+    const unknown = async () => {
+      const answers = await Promise.all([run(owner, server, echo('x')), run(owner, gone, echo('x'))]);
+      return answers.every(({ status }) => status === 404);
+    };
+    await until(unknown, 'both are unknown', BELIEVED_MS + MARGIN_MS);
+  });
+
+  verifies('run:deleted', 'that deletes it ends its sessions in every process', async () => {
+    const upstream = await start({ sessions: true });
+    const server = await external(upstream);
+    for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(200);
+    expect(upstream.sessions.size).toBe(2);
+    await app.database.query('DELETE FROM servers WHERE id = $1', [server.serverId]);
+    app.get(PubSub).publish('servers.deleted', { id: server.serverId, slug: '' });
+    await upstream.waitFor(({ sessions }) => sessions.size === 0);
+    for (const on of [app, second]) expect((await run(owner, server, echo('x'), { on })).status).toBe(404);
+  });
+
+  verifies(
+    'run:new-release',
+    'of its current release leads there at once, while running calls end where they are',
+    async () => {
+      const [before, after] = [await start({ sessions: true }), await start({ sessions: true })];
+      const server = await external(before);
+      const held = run(owner, server, toolCall('held', 'hold'));
+      await before.waitFor((u) => u.count('tools/call') === 1);
+      await publishExternal(app, server.name, after.url);
+      await until(
+        async () => {
+          await run(owner, server, echo('x'));
+          return after.count('tools/call') > 0;
+        },
+        'the new release is called',
+        2_000,
+      );
+      const seen = before.count('tools/call');
+      for (const i of times(5, (n) => n)) expect((await run(owner, server, echo(`${i}`))).status).toBe(200);
+      expect(before.count('tools/call')).toBe(seen);
+      expect(before.sessions.size).toBe(1);
+      before.release();
+      expect((await held).body).toMatchObject({ id: 'held', result: { content: [{ text: 'released' }] } });
+      // The old session ends when its last call does.
+      await before.waitFor(({ sessions }) => sessions.size === 0);
+      expect(after.sessions.size).toBe(1);
+    },
+  );
+
+  verifies('run:new-release', 'of its current release that no message tells of holds within 5 s', async () => {
+    const [before, after] = [await start(), await start()];
+    const server = await external(before);
+    expect((await run(owner, server, echo('x'))).status).toBe(200);
+    await setCurrent(app, server.name, { upstreamUrl: after.url });
+    const isNew = async () => {
+      await run(owner, server, echo('x'));
+      return after.count('tools/call') > 0;
+    };
+    await until(isNew, 'the new release is called', BELIEVED_MS + MARGIN_MS);
+  });
+
+  verifies('run:new-release', 'reaches every process, and a first release a server that had none', async () => {
+    const name = await createServer(app, owner);
+    const slug = name.replace('/', '--');
+    for (const on of [app, second]) expect((await run(owner, slug, echo('x'), { on })).status).toBe(409);
+    const isToldAtOnce = async () => {
+      const upstream = await start();
+      const server = await setCurrent(app, name, { upstreamUrl: upstream.url });
+      const from = performance.now();
+      announceCurrent(second, server);
+      for (const on of [app, second]) {
+        await until(async () => {
+          await run(owner, slug, echo('x'), { on });
+          return upstream.count('initialize') >= (on === app ? 1 : 2);
+        }, 'the process calls the release');
+      }
+      return performance.now() - from < BELIEVED_MS - 2_000;
+    };
+    // The first release, and the next one: before what was believed of the last grew old. Again where the machine took that long.
+    for (let releases = 0; releases < 2; releases += 1) await until(isToldAtOnce, 'every process is told');
+  });
+});
+
+describe('a call', () => {
+  verifies('run:new-release', 'whose body takes its time goes to the release that is current at its end', async () => {
+    const [before, after] = [await start(), await start()];
+    const server = await external(before);
+    expect((await run(owner, server, echo('x'))).status).toBe(200);
+    const text = JSON.stringify(echo('slow'));
+    const headers = { authorization: `Bearer ${owner.key}`, 'content-length': String(text.length) };
+    const slow = http.request(`${app.url}/run/${server.slug}`, { method: 'POST', headers });
+    const answer = once(slow, 'response').then(([response]) => consume(response as http.IncomingMessage));
+    await new Promise((resolve) => slow.write(text.slice(0, 10), resolve));
+    // A round trip later the service has read what was sent before.
+    expect((await run(owner, server, echo('x'))).status).toBe(200);
+    await publishExternal(app, server.name, after.url);
+    await until(async () => {
+      await run(owner, server, echo('x'));
+      return after.count('tools/call') > 0;
+    }, 'the new release is called');
+    slow.end(text.slice(10));
+    expect(JSON.parse(await answer)).toMatchObject({ result: { content: [{ text: 'slow' }] } });
+    expect(calls(after).some(({ raw }) => raw.includes('"slow"'))).toBe(true);
+  });
+
+  verifies('run:cancel', 'whose client leaves is cancelled upstream, and the next one works', async () => {
+    const upstream = await start({ sessions: true });
+    const server = await external(upstream);
+    const leaving = new AbortController();
+    const call = run(owner, server, toolCall(1, 'hold'), { signal: leaving.signal });
+    const left = expect(call).rejects.toThrow();
+    await upstream.waitFor((u) => u.count('tools/call') === 1);
+    leaving.abort();
+    await left;
+    await upstream.waitFor((u) => u.count('notifications/cancelled') === 1);
+    await upstream.waitFor((u) => calls(u)[0].aborted);
+    expect((await run(owner, server, echo('next'))).status).toBe(200);
+    expect(upstream.count('initialize')).toBe(1);
+  });
+
+  verifies('run:cancel', 'is cancelled by its own caller’s notification and by nobody else’s', async () => {
+    const upstream = await start();
+    const server = await external(upstream);
+    const beside = await external(upstream);
+    let isOver = false;
+    const call = run(owner, server, toolCall(1, 'hold')).finally(() => (isOver = true));
+    await upstream.waitFor((u) => u.count('tools/call') === 1);
+    const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
+    expect((await run(other, server, note)).status).toBe(202);
+    expect((await run(owner, beside, note)).status).toBe(202);
+    // A round trip later whatever they cancelled would show.
+    expect((await run(owner, server, echo('x'))).status).toBe(200);
+    expect([isOver, upstream.count('notifications/cancelled')]).toEqual([false, 0]);
+    expect((await run(owner, `${server.slug}/mcp`, note)).status).toBe(202);
+    await upstream.waitFor((u) => u.count('notifications/cancelled') === 1);
+    expect((await call).body).not.toHaveProperty('result');
+  });
+
+  verifies('run:progress', 'streams its progress under its client’s own token', async () => {
+    for (const options of [{}, { sse: true, sessions: true }]) {
+      const server = await external(await start(options));
+      const answers = await Promise.all(
+        times(5, (i) => run(owner, server, toolCall(1, 'progress', { steps: i + 1 }, { progressToken: 'mine' }))),
+      );
+      for (const [i, { headers, text }] of answers.entries()) {
+        expect(headers.get('content-type')).toMatch(/^text\/event-stream/);
+        const events = eventsOf(text).map((event) => JSON.parse(event));
+        expect(events.slice(0, -1).map(({ params }) => [params.progressToken, params.progress])).toEqual(
+          times(i + 1, (step) => ['mine', step + 1]),
+        );
+        expect(events.at(-1)).toMatchObject({ id: 1, result: { content: [{ text: `${i + 1} steps done` }] } });
+      }
+    }
+  });
+
+  verifies('run:passes-through', 'passes byte for byte, both ways', async () => {
+    const result = '{ "b" : 9007199254740993, "a":[ 1.10 ],"id":"inner", "\\u0061b":1 }';
+    const upstream = closing(await startScripted(() => result));
+    const server = await external(upstream);
+    const message = '{"jsonrpc":"2.0","id":12345678901234567890,"method":"odd/method","params":{ "n":1.0 }}';
+    const { text } = await run(owner, server, message);
+    expect(text).toBe(`{"jsonrpc":"2.0","id":12345678901234567890,"result":${result}}`);
+  });
+
+  verifies('run:two-processes', 'is answered by each process, with a session of its own', async () => {
+    const upstream = await start({ sessions: true });
+    const server = await external(upstream);
+    const answers = await Promise.all(
+      times(40, (i) => run(owner, server, toolCall(1, 'crosstalk', { token: `t${i}` }), { on: i % 2 ? app : second })),
+    );
+    expect(answers.map(({ body }) => textOf(body.result))).toEqual(times(40, (i) => `t${i}`));
+    expect(upstream.sessions.size).toBe(2);
+  });
+});
+
+describe('a failure of the server', () => {
+  const down: FaultKind[] = ['html', 'not-found', 'forbidden', 'hangs-up', 'empty', 'garbage', 'not-rpc', 'redirect'];
+  down.push('server-error', 'tls-self-signed', 'bad-protocol-version', 'unavailable', 'silent', 'slow-body', 'too-big');
+  for (const kind of down) {
+    verifies('run:upstream-down', `that is "${kind}" gives 200, a JSON-RPC error and no address`, async () => {
+      const faulty = closing(await startFaulty(kind));
+      const server = await external(faulty);
+      for (const message of [toolCall('id', 'echo'), request('id', 'tools/list'), request('id', 'initialize')]) {
+        const answer = await run(owner, server, message, { on: hasty });
+        expect(answer.status).toBe(200);
+        const text = expectRpcError(answer, 'id');
+        const { code } = answer.body.error;
+        expect(code >= -32768 && code <= -32000).toBe(false);
+        expect(text).toContain(server.name);
+        expect(text).not.toMatch(/127\.0\.0\.1|connection of|this connection/);
+      }
+    });
+  }
+
+  verifies('run:upstream-down', 'that refuses or dies gives 200 and a JSON-RPC error', async () => {
+    const upstream = await start();
+    const dying = await external(upstream);
+    expect((await run(owner, dying, echo('x'))).status).toBe(200);
+    await upstream.close();
+    for (const server of [dying, await externalServer(app, owner, await refusedPort())]) {
+      const answer = await run(owner, server, echo('x'));
+      expect(answer.status).toBe(200);
+      expect(expectRpcError(answer, 1)).not.toContain('127.0.0.1');
+    }
+  });
+
+  verifies('run:upstream-down', 'that is too slow gives a JSON-RPC error at the deadline', async () => {
+    const server = await external(await start({ sse: true }));
+    // The session is open before, so that the call is under way when its time is over.
+    const isOpen = async () => 'result' in (await run(owner, server, echo('x'), { on: hasty })).body;
+    await until(isOpen, 'the session is open');
+    const from = performance.now();
+    const answer = await run(owner, server, toolCall(1, 'hold'), { on: hasty });
+    expect(performance.now() - from).toBeLessThan(CALL_MS + MARGIN_MS);
+    expect(answer.status).toBe(200);
+    expect(expectRpcError(answer, 1, -33003)).toMatch(/unknown/);
+  });
+
+  verifies('run:auth-required', 'that wants authorization is told as such, never as our 401', async () => {
+    const locked = closing(await startFaulty('needs-auth'));
+    const server = await external(locked);
+    const call = await run(owner, server, toolCall('id', 'echo'));
+    expect([call.status, call.headers.get('www-authenticate')]).toEqual([200, null]);
+    const sentence = `The server ${server.name} wants authorization of its own: `;
+    expect(call.body).toEqual({
+      jsonrpc: '2.0',
+      id: 'id',
+      result: { isError: true, content: [{ type: 'text', text: expect.stringContaining(sentence) }] },
+    });
+    for (const method of ['initialize', 'tools/list', 'resources/read']) {
+      const answer = await run(owner, server, request('id', method, { uri: 'x' }));
+      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([200, null]);
+      expect(expectRpcError(answer, 'id', -33001)).toContain(sentence);
+    }
+  });
+
+  verifies(
+    'run:auth-required',
+    'that refuses what the caller sent names where to look, and not the value',
+    async () => {
+      const upstream = await start({ requireHeaders: { authorization: 'right' } });
+      const server = await external(upstream, {
+        properties: { key: { type: 'string', 'x-from': { header: 'x-key' }, 'x-to': { header: 'authorization' } } },
+      });
+      const wrong = await run(owner, server, request('id', 'tools/list'), { headers: { 'x-key': 's3cret' } });
+      expect(expectRpcError(wrong, 'id', -33001)).toContain('header "x-key"');
+      expect(wrong.text).not.toContain('s3cret');
+      const right = await run(owner, server, echo('x'), { headers: { 'x-key': 'right' } });
+      expect(right.body.result.content[0].text).toBe('x');
+    },
+  );
+});
+
+describe('the official client', () => {
+  const info = { name: 'spec', version: '1.0.0' };
+  const endpoint = ({ slug }: SeededServer, query = '') => new URL(`${app.url}/run/${slug}/mcp${query}`);
+  const init = (headers: Record<string, string> = {}): { requestInit: RequestInit } => ({
+    requestInit: { headers: { authorization: `Bearer ${other.key}`, ...headers } },
+  });
+  const clients = {
+    v1: async (url: URL, headers?: Record<string, string>) => {
+      const client = closing(new ClientV1(info));
+      await client.connect(new TransportV1(url, init(headers)));
+      return client;
+    },
+    v2: async (url: URL, headers?: Record<string, string>) => {
+      const client = closing(new ClientV2(info));
+      await client.connect(new TransportV2(url, init(headers)));
+      return client;
+    },
+    'v2, which asks for the newest revision first': async (url: URL, headers?: Record<string, string>) => {
+      const client = closing(new ClientV2(info, { versionNegotiation: { mode: 'auto' } }));
+      await client.connect(new TransportV2(url, init(headers)));
+      return client;
+    },
+  };
+
+  for (const [name, connect] of Object.entries(clients)) {
+    verifies('run:official-clients', `${name} uses the reference server, with progress`, async () => {
+      const client = await connect(endpoint(await external(everything)));
+      expect(client.getServerVersion()?.name).toContain('everything');
+      const { tools } = await client.listTools();
+      expect(tools.map((tool) => tool.name)).toEqual(expect.arrayContaining(['echo', 'get-sum']));
+      expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'hi' } }))).toBe('Echo: hi');
+      expect((await client.listResources()).resources.length).toBeGreaterThan(0);
+      expect((await client.readResource({ uri: 'demo://resource/dynamic/text/1' })).contents).toHaveLength(1);
+      expect((await client.getPrompt({ name: 'simple-prompt' })).messages).toHaveLength(1);
+      const heard: number[] = [];
+      const onprogress = ({ progress }: { progress: number }) => void heard.push(progress);
+      const long = { name: 'trigger-long-running-operation', arguments: { duration: 0.3, steps: 3 } };
+      const result =
+        client instanceof ClientV1
+          ? await client.callTool(long, undefined, { onprogress })
+          : await client.callTool(long, { onprogress });
+      expect(textOf(result)).toContain('completed');
+      expect(heard).toEqual([1, 2, 3]);
+    });
+
+    for (const options of [{}, { sse: true, sessions: true }, { modernOnly: true }]) {
+      verifies('run:official-clients', `${name} configures a server ${JSON.stringify(options)}`, async () => {
+        const upstream = await start(options);
+        const server = await external(upstream, {
+          properties: {
+            token: { type: 'string', 'x-from': { header: 'x-token' } },
+            region: { type: 'string' },
+          },
+          required: ['token', 'region'],
+        });
+        await expect(connect(endpoint(server))).rejects.toThrow(/Input required/);
+        const client = await connect(endpoint(server, '?region=eu'), { 'x-token': 'theirs' });
+        expect((await client.listTools()).tools).toHaveLength(13);
+        expect(textOf(await client.callTool({ name: 'echo', arguments: { message: 'hællo' } }))).toBe('hællo');
+        await expect(client.callTool({ name: 'rpc_error' })).rejects.toMatchObject({ code: -32602 });
+        for (const { path, headers } of upstream.requests) {
+          expect([path, headers['x-token'], headers.authorization]).toEqual(['/mcp?region=eu', 'theirs', undefined]);
+        }
+      });
+    }
+  }
+});
+
+describe('the record of invocations', () => {
+  it('counts what reached the server as its uses', async () => {
+    const server = await external(await start(), { properties: { mode: { type: 'string' } }, required: ['mode'] });
+    for (const mode of ['a', 'b', '', 'a']) await run(other, `${server.slug}?mode=${mode}`, echo('x'));
+    const uses = async () => {
+      const rows = await app.database.query('SELECT use_count FROM servers WHERE id = $1', [server.serverId]);
+      return Number((rows as { use_count: string }[])[0].use_count);
+    };
+    await until(async () => (await uses()) >= 3, 'the uses are counted');
+    expect(await uses()).toBe(3);
+  });
+
+  describe('of the requests that name a server', () => {
+    const heard: Invocation[] = [];
+    let url: (one: SeededServer, path?: string) => string;
+    let served: Record<'server' | 'bundle' | 'dead' | 'locked', SeededServer>;
+
+    beforeAll(async () => {
+      const on = await app.sibling();
+      try {
+        Object.assign(on.get(InvocationsService), { record: (invocation: Invocation) => heard.push(invocation) });
+        const upstream = await start();
+        served = {
+          server: await external(upstream, { properties: { token: { type: 'string' } }, required: ['token'] }),
+          bundle: await setCurrent(app, await createServer(app, owner), { type: 'stdio' }),
+          dead: await externalServer(app, owner, await refusedPort()),
+          locked: await external(closing(await startFaulty('needs-auth'))),
+        };
+        const { server, bundle, dead, locked } = served;
+        url = (one, path = '') => `${on.url}/run/${one.slug}${path}`;
+        const path = `${server.slug}/mcp?token=s3cret`;
+
+        await run(owner, path, echo('s3cret'), { on });
+        await run(owner, path, toolCall(1, 'fail'), { on });
+        await run(owner, path, toolCall(1, 'rpc_error'), { on });
+        await run(owner, path, request(1, 'tools/list'), { on });
+        await run(owner, path, { jsonrpc: '2.0', method: 'notifications/initialized' }, { on });
+        await run(owner, server, request(1, 'tools/list'), { on });
+        await run(owner, path, '{"broken', { on });
+        await run(owner, path, echo('x'), { on, headers: { origin: 'https://evil.example' } });
+        await run(owner, `${server.slug}/files?token=s3cret`, echo('x'), { on });
+        await run(owner, bundle, echo('x'), { on });
+        await run(owner, dead, echo('x'), { on });
+        await run(owner, locked, request(1, 'tools/list'), { on });
+        await run(owner, 'no-such-server', echo('x'), { on });
+        await run(undefined, server, echo('x'), { on });
+        const leaving = new AbortController();
+        const call = expect(run(owner, path, toolCall(1, 'hold'), { on, signal: leaving.signal })).rejects.toThrow();
+        await upstream.waitFor((u) => calls(u).some(({ raw }) => raw.includes('"hold"')));
+        leaving.abort();
+        await call;
+        await until(() => heard.at(-1)?.toolName === 'hold', 'the call is over');
+        await run(owner, path, request(1, 'ping'), { on });
+      } finally {
+        await on.close();
+      }
+    });
+
+    it('says how each of them ended', () => {
+      const { server, bundle, dead, locked } = served;
+      const mcp = url(server, '/mcp');
+      expect(
+        heard.map((one) => [
+          one.url,
+          one.rpcMethod,
+          one.toolName,
+          one.status,
+          one.outcome,
+          one.exceptions[0]?.name ?? null,
+        ]),
+      ).toEqual([
+        [mcp, 'tools/call', 'echo', 200, 'ok', null],
+        [mcp, 'tools/call', 'fail', 200, 'ok', null],
+        [mcp, 'tools/call', 'rpc_error', 200, 'ok', null],
+        [mcp, 'tools/list', null, 200, 'ok', null],
+        [mcp, 'notifications/initialized', null, 202, 'ok', null],
+        [url(server), 'tools/list', null, 409, 'denied', 'InputRequiredError'],
+        [mcp, null, null, 400, 'denied', null],
+        [mcp, null, null, 403, 'denied', 'OriginRefusedError'],
+        [url(server, '/files'), null, null, 404, 'denied', 'RunPathNotFoundError'],
+        [url(bundle), 'tools/call', 'echo', 409, 'denied', 'NotRunnableError'],
+        [url(dead), 'tools/call', 'echo', 200, 'exception', 'UpstreamError'],
+        [url(locked), 'tools/list', null, 200, 'exception', 'ServerAuthRequiredError'],
+        [mcp, 'tools/call', 'hold', 200, 'canceled', 'CallerLeftError'],
+        [mcp, 'ping', null, 200, 'ok', null],
+      ]);
+    });
+
+    it('says whose they are and when they were', () => {
+      const { serverId, releaseId } = served.server;
+      expect(heard[0]).toMatchObject({ serverId, releaseId });
+      for (const one of heard) {
+        expect(one.method).toBe('POST');
+        expect(one.wallMs).toBeGreaterThanOrEqual(0);
+        expect(Math.abs(Date.now() - (one.at ?? 0))).toBeLessThan(60_000);
+      }
+    });
+
+    it('tells the owner why an upstream failed, and holds no secret', () => {
+      expect(heard[10].exceptions[0].message).toContain('127.0.0.1');
+      expect(JSON.stringify(heard)).not.toContain('s3cret');
+    });
+  });
+});

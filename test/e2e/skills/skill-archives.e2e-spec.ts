@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { createNamespace } from '../../support/factories.js';
+import { skillMd, upload } from '../../support/skills.js';
+import { verifies } from '../../support/verifies.js';
+import { patchedRecords, recordField, renamed, zipOf, type ZipContent } from '../../support/zips.js';
+
+let app: TestApp;
+let owner: TestAccount;
+/** Of a skill that is there and must stay as it is. */
+let path: string;
+
+const kept = { 'SKILL.md': skillMd({ description: 'Stays.' }), 'kept.txt': 'kept' };
+
+beforeAll(async () => {
+  app = await startApp();
+  owner = await app.account();
+  path = `/skills/${await createNamespace(app, owner)}/review`;
+  expect((await upload(app, owner, path, await zipOf(kept))).status).toBe(201);
+});
+afterAll(() => app.close());
+
+// Whatever was refused: the skill before it is untouched, and the service answers.
+afterEach(async () => {
+  expect((await app.as(owner).get(path)).body.description).toBe('Stays.');
+  const { body } = await app.as(owner).get(`${path}/.well-known/skills/index.json`);
+  expect(body.skills[0].files).toEqual(['SKILL.md', 'kept.txt']);
+});
+
+/** Uploads what must be refused. */
+async function refused(archive: Buffer): Promise<{ status: number; code: string; error: string }> {
+  const { status, body } = await upload(app, owner, path, archive);
+  expect(Object.keys(body as object).sort()).toEqual(['code', 'error']);
+  return { status, ...(body as { code: string; error: string }) };
+}
+
+const withSkill = (files: Record<string, ZipContent> = {}) => zipOf({ 'SKILL.md': skillMd(), ...files });
+
+describe('an uploaded archive', () => {
+  const hostile: [string, () => Promise<Buffer>, string][] = [
+    ['climbs', async () => renamed(await withSkill({ aaaaaaaaaaaa: 'x' }), 'aaaaaaaaaaaa', '../../escape'), 'path'],
+    ['is absolute', async () => renamed(await withSkill({ aaaaaaaaaaa: 'x' }), 'aaaaaaaaaaa', '/etc/passwd'), 'path'],
+    ['names a drive', async () => renamed(await withSkill({ aaaaaaaaa: 'x' }), 'aaaaaaaaa', 'C:/escape'), 'path'],
+    [
+      'uses backslashes',
+      async () => renamed(await withSkill({ aaaaaaaaa: 'x' }), 'aaaaaaaaa', '..\\escape'),
+      'invalid characters',
+    ],
+    ['holds a link', () => withSkill({ link: { content: '/etc/passwd', mode: 0o120777 } }), 'link'],
+    ['holds a bomb', () => withSkill({ 'zeros.bin': Buffer.alloc(20 * 1024 * 1024) }), 'bomb'],
+    [
+      'unpacks to too much',
+      () => {
+        // About a hundredth when packed, which alone is no sign of a bomb.
+        const half = Buffer.alloc(26 * 1024 * 1024, randomBytes(2_000));
+        return withSkill({ a: half, b: half });
+      },
+      'unpacks to more than 52428800 bytes',
+    ],
+    [
+      'holds a file that is too large',
+      () => withSkill({ 'a/b.bin': Buffer.alloc(5 * 1024 * 1024 + 1, randomBytes(2_000)) }),
+      '"a/b.bin" is larger than 5 MB',
+    ],
+    [
+      'holds too many files',
+      () => withSkill(Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`${n}.txt`, '']))),
+      '1000',
+    ],
+    [
+      'is encrypted',
+      async () => patchedRecords(await withSkill(), (record) => record.writeUInt16LE(1, recordField.flags)),
+      'encrypted',
+    ],
+    ['holds a file twice', async () => renamed(await withSkill({ 'SKILL.mx': 'x' }), 'SKILL.mx', 'SKILL.md'), 'twice'],
+    ['holds a file as a folder', () => withSkill({ a: 'x', 'a/b': 'x' }), 'folder'],
+    ['is cut off', async () => (await withSkill()).subarray(0, -10), 'zip'],
+    ['is no zip', () => Promise.resolve(Buffer.from('<html>Sign in</html>')), 'zip'],
+    ['is empty', () => Promise.resolve(Buffer.alloc(0)), 'zip'],
+    [
+      'says another size',
+      async () => patchedRecords(await withSkill(), (record) => record.writeUInt32LE(7, recordField.size)),
+      'zip',
+    ],
+    [
+      'is damaged',
+      async () => patchedRecords(await withSkill(), (record) => record.writeUInt32LE(7, recordField.checksum)),
+      'damaged',
+    ],
+  ];
+
+  for (const [what, make, word] of hostile) {
+    verifies('skill:publish:hostile-archive', `that ${what} is refused`, async () => {
+      const { status, code, error } = await refused(await make());
+      expect([status, code]).toEqual([400, 'VALIDATION_ERROR']);
+      expect(error).toContain(word);
+    });
+  }
+
+  verifies('skill:publish:hostile-archive', 'of more than 25 MB is refused', async () => {
+    const { status, error } = await refused(Buffer.alloc(25 * 1024 * 1024 + 1));
+    expect([status, error]).toEqual([413, 'The archive is larger than 25 MB']);
+  });
+
+  it('needs one SKILL.md that is meant', async () => {
+    for (const [files, word] of [
+      [{ 'README.md': 'x' }, 'no SKILL.md'],
+      [{ 'skill.md': skillMd() }, 'no SKILL.md'],
+      [{ '.hidden/SKILL.md': skillMd() }, 'no SKILL.md'],
+      [{ 'SKILL.md/': '' }, 'no SKILL.md'],
+      [{ 'a/SKILL.md': skillMd(), 'b/SKILL.md': skillMd() }, 'several skills, "a/" and "b/"'],
+    ] as [Record<string, string>, string][]) {
+      const { status, code, error } = await refused(await zipOf(files));
+      expect([status, code]).toEqual([404, 'SKILL_MD_NOT_FOUND']);
+      expect(error).toContain(word);
+    }
+  });
+
+  const wrong: [string, string | Buffer, string][] = [
+    ['no front matter', '# Just text', 'has no front matter'],
+    ['no name', '---\ndescription: a\n---\n', 'has no name'],
+    ['a name that is none', skillMd({ name: 'Code Review' }), 'invalid name'],
+    ['no description', '---\nname: a\n---\n', 'has no description'],
+    ['broken YAML', '---\nname: [a\n---\n', 'no valid YAML'],
+    ['another encoding', Buffer.from(skillMd({}, 'ä'), 'latin1'), 'not UTF-8'],
+    ['a NUL', skillMd({}, 'a\0b'), 'NUL'],
+    ['a NUL that YAML spells', '---\nname: a\ndescription: "a\\0b"\n---\n', 'NUL'],
+    ['too much text', skillMd({}, randomBytes(600_000).toString('hex')), 'larger than 1 MB'],
+  ];
+
+  for (const [what, content, problem] of wrong) {
+    verifies(['skill:publish:skill-md', 'skill:publish:whole'], `whose SKILL.md has ${what} is refused`, async () => {
+      const files = { 'SKILL.md': content, 'noise.bin': Buffer.from(Array.from({ length: 9_000 }, (_, n) => n * n)) };
+      const { status, code, error } = await refused(await zipOf(files));
+      expect([status, code]).toEqual([422, 'INVALID_SKILL_MD']);
+      expect(error).toContain(`SKILL.md `);
+      expect(error).toContain(problem);
+    });
+  }
+});

@@ -1,0 +1,89 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { SkillFilesService } from '../../../src/modules/skills/skill-files.service.js';
+import { SkillReplacedError } from '../../../src/modules/skills/skills.errors.js';
+import { startApp, type TestAccount, type TestApp } from '../../support/app.js';
+import { createNamespace } from '../../support/factories.js';
+import { createSkill, skillMd, upload } from '../../support/skills.js';
+import { until } from '../../support/until.js';
+import { zipOf } from '../../support/zips.js';
+
+const MB = 1024 * 1024;
+
+let app: TestApp;
+let owner: TestAccount;
+
+beforeAll(async () => {
+  app = await startApp();
+  owner = await app.account();
+});
+afterAll(() => app.close());
+
+/** Sessions of the database that wait for a lock. */
+async function waiting(): Promise<number> {
+  const [row] = await app.database.query(
+    `SELECT count(*)::int AS count FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return row.count;
+}
+
+describe('many uploads of skills at once', () => {
+  it('are stored two at a time, and of one namespace one, while everything else is answered', async () => {
+    const { path } = await createSkill(app, owner);
+    const namespaces = await Promise.all([1, 2, 3, 4].map(() => createNamespace(app, owner)));
+    const archive = await zipOf({ 'SKILL.md': skillMd(), 'a.bin': randomBytes(10_000) });
+    const holder = app.database.createQueryRunner();
+    await holder.startTransaction();
+    const uploads: Promise<{ status: number }>[] = [];
+    try {
+      await holder.query('LOCK TABLE skill_files IN EXCLUSIVE MODE');
+      for (const target of namespaces.flatMap((namespace) => [`/skills/${namespace}/a`, `/skills/${namespace}/b`])) {
+        uploads.push(Promise.resolve(upload(app, owner, target, archive)));
+      }
+      await until(async () => (await waiting()) >= 2, 'two uploads are being stored');
+      for (let n = 0; n < 20; n += 1) {
+        expect((await app.as(owner).get(path)).status).toBe(200);
+        expect(await waiting()).toBe(2);
+      }
+    } finally {
+      await holder.commitTransaction();
+      await holder.release();
+    }
+    expect((await Promise.all(uploads)).map(({ status }) => status)).toEqual(Array(8).fill(201));
+  });
+});
+
+describe('a skill that is published again while it is downloaded', () => {
+  it('breaks the download off: no zip holds files of two versions', async () => {
+    const names = Array.from({ length: 10 }, (_, n) => `${n}.bin`);
+    const archive = (bytes: number) =>
+      zipOf({ 'SKILL.md': skillMd(), ...Object.fromEntries(names.map((name) => [name, randomBytes(bytes)])) });
+    const path = `/skills/${await createNamespace(app, owner)}/large`;
+    expect((await upload(app, owner, path, await archive(2.2 * MB))).status).toBe(201);
+    const request = http.get(`${app.url}${path}/download`, {
+      headers: { authorization: `Bearer ${owner.key}` },
+      agent: false,
+    });
+    const [answer] = (await once(request, 'response')) as [IncomingMessage];
+    answer.pause();
+    expect((await upload(app, owner, path, await archive(5))).status).toBe(200);
+    const broken = once(answer, 'error');
+    answer.resume();
+    expect((await broken)[0]).toMatchObject({ code: 'ECONNRESET' });
+    expect(answer.complete).toBe(false);
+  });
+
+  it('or gone, is no zip at all', async () => {
+    const { path, namespace, slug } = await createSkill(app, owner);
+    const files = app.get(SkillFilesService);
+    const bundle = await files.bundle({ namespace, slug });
+    await upload(app, owner, path, await zipOf({ 'SKILL.md': skillMd({ name: 'other' }) }));
+    await expect(bundle.open()).rejects.toBeInstanceOf(SkillReplacedError);
+    const other = await files.bundle({ namespace, slug });
+    await app.as(owner).delete(path);
+    await expect(other.open()).rejects.toBeInstanceOf(SkillReplacedError);
+  });
+});

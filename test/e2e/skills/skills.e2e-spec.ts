@@ -1,0 +1,542 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { openZip } from '../../../src/platform/zip/zip-archive.js';
+import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
+import { createNamespace } from '../../support/factories.js';
+import { createSkill, skillMd, upload } from '../../support/skills.js';
+import { until } from '../../support/until.js';
+import { verifies } from '../../support/verifies.js';
+import { zipOf } from '../../support/zips.js';
+
+const isoUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const notFound = { error: 'Skill not found' };
+const noKey = { error: 'Unauthorized' };
+
+let app: TestApp;
+/** The same service with `PUBLIC_READS=true`. */
+let open: TestApp;
+let owner: TestAccount;
+let other: TestAccount;
+
+beforeAll(async () => {
+  app = await startApp();
+  open = await app.sibling({ PUBLIC_READS: 'true' });
+  owner = await app.account();
+  other = await app.account();
+});
+afterAll(async () => {
+  await open?.close();
+  await app?.close();
+});
+
+async function slugsFound(query: string): Promise<string[]> {
+  const { body } = await app.as(owner).get(`/skills?${query}`);
+  return body.skills.map(({ slug }: { slug: string }) => slug);
+}
+
+/** Rows of files in the whole database. */
+async function filesStored(): Promise<number> {
+  const [row] = await app.database.query('SELECT count(*)::int AS count FROM skill_files');
+  return row.count;
+}
+
+describe('PUT /skills/{namespace}/{slug}/upload', () => {
+  verifies(
+    ['skill:publish:upload', 'skill:identified-by-slug', 'namespace:owns:skills'],
+    'publishes a zip: 201 for a new skill, 200 for a replaced one',
+    async () => {
+      const namespace = await createNamespace(app, owner);
+      const path = `/skills/${namespace}/review`;
+      const first = await upload(app, owner, path, await zipOf({ 'SKILL.md': skillMd(), 'a.txt': 'A' }));
+      expect(first.status).toBe(201);
+      expect(first.body).toEqual({
+        id: expect.stringMatching(uuid),
+        namespace,
+        slug: 'review',
+        displayName: 'code-review',
+        description: 'Reviews a change. Use it before a merge.',
+        gitUrl: null,
+        externalStars: 0,
+        listed: true,
+        createdAt: expect.stringMatching(isoUtc),
+        updatedAt: expect.stringMatching(isoUtc),
+      });
+      const second = await upload(app, owner, path, await zipOf({ 'SKILL.md': skillMd({ name: 'other' }) }));
+      expect(second.status).toBe(200);
+      expect(second.body).toEqual({
+        ...first.body,
+        displayName: 'other',
+        updatedAt: expect.stringMatching(isoUtc),
+      });
+      expect(second.body.updatedAt > first.body.updatedAt).toBe(true);
+      const index = await app.as(owner).get(`${path}/.well-known/skills/index.json`);
+      expect(index.body.skills[0].files).toEqual(['SKILL.md']);
+    },
+  );
+
+  it('keeps skills of one slug in two namespaces apart', async () => {
+    const mine = await createSkill(app, owner, { slug: 'same', description: 'Mine.' });
+    const yours = await createSkill(app, other, { slug: 'same', description: 'Yours.' });
+    expect((await app.as(owner).get(mine.path)).body.description).toBe('Mine.');
+    expect((await app.as(owner).get(yours.path)).body.description).toBe('Yours.');
+  });
+
+  verifies('skill:publish:upload', 'takes the folder itself, and only what belongs to the skill', async () => {
+    const namespace = await createNamespace(app, owner);
+    const archive = await zipOf({
+      'review/': '',
+      'review/SKILL.md': skillMd(),
+      'review/scripts/run.sh': { content: '#!/bin/sh\n', mode: 0o100755 },
+      'review/.env.example': 'A=1',
+      'review/.git/config': 'x',
+      'review/node_modules/a/index.js': 'x',
+      'README.md': 'x',
+      '__MACOSX/review/SKILL.md': 'x',
+    });
+    expect((await upload(app, owner, `/skills/${namespace}/review`, archive)).status).toBe(201);
+    const { body } = await app.as(owner).get(`/skills/${namespace}/review/.well-known/skills/index.json`);
+    expect(body.skills[0].files).toEqual(['.env.example', 'SKILL.md', 'scripts/run.sh']);
+  });
+
+  verifies('skill:publish:error-shape', 'refuses a form without the archive, and a body that is no form', async () => {
+    const namespace = await createNamespace(app, owner);
+    const path = `/skills/${namespace}/review/upload`;
+    const bad = { error: expect.stringMatching(/\S/), code: 'VALIDATION_ERROR' };
+    const wrongPart = await app.as(owner).put(path).attach('file', Buffer.from('x'), 'a.zip');
+    expect([wrongPart.status, wrongPart.body]).toEqual([
+      400,
+      { ...bad, error: 'The part "file" is not known: the form takes archive' },
+    ]);
+    const text = await app.as(owner).put(path).field('archive', 'text');
+    expect([text.status, text.body]).toEqual([400, bad]);
+    const json = await app.as(owner).put(path, { archive: 'x' });
+    const advice = 'Send the body as multipart/form-data with a boundary';
+    expect([json.status, json.body]).toEqual([400, { ...bad, error: advice }]);
+    const none = await app.as(owner).put(path);
+    expect([none.status, none.body]).toEqual([400, bad]);
+  });
+
+  it('refuses a slug that is none', async () => {
+    const namespace = await createNamespace(app, owner);
+    for (const slug of ['Review', 'a_b', 'a.b', `${'a'.repeat(65)}`, '%C3%A4', '%00', 'a%2Fb']) {
+      const response = await upload(app, owner, `/skills/${namespace}/${slug}`, await zipOf({ 'SKILL.md': skillMd() }));
+      expect([slug, response.status, response.body.code]).toEqual([slug, 400, 'VALIDATION_ERROR']);
+    }
+  });
+
+  verifies('skill:publish:error-shape', 'needs a key', async () => {
+    const namespace = await createNamespace(app, owner);
+    for (const service of [app, open]) {
+      const response = await service.as().put(`/skills/${namespace}/review/upload`);
+      expect([response.status, response.body]).toEqual([401, { ...noKey, code: 'UNAUTHORIZED' }]);
+    }
+  });
+
+  verifies(
+    ['skill:publish:error-shape', 'namespace:owns:skills'],
+    'is 403 in a foreign namespace, 404 in a missing one',
+    async () => {
+      const namespace = await createNamespace(app, owner);
+      const archive = await zipOf({ 'SKILL.md': skillMd() });
+      const foreign = await upload(app, other, `/skills/${namespace}/review`, archive);
+      expect([foreign.status, foreign.body]).toEqual([
+        403,
+        { error: "Forbidden: You don't own this namespace", code: 'FORBIDDEN' },
+      ]);
+      expect((await app.as(owner).get(`/skills/${namespace}/review`)).status).toBe(404);
+      const missing = await upload(app, other, `/skills/${uniqueName('ns')}/review`, archive);
+      expect([missing.status, missing.body]).toEqual([404, { error: 'Namespace not found', code: 'NOT_FOUND' }]);
+    },
+  );
+
+  verifies('skill:publish:whole', 'leaves the files of one publication when many come at once', async () => {
+    const namespace = await createNamespace(app, owner);
+    const path = `/skills/${namespace}/review`;
+    const archives = await Promise.all(
+      [1, 2, 3, 4].map((n) => zipOf({ 'SKILL.md': skillMd({ description: `Number ${n}.` }), [`${n}.txt`]: 'x' })),
+    );
+    const statuses = (await Promise.all(archives.map((archive) => upload(app, owner, path, archive)))).map(
+      ({ status }) => status,
+    );
+    expect(statuses.sort()).toEqual([200, 200, 200, 201]);
+    const { description } = (await app.as(owner).get(path)).body;
+    const { body } = await app.as(owner).get(`${path}/.well-known/skills/index.json`);
+    expect(body.skills[0].files).toEqual([`${/\d/.exec(description)?.[0]}.txt`, 'SKILL.md']);
+  });
+});
+
+describe('GET /skills/{namespace}/{slug}', () => {
+  verifies('skill:read:record', 'answers with every field, also to other accounts', async () => {
+    const { path, namespace, slug, body } = await createSkill(app, owner, {
+      metadata: { categories: ['code', 'quality'], servers: 'acme/github, acme/ci' },
+    });
+    const response = await app.as(other).get(path);
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({
+      id: body.id,
+      namespace,
+      slug,
+      displayName: 'code-review',
+      description: 'Reviews a change. Use it before a merge.',
+      prompt: '# How\n\nRead the whole change first.',
+      qualityScore: 0,
+      externalStars: 0,
+      externalForks: 0,
+      totalActivations: 0,
+      uniqueUsers: 0,
+      categories: ['code', 'quality'],
+      servers: ['acme/github', 'acme/ci'],
+      gitUrl: null,
+      verified: false,
+      listed: true,
+      owner: owner.id,
+      createdAt: body.createdAt,
+    });
+  });
+
+  verifies('error:shape:skills-and-icon', 'is 404 for whatever is no skill', async () => {
+    const { namespace } = await createSkill(app, owner);
+    for (const path of [`${namespace}/none`, 'nobody/none', `${namespace}/%00`, 'A%00/x', `${namespace}/A`]) {
+      const response = await app.as(owner).get(`/skills/${path}`);
+      expect([path, response.status, response.body]).toEqual([path, 404, notFound]);
+    }
+  });
+
+  verifies(
+    ['skill:read:anonymous', 'error:shape:skills-and-icon'],
+    'needs a key, unless reads are public; a wrong one is refused always',
+    async () => {
+      const { path } = await createSkill(app, owner);
+      const reads = ['/skills', path, `${path}/download`, `${path}/.well-known/skills/SKILL.md`];
+      reads.push(`${path}/.well-known/skills/index.json`, `${path}/.well-known/skills/code-review/SKILL.md`);
+      for (const read of reads) {
+        const closed = await app.as().get(read);
+        expect([read, closed.status, closed.body]).toEqual([read, 401, noKey]);
+        expect([read, (await open.as().get(read)).status]).toEqual([read, 200]);
+        expect([read, (await open.as().get(read).set('authorization', 'Bearer ')).status]).toEqual([read, 200]);
+        const wrong = await open.as({ ...owner, key: 'slipway_wrong' }).get(read);
+        expect([read, wrong.status]).toEqual([read, 401]);
+      }
+    },
+  );
+});
+
+describe('GET /skills', () => {
+  verifies('skill:read:record', 'pages through all, newest first, and ends with an empty page', async () => {
+    const namespace = await createNamespace(app, owner);
+    for (const slug of ['one', 'two', 'three']) await createSkill(app, owner, { namespace, slug });
+    const page = async (n: number) =>
+      (await app.as(other).get(`/skills?namespace=${namespace}&pageSize=2&page=${n}`)).body;
+    const first = await page(1);
+    expect(first.pagination).toEqual({ currentPage: 1, pageSize: 2, totalPages: 2, totalCount: 3 });
+    expect(first.skills.map(({ slug }: { slug: string }) => slug)).toEqual(['three', 'two']);
+    expect(first.skills[0]).toEqual({
+      ...(await app.as(owner).get(`/skills/${namespace}/three`)).body,
+      prompt: null,
+      owner: undefined,
+    });
+    expect((await page(2)).skills.map(({ slug }: { slug: string }) => slug)).toEqual(['one']);
+    expect((await page(3)).skills).toEqual([]);
+    expect((await page(Number.MAX_SAFE_INTEGER)).skills).toEqual([]);
+  });
+
+  verifies('skill:read:search', 'finds words of slug, name and description, the best match first', async () => {
+    const word = `zebra${uniqueName('').slice(1)}`;
+    await createSkill(app, owner, {
+      slug: `in-text-${word}x`,
+      name: 'a',
+      description: `Talks to a ${word}, at times.`,
+    });
+    await createSkill(app, owner, { slug: `${word}-tools`, name: 'b', description: 'Tools.' });
+    await createSkill(app, owner, { slug: 'unrelated', name: 'c', description: 'Nothing of that kind.' });
+    expect(await slugsFound(`q=${word}`)).toEqual([`${word}-tools`, `in-text-${word}x`]);
+    // Ranked the same whatever was created last.
+    expect(await slugsFound(`q=${word}&pageSize=1`)).toEqual([`${word}-tools`]);
+    expect(await slugsFound(`q=${word}&pageSize=1&page=2&seed=7`)).toEqual([`in-text-${word}x`]);
+  });
+
+  verifies('skill:read:search', 'forgives typos, beginnings of words and other forms of them', async () => {
+    const namespace = await createNamespace(app, owner);
+    await createSkill(app, owner, { namespace, slug: 'postgres-migrations', name: 'postgres-migrations' });
+    await createSkill(app, owner, { namespace, slug: 'pdf', name: 'pdf', description: 'Fills in forms of documents.' });
+    for (const q of ['postgers', 'postgre', 'migration', 'postgres migratoins', 'POSTGRES', 'migrating']) {
+      expect([q, await slugsFound(`namespace=${namespace}&q=${q}`)]).toEqual([q, ['postgres-migrations']]);
+    }
+    for (const q of ['form', 'docment', 'pdf']) {
+      expect([q, await slugsFound(`namespace=${namespace}&q=${q}`)]).toEqual([q, ['pdf']]);
+    }
+    expect(await slugsFound(`namespace=${namespace}&q=kubernetes`)).toEqual([]);
+    expect(await slugsFound(`namespace=${namespace}&q=%20`)).toHaveLength(2);
+  });
+
+  it('shows no more than topK matches, on all pages together', async () => {
+    const namespace = await createNamespace(app, owner);
+    for (let n = 0; n < 12; n += 1) await createSkill(app, owner, { namespace, slug: `review-${n}` });
+    const { body } = await app.as(owner).get(`/skills?namespace=${namespace}&q=review&topK=10&pageSize=8&page=2`);
+    expect(body.skills).toHaveLength(2);
+    expect(body.pagination).toEqual({ currentPage: 2, pageSize: 8, totalPages: 2, totalCount: 10 });
+  });
+
+  it('narrows by category, slug, owner and verification, and shows the fields that are asked for', async () => {
+    const category = uniqueName('cat');
+    const { slug, namespace } = await createSkill(app, other, { metadata: { categories: [category, 'x'] } });
+    expect(await slugsFound(`category=${category}`)).toEqual([slug]);
+    expect(await slugsFound(`slug=${slug}`)).toEqual([slug]);
+    expect(await slugsFound(`ownerId=${other.id}&category=${category}&verified=false`)).toEqual([slug]);
+    expect(await slugsFound(`ownerId=${owner.id}&category=${category}`)).toEqual([]);
+    expect(await slugsFound(`category=${category}&verified=true`)).toEqual([]);
+    const { body } = await app.as(owner).get(`/skills?slug=${slug}&fields=slug,namespace,nothing`);
+    expect(body.skills).toEqual([{ namespace, slug }]);
+  });
+
+  it('refuses what is no query', async () => {
+    for (const query of [
+      'page=0',
+      'pageSize=101',
+      'topK=9',
+      'topK=501',
+      'ownerId=x',
+      'verified=maybe',
+      'seed=x',
+      'q=%00',
+    ]) {
+      const response = await app.as(owner).get(`/skills?${query}`);
+      expect([query, response.status, response.body]).toEqual([query, 400, { error: expect.stringMatching(/\S/) }]);
+    }
+    const odd = await app.as(owner).get(`/skills?q=${encodeURIComponent(`'"&|!():*<-> \\ %_`)}`);
+    expect(odd.status).toBe(200);
+  });
+});
+
+describe('DELETE /skills/{namespace}/{slug}', () => {
+  verifies(
+    ['skill:delete:deleted', 'skill:field:qualified-name'],
+    'deletes the skill with its files and leaves others',
+    async () => {
+      const { namespace, slug, path } = await createSkill(app, owner, { files: { 'a.txt': 'A' } });
+      const kept = await createSkill(app, owner, { namespace });
+      const before = await filesStored();
+      const response = await app.as(owner).delete(path);
+      expect(response.status).toBe(200);
+      expect(response.body).toEqual({ success: true, qualifiedName: `${namespace}/${slug}` });
+      expect(await filesStored()).toBe(before - 2);
+      for (const gone of [path, `${path}/download`, `${path}/.well-known/skills/SKILL.md`]) {
+        expect((await app.as(owner).get(gone)).status).toBe(404);
+      }
+      expect((await app.as(owner).get(kept.path)).status).toBe(200);
+      // The name is free again.
+      expect((await upload(app, owner, path, await zipOf({ 'SKILL.md': skillMd() }))).status).toBe(201);
+    },
+  );
+
+  verifies(
+    ['skill:delete:not-found', 'error:shape:skills-and-icon'],
+    'is 404 for no skill and no namespace',
+    async () => {
+      const { namespace, path } = await createSkill(app, owner);
+      await app.as(owner).delete(path);
+      for (const gone of [path, `/skills/${namespace}/none`, `/skills/${namespace}/%00`]) {
+        const response = await app.as(owner).delete(gone);
+        expect([response.status, response.body]).toEqual([404, notFound]);
+      }
+      const missing = await app.as(owner).delete(`/skills/${uniqueName('ns')}/none`);
+      expect([missing.status, missing.body]).toEqual([404, { error: 'Namespace not found' }]);
+    },
+  );
+
+  it('needs a key', async () => {
+    const { path } = await createSkill(app, owner);
+    const response = await open.as().delete(path);
+    expect([response.status, response.body]).toEqual([401, noKey]);
+    expect((await app.as(owner).get(path)).status).toBe(200);
+  });
+
+  verifies(
+    ['skill:delete:foreign', 'error:shape:skills-and-icon'],
+    'is refused to others and deletes nothing',
+    async () => {
+      const { path } = await createSkill(app, owner);
+      for (const stranger of [other, app.operator]) {
+        const response = await app.as(stranger).delete(path);
+        expect([response.status, response.body]).toEqual([403, { error: "Forbidden: You don't own this namespace" }]);
+      }
+      expect((await app.as(owner).get(path)).status).toBe(200);
+    },
+  );
+});
+
+describe('GET …/download', () => {
+  verifies('skill:download:same-bytes', 'is the published folder as a zip, the same each time', async () => {
+    const { path, slug } = await createSkill(app, owner, {
+      files: { 'scripts/run.sh': { content: '#!/bin/sh\n', mode: 0o100755 }, 'data.bin': Buffer.from([0, 255, 1]) },
+    });
+    const download = () => app.as(other).get(`${path}/download`).buffer(true).parse(bytes);
+    const first = await download();
+    expect(first.status).toBe(200);
+    expect(first.headers).toMatchObject({
+      'content-type': 'application/zip',
+      'content-disposition': `attachment; filename="${slug}.zip"`,
+      'x-content-type-options': 'nosniff',
+    });
+    const zip = await openZip(first.body, { entriesMax: 10, totalBytesMax: 10_000 });
+    expect([...zip.entries].map(([name, { mode }]) => [name, mode])).toEqual([
+      ['SKILL.md', 0o644],
+      ['data.bin', 0o644],
+      ['scripts/run.sh', 0o755],
+    ]);
+    expect((await zip.read('SKILL.md', 10_000)).toString()).toBe(skillMd());
+    expect(await zip.read('data.bin', 10)).toEqual(Buffer.from([0, 255, 1]));
+    zip.close();
+    expect((await download()).body).toEqual(first.body);
+
+    const unchanged = await download().set('if-none-match', first.headers.etag);
+    expect([unchanged.status, unchanged.headers.etag]).toEqual([304, first.headers.etag]);
+    // Published again without a change it is the same; with one it is another.
+    await upload(app, owner, path, first.body as Buffer);
+    expect((await download()).headers.etag).toBe(first.headers.etag);
+    await upload(app, owner, path, await zipOf({ 'SKILL.md': skillMd({ license: 'MIT' }) }));
+    const changed = await download().set('if-none-match', first.headers.etag);
+    expect(changed.status).toBe(200);
+    expect(changed.headers.etag).not.toBe(first.headers.etag);
+  });
+
+  it('holds large files whole', async () => {
+    const large = Buffer.from(randomBytes(2_000_000).toString('base64'));
+    const { path } = await createSkill(app, owner, { files: { 'large.txt': large, 'empty.txt': '' } });
+    const { body } = await app.as(owner).get(`${path}/download`).buffer(true).parse(bytes);
+    const zip = await openZip(body, { entriesMax: 10, totalBytesMax: 10_000_000 });
+    expect((await zip.read('large.txt', 5_000_000)).equals(large)).toBe(true);
+    expect(await zip.read('empty.txt', 1)).toHaveLength(0);
+    zip.close();
+  });
+
+  it('is 404 for no skill', async () => {
+    const response = await app.as(owner).get('/skills/nobody/none/download');
+    expect([response.status, response.body]).toEqual([404, notFound]);
+  });
+
+  it('is counted, like a read of SKILL.md, and an answer 304 is not', async () => {
+    const { path } = await createSkill(app, owner, { files: { 'a.txt': 'A' } });
+    const { headers } = await app.as(owner).get(`${path}/download`);
+    await app.as(owner).get(`${path}/download`).set('if-none-match', headers.etag);
+    await app.as(owner).get(`${path}/.well-known/skills/a.txt`);
+    await app.as(owner).get(`${path}/.well-known/skills/index.json`);
+    for (let n = 0; n < 3; n += 1) await open.as().get(`${path}/.well-known/skills/SKILL.md`);
+    const total = async () => (await app.as(owner).get(path)).body.totalActivations as number;
+    await until(async () => (await total()) >= 4, 'uses are counted');
+    expect(await total()).toBe(4);
+  });
+});
+
+describe('/.well-known/skills of a skill', () => {
+  verifies('skill:install:routes', 'is an index and every file, with the name of the skill and without', async () => {
+    const { path } = await createSkill(app, owner, {
+      files: { 'references/a b.md': '# A', 'code-review/SKILL.md': 'not this', 'code-review/x.txt': 'X' },
+    });
+    const base = `${path}/.well-known/skills`;
+    const index = await open.as().get(`${base}/index.json`);
+    expect([index.status, index.body]).toEqual([
+      200,
+      {
+        skills: [
+          {
+            name: 'code-review',
+            description: 'Reviews a change. Use it before a merge.',
+            files: ['SKILL.md', 'code-review/SKILL.md', 'code-review/x.txt', 'references/a b.md'],
+          },
+        ],
+      },
+    ]);
+    for (const file of ['SKILL.md', 'code-review/SKILL.md']) {
+      const response = await open.as().get(`${base}/${file}`);
+      expect([response.status, response.text]).toEqual([200, skillMd()]);
+      expect(response.headers['content-type']).toBe('text/markdown; charset=utf-8');
+    }
+    for (const file of ['references/a%20b.md', 'references%2Fa%20b.md', 'code-review/references/a%20b.md']) {
+      expect((await open.as().get(`${base}/${file}`)).text).toBe('# A');
+    }
+    for (const file of ['code-review/x.txt', 'code-review/code-review/x.txt']) {
+      expect((await open.as().get(`${base}/${file}`)).text).toBe('X');
+    }
+  });
+
+  it('is 404 for a file that is not there', async () => {
+    const { path } = await createSkill(app, owner);
+    for (const file of ['none.md', '%00', '..%2F..%2Fetc%2Fpasswd', 'code-review', 'code-review/none', 'skill.md']) {
+      const response = await app.as(owner).get(`${path}/.well-known/skills/${file}`);
+      expect([file, response.status, response.body]).toEqual([file, 404, { error: 'The skill holds no such file' }]);
+    }
+    const none = await app.as(owner).get('/skills/nobody/none/.well-known/skills/index.json');
+    expect([none.status, none.body]).toEqual([404, notFound]);
+  });
+
+  verifies('skill:install:harmless', 'sends nothing that a browser would run', async () => {
+    const script = '<script>alert(1)</script>';
+    const { path } = await createSkill(app, owner, {
+      files: {
+        'a.html': script,
+        'b.svg': `<svg xmlns="http://www.w3.org/2000/svg">${script}</svg>`,
+        c: script,
+        'd.js': 'alert(1)',
+        'e.xml': script,
+        'f.png': script,
+        'g.bin': Buffer.from([0, 1, 2]),
+        'h.latin1': Buffer.from([0xe4]),
+        'i.HTM': script,
+        'j.json': '{}',
+      },
+    });
+    const expected: Record<string, string> = {
+      'a.html': 'text/plain; charset=utf-8',
+      'b.svg': 'image/svg+xml',
+      c: 'text/plain; charset=utf-8',
+      'd.js': 'text/plain; charset=utf-8',
+      'e.xml': 'text/plain; charset=utf-8',
+      'f.png': 'image/png',
+      'g.bin': 'application/octet-stream',
+      'h.latin1': 'application/octet-stream',
+      'i.HTM': 'text/plain; charset=utf-8',
+      'j.json': 'application/json; charset=utf-8',
+    };
+    for (const [file, type] of Object.entries(expected)) {
+      const { headers } = await app.as(owner).get(`${path}/.well-known/skills/${file}`);
+      expect([file, headers['content-type']]).toEqual([file, type]);
+      expect(headers['x-content-type-options']).toBe('nosniff');
+      expect(headers['content-security-policy']).toBe("sandbox; default-src 'none'");
+    }
+  });
+});
+
+describe('a namespace', () => {
+  verifies('namespace:delete:cascades-skills', 'takes its skills with it', async () => {
+    const { namespace, path } = await createSkill(app, owner, { files: { 'a.txt': 'A' } });
+    const before = await filesStored();
+    expect((await app.as(owner).delete(`/namespaces/${namespace}`)).status).toBe(200);
+    expect(await filesStored()).toBe(before - 2);
+    await createNamespace(app, owner, namespace);
+    expect((await app.as(owner).get(path)).status).toBe(404);
+  });
+
+  verifies('namespace:list:has-skills', 'is found by whether it holds skills', async () => {
+    const account = await app.account();
+    const empty = await createNamespace(app, account);
+    const { namespace } = await createSkill(app, account);
+    const found = async (flag: string) =>
+      (await app.as(other).get(`/namespaces?ownerId=${account.id}&hasSkills=${flag}`)).body.namespaces.map(
+        ({ name }: { name: string }) => name,
+      );
+    expect(await found('true')).toEqual([namespace]);
+    expect(await found('1')).toEqual([namespace]);
+    expect(await found('0')).toEqual([empty]);
+    expect((await app.as(other).get('/namespaces?hasSkills=maybe')).status).toBe(400);
+  });
+});
+
+/** A response body as bytes, for supertest, whose types call a stream a response. */
+function bytes(answer: unknown, done: (error: Error | null, body: Buffer) => void): void {
+  const chunks: Buffer[] = [];
+  const response = answer as NodeJS.ReadableStream;
+  response.on('data', (chunk: Buffer) => chunks.push(chunk));
+  response.on('end', () => done(null, Buffer.concat(chunks)));
+}

@@ -1,0 +1,2 @@
+export function endAfterTest(end: () => unknown): void;
+export function endAfterFile(end: () => unknown): () => void;

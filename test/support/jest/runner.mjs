@@ -1,0 +1,65 @@
+/**
+ * Jest's `testRunner`: jest-circus, with test files loaded by Node itself instead of into a VM context of their own.
+ *
+ * A VM context links every module again for each test file: 6 s of CPU time for a file that starts the service. Here
+ * a worker loads `src` and the packages once. Therefore modules keep their state from one test file to the next.
+ */
+import { createRequire, register } from 'node:module';
+import process from 'node:process';
+import { pathToFileURL } from 'node:url';
+import { setGlobals } from './globals.mjs';
+import { endFile, endTest } from './leftovers.mjs';
+
+const require = createRequire(import.meta.url);
+const circus = require('jest-circus/runner').default;
+let runs = 0;
+
+register('./loader.mjs', import.meta.url);
+process.setSourceMapsEnabled(true);
+
+export default async function run(globalConfig, config, environment, runtime, testPath, sendMessageToJest) {
+  if (globalConfig.watch || globalConfig.watchAll) {
+    throw new Error('Watch mode would run old modules: start the tests again instead.');
+  }
+  // source-map-support, which Jest installed, knows only what Jest compiled.
+  delete Error.prepareStackTrace;
+  const env = { ...process.env };
+  if (config.displayName?.name.startsWith('redis')) process.env.TEST_REDIS_URL = process.env.REDIS_FOR_TESTS;
+  const native = {
+    // A new copy for each file: it holds the list of tests and the event handlers.
+    requireInternalModule(path) {
+      delete globalThis[Symbol.for('EVENT_HANDLERS')];
+      delete require.cache[path];
+      return require(path);
+    },
+    requireModule: require,
+    setGlobalsForRuntime(globals) {
+      setGlobals({ ...globals, jest: jestObject(environment) });
+      globals.afterEach(endTest);
+    },
+    unstable_shouldLoadAsEsm: () => true,
+    unstable_importModule: (path) => import(`${pathToFileURL(path).href}?run=${++runs}`),
+    enterTestCode() {},
+    leaveTestCode() {},
+  };
+  try {
+    return await circus(globalConfig, config, environment, native, testPath, sendMessageToJest);
+  } finally {
+    await endFile();
+    for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
+    Object.assign(process.env, env);
+  }
+}
+
+/** The part of Jest's `jest` object that tests use. */
+function jestObject({ fakeTimersModern: timers, moduleMocker: mocker }) {
+  return {
+    fn: mocker.fn.bind(mocker),
+    spyOn: mocker.spyOn.bind(mocker),
+    restoreAllMocks: () => mocker.restoreAllMocks(),
+    useFakeTimers: (options) => timers.useFakeTimers(options),
+    useRealTimers: () => timers.useRealTimers(),
+    setSystemTime: (now) => timers.setSystemTime(now),
+    advanceTimersByTimeAsync: (ms) => timers.advanceTimersByTimeAsync(ms),
+  };
+}
