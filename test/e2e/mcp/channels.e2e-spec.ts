@@ -16,7 +16,7 @@ import {
 } from '../../support/calls.js';
 import { createConnection } from '../../support/factories.js';
 import { startFaulty } from '../../support/faulty-upstreams.js';
-import { sendJson, startScripted } from '../../support/scripted-upstream.js';
+import { sendJson, startScripted, type Script } from '../../support/scripted-upstream.js';
 import { until } from '../../support/until.js';
 import { closing, start, textOf } from '../../support/upstream-clients.js';
 import type { RecordedRequest, Upstream, UpstreamOptions } from '../../support/upstream.js';
@@ -171,16 +171,16 @@ describe('a forgotten session', () => {
   });
 
   verifies('channel:reinitialize', 'that is forgotten again and again is an error, not an endless loop', async () => {
-    const upstream = closing(
-      await startScripted((_message, res) =>
-        sendJson(res, '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}', 404),
-      ),
-    );
+    const notFound = '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}';
+    const script: Script = (_message, res) => sendJson(res, notFound, 404);
+    const upstream = closing(await startScripted(script, { sessions: true }));
     const path = await connect(upstream.url);
     const answer = await rest(path, 'echo');
-    expect([502, 422]).toContain(answer.status);
-    expect(upstream.count('initialize')).toBeLessThanOrEqual(2);
-    expect(upstream.count('tools/call')).toBeLessThanOrEqual(2);
+    expect([answer.status, answer.body.error]).toEqual([502, 'upstream_error']);
+    expect(answer.body.message).toContain('answered 404');
+    const calls = upstream.seen.filter(({ method }) => method === 'tools/call');
+    expect(calls.map(({ session }) => session)).toEqual(['session-1', 'session-2']);
+    expect(upstream.count('initialize')).toBe(2);
   });
 
   verifies('channel:reinitialize', 'costs one handshake, also when a call learns of it after the others', async () => {

@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { skillMd } from '../../../test/support/skills.js';
+import { zipOf, type ZipContent } from '../../../test/support/zips.js';
+import { readSkillPackage, REPOSITORY_LIMITS } from './skill-package.js';
+import { SkillTooLargeError } from './skills.errors.js';
+
+const MB = 1024 * 1024;
+
+/** A repository with a skill of these files, and others beside it. */
+async function skillOf(files: Record<string, ZipContent>, others: Record<string, ZipContent> = {}) {
+  const within = Object.entries(files).map(([path, content]) => [`repo/skill/${path}`, content] as const);
+  const archive = await zipOf({ 'repo/skill/SKILL.md': skillMd(), ...Object.fromEntries(within), ...others });
+  return readSkillPackage(archive, REPOSITORY_LIMITS, 'skill');
+}
+
+function many(count: number, path: (i: number) => string, content: (i: number) => ZipContent = () => 'x') {
+  return Object.fromEntries(Array.from({ length: count }, (_, i) => [path(i), content(i)]));
+}
+
+describe('a skill of a repository', () => {
+  it('holds 1,000 files and not one more, however many lie beside it', async () => {
+    const beside = many(50, (i) => `repo/other/${i}.md`);
+    expect(
+      (
+        await skillOf(
+          many(999, (i) => `${i}.md`),
+          beside,
+        )
+      ).files,
+    ).toHaveLength(1_000);
+    await expect(skillOf(many(1_000, (i) => `${i}.md`))).rejects.toBeInstanceOf(SkillTooLargeError);
+  });
+
+  it('holds 50 MB of files at most', async () => {
+    // Mostly zeros, which are quick to pack, with enough else that it is no zip bomb.
+    const block = Buffer.concat([randomBytes(MB / 8), Buffer.alloc(5 * MB - MB / 8)]);
+    const files = (count: number) =>
+      many(
+        count,
+        (i) => `${i}.bin`,
+        () => block,
+      );
+    expect((await skillOf(files(9))).files).toHaveLength(10);
+    await expect(skillOf(files(10))).rejects.toBeInstanceOf(SkillTooLargeError);
+  });
+
+  it('holds no file of more than 5 MB', async () => {
+    const refused = skillOf({ 'large.bin': Buffer.concat([randomBytes(MB / 8), Buffer.alloc(5 * MB)]) });
+    await expect(refused).rejects.toThrow('"large.bin" is larger than 5 MB');
+  });
+});
