@@ -47,7 +47,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
   readonly invocationId: string;
   readonly at = Date.now();
   readonly startedAt = performance.now();
-  private readonly controller: CallerController;
+  private readonly controller: CallerControl;
   private readonly hasRecord: boolean;
   private readonly timer: NodeJS.Timeout | undefined;
   private newsTimer: NodeJS.Timeout | undefined;
@@ -66,7 +66,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
     const given = request.headers[INVOCATION_HEADER];
     this.hasRecord = typeof given === 'string' && UUID.test(given);
     this.invocationId = this.hasRecord ? (given as string) : uuidV7(this.at);
-    this.controller = new CallerController((reason) => this.callerLeft(reason));
+    this.controller = new CallerControl((reason) => this.callerLeft(reason));
     if (!request.isStream) this.timer = setTimeout(() => this.fail(overWall(limits.wallMs)), limits.wallMs);
     // A body that fails before it is read must not end the process.
     if (request.body instanceof Readable) request.body.on('error', (error) => this.callerLeft(error));
@@ -209,7 +209,7 @@ export class HostedCall implements Dispatcher.DispatchHandler {
 }
 
 /** Controller for the caller of a {@link HostedCall}. Hides the raw headers, which include hop-by-hop ones. */
-class CallerController implements Dispatcher.DispatchController {
+class CallerControl implements Dispatcher.DispatchController {
   inner: Dispatcher.DispatchController | null = null;
   private left: Error | null = null;
 
