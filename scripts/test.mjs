@@ -17,7 +17,9 @@ import { delimiter, join } from 'node:path';
 import { checkNode, ensureInstalled, filesUnder, readText, repoPath, root } from './lib.mjs';
 
 /** A step that hangs must fail, not stall a pipeline for hours. */
-const stepTimeoutMs = 30 * 60_000;
+const stepTimeoutMs = 40 * 60_000;
+/** In a pipeline (`CI`), up to this many failed files run once more, alone, and are named in the last lines. */
+const RERUN_FILES_MAX = 3;
 /** One more than there are processors: now and then a test waits for a lease or a cache. */
 const jestWorkers = cpus().length + 1;
 
@@ -170,11 +172,23 @@ async function runJest(name, args, env = {}) {
     if (!args.includes('unit')) notes.push('skipped: browser tests (no chromium)');
   }
   const cacheFolder = `--cacheDirectory=${join(cache, 'jest')}`;
-  const result = await timed(() =>
-    command(process.execPath, [bin('jest/bin/jest.js'), cacheFolder, ...own, ...args], env),
-  );
+  const jest = (...more) =>
+    timed(() => command(process.execPath, [bin('jest/bin/jest.js'), cacheFolder, ...own, ...args, ...more], env));
+  let result = await jest();
   // Null when Jest itself could not run.
-  const summary = JSON.parse(readText(outputFile) ?? 'null');
+  let summary = JSON.parse(readText(outputFile) ?? 'null');
+  const again = process.env.CI ? failedFiles(summary) : [];
+  if (!result.ok && again.length > 0 && again.length <= RERUN_FILES_MAX) {
+    for (const { file, titles } of again) notes.push(`failed at first, run again alone: ${file}: ${titles.join('; ')}`);
+    const files = again.map(({ file }) => file);
+    const passedBefore = summary.numPassedTests - again.reduce((sum, { passed }) => sum + passed, 0);
+    const first = result;
+    result = await jest('--runTestsByPath', ...files);
+    result.output = `${first.output}\n\nThe failed files again, alone:\n${result.output}`;
+    result.seconds = (Number(first.seconds) + Number(result.seconds)).toFixed(1);
+    summary = JSON.parse(readText(outputFile) ?? 'null');
+    if (summary) summary.numPassedTests += passedBefore;
+  }
   const passed = summary?.numPassedTests ?? 0;
   counts.passed += passed;
   counts.skipped += (summary?.numPendingTests ?? 0) + (summary?.numTodoTests ?? 0);
@@ -182,6 +196,16 @@ async function runJest(name, args, env = {}) {
   const failed = (summary?.numFailedTests ?? 0) + (summary?.numRuntimeErrorTestSuites ?? 0);
   if (!result.ok || summary === null) stop(name, result, Math.max(failed, 1));
   report(name, result, `${passed} tests`);
+}
+
+/** The files with failed tests, each with the titles of these tests and the number of tests that passed. */
+function failedFiles(summary) {
+  const failed = summary?.testResults.filter(({ status }) => status === 'failed') ?? [];
+  return failed.map(({ name, assertionResults }) => ({
+    file: repoPath(name),
+    titles: assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName),
+    passed: assertionResults.filter(({ status }) => status === 'passed').length,
+  }));
 }
 
 async function checkOpenApi() {
