@@ -6,6 +6,7 @@ import { CallRecord } from '../../../src/modules/connections/log/call-record.js'
 import type { ConnectionCall } from '../../../src/modules/logs/invocation.types.js';
 import { ConnectionCallsService } from '../../../src/modules/logs/connection-calls.service.js';
 import { ConnectionRechecker } from '../../../src/modules/connections/recheck/connection-rechecker.js';
+import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
 import { mcp, mcpAccept, send, toolCall } from '../../support/calls.js';
@@ -223,6 +224,8 @@ describe('what the metrics show', () => {
   });
 
   verifies('metrics:figures', 'looks at connections whose time had come', async () => {
+    // A buffered success of an earlier call would postpone the check.
+    await app.get(StatusRecorder).settle();
     await app.database.query('UPDATE connections SET next_check_at = NULL');
     await app.database.query(
       `UPDATE connections SET next_check_at = now() - interval '1 second', last_ok_at = NULL WHERE connection_id = $1`,
