@@ -112,6 +112,7 @@ function pathOf(route: Route, { owner, keyId, namespace, server, releaseId, conn
     domainId: 'managed',
     id: releaseId,
     triggerName: 'page.updated',
+    epoch: '1',
   };
   return route.path.replace(/[:*](\w+)/g, (_, param: string) => {
     const value = values[param];
