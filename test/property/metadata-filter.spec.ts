@@ -144,6 +144,7 @@ verifies(
   ['connection:list:filter-metadata', 'connection:list:filter-metadata-and', 'connection:list:filter-metadata-json'],
   'any metadata filters find exactly the rows the rule names, whatever keys and values look like',
   async () => {
+    const numRuns = randomRuns(150);
     let hits = 0;
     const cases = fc
       .array(metadatas, { minLength: 1, maxLength: 12 })
@@ -167,9 +168,9 @@ verifies(
           hits += found.length;
         }
       }),
-      { numRuns: randomRuns(150) },
+      { numRuns },
     );
     // A filter that never finds anything would agree with a rule that names nothing.
-    expect(hits).toBeGreaterThan(20);
+    expect(hits).toBeGreaterThan((numRuns * 2) / 3);
   },
 );
