@@ -95,7 +95,7 @@ async function runSome(args) {
 }
 
 async function runAll() {
-  // What needs the build comes after it in its lane; lint takes as long as most of the others together.
+  // Steps that need the build follow it in its lane. Lint takes as long as most of the others together.
   await runLanes(
     [[steps.build, steps.openapi, steps.migrations], [steps.lint]],
     [steps.types, steps.boundaries, steps.format],
@@ -125,7 +125,7 @@ async function runLong() {
   report('conformance', conformance);
 }
 
-/** What differs from the branch `main`, committed or not. Without that branch, what is not committed. */
+/** Files that differ from the branch `main`, committed or not. Without that branch, the uncommitted ones. */
 function changedFiles() {
   const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' });
   const base = git('merge-base', 'main', 'HEAD').stdout?.trim() || 'HEAD';

@@ -15,7 +15,7 @@ let written: string[];
 
 /** Runs Node in the copy. @returns what it wrote */
 function run(...args: string[]): string {
-  // Those of Jest and its database are not the copy's.
+  // Without the variables of Jest and of its database.
   const inherited = Object.entries(process.env).filter(([name]) => !/^(TEST_|JEST_)/.test(name));
   const { status, stdout, stderr } = spawnSync(process.execPath, args, {
     cwd: copy,

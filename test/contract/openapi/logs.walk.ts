@@ -24,7 +24,7 @@ export default async function (walk: ApiWalk): Promise<void> {
   const stream = 'GET /servers/{qualifiedName}/logs/stream';
   await walk.ask(stream, 400, { qualifiedName }, undefined, { query: '?outcome=fine' });
   await walk.ask(stream, 404, { qualifiedName }, undefined, other);
-  // It does not end by itself.
+  // The stream does not end by itself.
   const leaving = new AbortController();
   const { status, headers } = await fetch(`${walk.url}/servers/${encodeURIComponent(qualifiedName)}/logs/stream`, {
     headers: { authorization: `Bearer ${walk.key}` },

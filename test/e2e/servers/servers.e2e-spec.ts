@@ -400,7 +400,7 @@ describe('GET /servers/{qualifiedName}', () => {
     additionalProperties: false,
   };
 
-  /** What a release brings, some of it in no form of MCP. */
+  /** The snapshot of a release, with members that MCP does not allow. */
   const offered = {
     tools: [
       { name: 'get', description: 'Gets.', inputSchema: weather, outputSchema: weather, _meta: { a: 1 } },
@@ -422,7 +422,7 @@ describe('GET /servers/{qualifiedName}', () => {
       { name: 'bare', title: 'Bare' },
     ],
   };
-  /** What is shown of it. */
+  /** The members of the snapshot that answers show. */
   const shown = {
     tools: [
       { name: 'get', description: 'Gets.', inputSchema: weather, outputSchema: { ...weather, type: 'object' } },
