@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Optional, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
@@ -15,11 +15,14 @@ import { FixtureSimulator } from './simulator/fixture-simulator.js';
 import { ReplaySimulator, type RecordedCall } from './simulator/replay-simulator.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type CallHistory, type SimulatedServer } from './simulator/simulated-channel.js';
-import type { Answer, Answerer, Simulator, ToolCall } from './simulator/simulator.js';
+import { fallback, type Answer, type Answerer, type Simulator, type ToolCall } from './simulator/simulator.js';
 
 /** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
 const CACHED_MAX = 1_000;
 const CACHED_CHARS_MAX = 64 * 1024 * 1024;
+
+const NOT_INTERPRETED =
+  'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
 
 /** A simulated connection. */
 export interface MockTarget {
@@ -41,9 +44,9 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
     @InjectRepository(MockReply) private readonly replies: Repository<MockReply>,
     private readonly repository: MockRepository,
-    private readonly model: MockModel,
     private readonly transports: ConnectionTransports,
     private readonly vault: Vault,
+    @Optional() private readonly model?: MockModel,
   ) {}
 
   onModuleInit(): void {
@@ -86,7 +89,8 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     if (read.kind === 'fixture') return { simulator: new FixtureSimulator(schema, read.fixture), chars: 0 };
     if (read.kind !== 'replay') {
       const text = read.kind === 'prose' ? scenario : null;
-      return { simulator: this.model.simulator(schema, { namespaceId, scenario: text }), chars: 0 };
+      const modelled = this.model?.simulator(schema, { namespaceId, scenario: text });
+      return { simulator: modelled ?? withoutModel(schema, text), chars: 0 };
     }
     const rows = await this.replies.find({ where: { connectionId: id }, order: { place: 'ASC' } });
     const texts = rows.map(({ sealed }) => this.vault.open(sealed, id));
@@ -96,6 +100,12 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
       chars: texts.reduce((sum, { length }) => sum + length, 0),
     };
   }
+}
+
+/** The answers of the schemas alone, which say so where they replace the interpretation of prose. */
+function withoutModel(schema: SchemaSimulator, prose: string | null): Simulator {
+  if (prose === null) return schema;
+  return { prepare: (call) => Promise.resolve(fallback(schema.answerer(call), NOT_INTERPRETED)) };
 }
 
 /** The calls of one mock. Calls of this process queue here, so that a mock holds one database connection at most. */
