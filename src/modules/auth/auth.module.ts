@@ -21,7 +21,7 @@ export class AuthModule {
     always: {
       imports: [TypeOrmModule.forFeature([Account, ApiKey])],
       providers: [ApiKeysRepository, ApiKeysService, AccessService],
-      exports: [TypeOrmModule, ApiKeysService, AccessService],
+      exports: [AccessService],
     },
     api: {
       controllers: [AccountsController],

@@ -73,7 +73,7 @@ export class ReleasesModule {
         SessionNames,
         HostedChannelsService,
       ],
-      exports: [TypeOrmModule, ReleaseFiles, HostedChannelsService],
+      exports: [HostedChannelsService],
     },
     api: {
       imports: [AuthModule.forRoles(env)],

@@ -54,15 +54,7 @@ export class ServersModule {
         ServerIconsService,
         ServerReleasesService,
       ],
-      exports: [
-        TypeOrmModule,
-        ServersRepository,
-        SecretValuesService,
-        ServerEgressService,
-        ServerUrlsService,
-        ServerIconsService,
-        ServerReleasesService,
-      ],
+      exports: [SecretValuesService, ServerEgressService, ServerUrlsService, ServerIconsService, ServerReleasesService],
     },
     api: {
       imports: [DiscoveryModule, AuthModule.forRoles(env)],
@@ -85,7 +77,7 @@ export class ServersModule {
         ServerRuntimeService,
         UsageCounter,
       ],
-      exports: [ServersService, ServerSecretsService, ServerRuntimeService],
+      exports: [ServersService],
     },
   }));
 }
