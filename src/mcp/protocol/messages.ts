@@ -4,6 +4,12 @@ import { members, slice, splice, type Span } from './json-text.js';
 import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era } from './protocol.js';
 import { InputNeededError, UpstreamError } from './mcp-errors.js';
 
+const BEFORE_ID = '{"jsonrpc":"2.0","id":';
+
+const HEAD = `${BEFORE_ID}0,"result":`;
+
+const ID: Span = [BEFORE_ID.length, BEFORE_ID.length + 1];
+
 /** Members of a JSON-RPC message required for routing. */
 export interface RpcHead {
   id?: unknown;
@@ -166,4 +172,28 @@ export function completeOrRefuse(reply: McpReply): McpReply {
     );
   }
   throw new UpstreamError(`The MCP server answered with a result of type "${type.slice(0, 40)}", which is not MCP.`);
+}
+
+/** Result of this service instead of an upstream. @param result JSON text */
+export function resultReply(result: string): McpReply {
+  const text = `${HEAD}${result}}`;
+  return { text, id: ID, result: [HEAD.length, text.length - 1], error: null, era: 'legacy' };
+}
+
+/** Error of this service instead of an upstream. */
+export function errorReply(code: number, message: string): McpReply {
+  const error = { code, message };
+  const text = JSON.stringify({ jsonrpc: '2.0', id: 0, error });
+  return { text, id: ID, result: null, error, era: 'legacy' };
+}
+
+/** Result of a built-in tool: structured content, and the same as text for models. @param structured JSON text */
+export function toolReply(structured: string, isError = false): McpReply {
+  const content = JSON.stringify([{ type: 'text', text: structured }]);
+  return resultReply(`{"content":${content},"structuredContent":${structured}${isError ? ',"isError":true' : ''}}`);
+}
+
+/** Failure of a built-in tool, with instructions for the model. */
+export function toolFailure(message: string): McpReply {
+  return resultReply(JSON.stringify({ content: [{ type: 'text', text: message }], isError: true }));
 }

@@ -7,8 +7,8 @@ import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Channel } from '../protocol/channel.js';
 import { loopIn, VIA_HEADER, viaMark } from '../protocol/via.js';
 import type { McpRequestContext, CallObserver } from './mcp-request.js';
-import { ClientInput } from './client-input.js';
-import { whileConnected } from './client-gone.js';
+import { ClientInput } from './pending-client-requests.js';
+import { whileConnected } from './response-sink.js';
 import {
   McpRefusal,
   McpLoopError,

@@ -25,11 +25,11 @@ import {
   takesUrls,
   urlCapability,
   withoutSetupAnswer,
-} from './bridge/url-elicitation.js';
+} from './bridge/input.js';
 import type { Envelope } from './classify.js';
-import { discoverResult } from './initialize-result.js';
+import { discoverResult } from './mcp-responses.js';
 import type { PendingInputCalls } from './pending-input/pending-input-calls.js';
-import { foreign, isRequestState, StateRefusedError } from './pending-input/request-state.js';
+import { foreign, isRequestState, StateRefusedError } from './pending-input/pending-input-call.js';
 import type { Subscriptions } from './sessions/subscriptions.js';
 import type { ToolNotes } from './tool-notes.js';
 import { isLoudMessage, type UpstreamCalls } from './upstream-calls.js';

@@ -1,13 +1,16 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Cancellation } from '../protocol/cancellation.js';
-import type { ClientAnswer } from '../protocol/channel.js';
+import type { ClientAnswer, CallerProfile } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
 import type { RpcHead } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
-import type { McpResponseSink } from './mcp-request.js';
+import type { McpResponseSink, McpRequest } from './mcp-request.js';
 import type { ClientSession } from './sessions/session-ids.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
+import { askedFor, type InputRequest, type InputRequired, withElicitationId } from './bridge/input.js';
+import { canAnswer, capabilitiesOf, isPage } from './client-capabilities.js';
+import type { LiveSessions } from './sessions/live-sessions.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
@@ -24,6 +27,75 @@ const PENDING_MAX = 10_000;
 
 /** Size limit in bytes of an answer forwarded to another process as JSON: the relay carries 512 KB. */
 const RELAYED_BYTES_MAX = 400 * 1024;
+
+/** Limits of `input_required` rounds per call, and of requests per round. */
+const ROUNDS_MAX = 8;
+
+const INPUTS_MAX = 16;
+
+/** Total time a client has for input requests of one call. */
+export const INPUT_MS_MAX = 10 * 60_000;
+
+/** Lets legacy clients answer the input requests of modern upstreams. */
+export class ClientInput {
+  constructor(
+    private readonly sessions: LiveSessions,
+    private readonly questions: PendingClientRequests,
+  ) {}
+
+  /**
+   * Upstream options for a client that can answer requests: it has a session, declared a capability, and accepts a
+   * stream.
+   */
+  asking(
+    { channel, request, sink }: McpRequest,
+    left: () => number,
+  ): {
+    profile: CallerProfile;
+    onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
+  } | null {
+    const { session, principal, acceptsStream, cancellation } = request;
+    const capabilities = session && acceptsStream ? capabilitiesOf(session.askable) : null;
+    if (!session || !capabilities) return null;
+    this.sessions.uses(session, principal, channel);
+    const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
+      if (canAnswer(session.askable, { method, params })) {
+        return this.questions.ask(session, { method, params }, sink, cancellation, left());
+      }
+      const message = `This client does not answer ${method}`;
+      return Promise.resolve({ error: { code: rpcCode.methodNotFound, message } });
+    };
+    return { profile: { key: session.key, capabilities }, onRequest };
+  }
+
+  /** Reason why this client cannot answer the input requests, as text; null when it can. */
+  unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
+    const { session, acceptsStream } = request;
+    if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
+    if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
+    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.askable, one);
+    const open = requests.filter((one) => !can(one)).map(askedFor);
+    return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
+  }
+
+  /** Sends all input requests to the client at once and returns its answers by the upstream's keys. */
+  async collect(
+    { request, sink }: McpRequest,
+    { requests }: InputRequired,
+    left: () => number,
+  ): Promise<Map<string, ClientAnswer>> {
+    const { session, cancellation } = request;
+    if (!session) return new Map();
+    const answers = await Promise.all(
+      requests.map(async ({ key, method, params }) => {
+        const given = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
+        const answer = await this.questions.ask(session, { method, params: given }, sink, cancellation, left());
+        return [key, answer] as const;
+      }),
+    );
+    return new Map(answers);
+  }
+}
 
 /** A request of an upstream to the client. */
 export interface ClientRequest {

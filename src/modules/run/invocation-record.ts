@@ -7,7 +7,7 @@ import { redactedJson } from '../../platform/telemetry/redact-payload.js';
 import { isObject } from '../../platform/text/json.js';
 import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationOutcome } from '../logs/invocation.types.js';
-import { RequestRecord } from '../../mcp/server/request-record.js';
+import { RequestRecord } from '../../mcp/server/mcp-request.js';
 
 /** The HTTP method and status of a request. */
 export interface Answered {

@@ -12,7 +12,7 @@ import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
-import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
 import { InvocationRecord, type Answered } from './invocation-record.js';
 import type { GivenValues, RunFormField } from '../releases/releases.types.js';

@@ -8,9 +8,11 @@ import {
   tooSlow,
   unreadable,
   UpstreamTimeoutError,
+  UpstreamError,
 } from '../../protocol/mcp-errors.js';
 import { SseParser } from './sse-parser.js';
 import type { Egress } from '../../../platform/egress/egress.js';
+import { deadlineIn } from '../../protocol/deadline.js';
 
 /** Size limit of an upstream's answer. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
@@ -23,6 +25,19 @@ export const STREAM_MS_MAX = 15 * 60_000;
 
 /** Time for an upstream to end its stream after the answer; afterwards the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
+
+/**
+ * Attempts in a row without a new event. A server that ends its streams early on purpose sends a new event id each
+ * time.
+ */
+const TRIES_MAX = 3;
+
+/** Delay when the server sent no `retry`, and the upper limit of `retry`. */
+const RETRY_MS = 1_000;
+
+const RETRY_MS_MIN = 100;
+
+const RETRY_MS_MAX = 60_000;
 
 /**
  * Sends HTTP requests to an upstream: through the egress policy for external targets, another dispatcher for hosted
@@ -242,4 +257,60 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.request.cancellation?.forget(this.onCancel);
     return true;
   }
+}
+
+/**
+ * Resumes the broken stream of a legacy answer by GET with `Last-Event-ID`. The call still runs, so this does not
+ * repeat it. Returns the answer whose stream brought the awaited message; otherwise the broken one.
+ *
+ * @throws UpstreamFailure when the deadline passes or the caller leaves
+ */
+export async function resumed(
+  send: (request: ExchangeRequest) => Promise<ExchangeAnswer>,
+  request: ExchangeRequest,
+  broken: ExchangeAnswer,
+): Promise<ExchangeAnswer> {
+  const { 'content-type': _, ...headers } = request.headers;
+  const until = Date.now() + STREAM_MS_MAX;
+  const left = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
+  const timeLeft = () => (request.extendWithEvents ? request.timeoutMs : left());
+  let last = broken;
+  for (let tries = 0; tries < TRIES_MAX && last.resume && Date.now() < until; tries += 1) {
+    const { lastEventId, retryMs } = last.resume;
+    const waitMs = Math.max(retryMs ?? RETRY_MS, RETRY_MS_MIN);
+    await pause(Math.min(waitMs, RETRY_MS_MAX, timeLeft()), request.cancellation);
+    const again: ExchangeRequest = {
+      ...request,
+      method: 'GET',
+      body: undefined,
+      timing: undefined,
+      headers: { ...headers, accept: 'text/event-stream', 'last-event-id': lastEventId },
+      timeoutMs: timeLeft(),
+    };
+    const answer = await send(again).catch((error: unknown) => {
+      // A socket error is retried; a deadline or a caller that left is not.
+      if (error instanceof UpstreamError) return null;
+      throw error;
+    });
+    if (answer === null) continue;
+    if (answer.status !== 200 || !answer.contentType.startsWith('text/event-stream')) break;
+    if (answer.text !== null) return answer;
+    if (answer.resume && answer.resume.lastEventId !== lastEventId) tries = -1;
+    last = { ...answer, resume: answer.resume ?? last.resume };
+  }
+  return broken;
+}
+
+function pause(ms: number, cancellation?: Cancellation): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      clearTimeout(timer);
+      reject(new CallerLeftError());
+    };
+    const timer = setTimeout(() => {
+      cancellation?.forget(leave);
+      resolve();
+    }, ms);
+    cancellation?.notify(leave);
+  });
 }

@@ -19,8 +19,8 @@ import { openStream, type StreamAnswer, type StreamRequest } from './event-strea
 import type { HttpDispatcher } from './http-exchange.js';
 import { exchange, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
-import { refusalText } from '../refusal.js';
-import { resumed } from './resume.js';
+import { refusalText } from '../protocol-adapter.js';
+import { resumed } from './http-exchange.js';
 
 /** Timeout of messages without an awaited answer. */
 const ASIDE_TIMEOUT_MS = 2_000;

@@ -20,7 +20,7 @@ import type { StreamAnswer } from './event-stream.js';
 import { STREAM_MS_MAX } from './http-exchange.js';
 import { SessionLostError, type HttpWire } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
-import { refusalText } from '../refusal.js';
+import { refusalText } from '../protocol-adapter.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 
 /** Notifications that belong to no call. */

@@ -9,7 +9,7 @@ import type { StreamAnswer } from './event-stream.js';
 import type { HttpWire } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
-import { refusalText } from '../refusal.js';
+import { refusalText } from '../protocol-adapter.js';
 
 /** Error codes of `initialize` that a modern server may send. */
 const modernHints: ReadonlySet<number> = new Set([

@@ -4,7 +4,7 @@ import type { InternalClient } from '../../../platform/internal-http/internal-cl
 import { Vault } from '../../../platform/vault/vault.js';
 import type { McpRequest } from '../mcp-request.js';
 import { PendingInputCalls } from './pending-input-calls.js';
-import { STATE_MARK, StateRefusedError } from './request-state.js';
+import { STATE_MARK, StateRefusedError } from './pending-input-call.js';
 
 const vault = new Vault([{ id: 'k1', secret: Buffer.alloc(32, 1) }]);
 const env = loadEnv({ ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 1).toString('base64')}` });

@@ -12,10 +12,16 @@ import { progressTokenIn, replyTo } from '../../protocol/messages.js';
 import { LEGACY_VERSIONS } from '../../protocol/protocol.js';
 import type { McpRequest } from '../mcp-request.js';
 import { askableOf, canAnswer, capabilitiesOf } from '../client-capabilities.js';
-import { SlotAllocator } from './slot-allocator.js';
 import { aboutOf, inputResult, PendingInputCall, type ResponseTarget, type Round } from './pending-input-call.js';
 import { remoteRound } from './remote-pending-calls.js';
-import { lost, StateRefusedError, STATE_MARK, stateIn, type RequestState, type RoundRequest } from './request-state.js';
+import {
+  lost,
+  StateRefusedError,
+  STATE_MARK,
+  stateIn,
+  type RequestState,
+  type RoundRequest,
+} from './pending-input-call.js';
 import type { UpstreamRequestOptions, UpstreamCalls } from '../upstream-calls.js';
 
 /** Limits of pending calls per account and per process. Each holds a socket to its upstream. */
@@ -24,6 +30,36 @@ const PARKED_MAX = 2_000;
 
 /** Total time a client has for input requests of one call. */
 const PARKED_MS_MAX = 10 * 60_000;
+
+/**
+ * Limit of concurrent calls per caller that may receive upstream requests, each in an upstream session of its own;
+ * further calls run without.
+ */
+const LANES_MAX = 8;
+
+/**
+ * Allocates one of 8 upstream sessions per caller, lowest free number first, so that two concurrent calls that may
+ * receive upstream requests never share a session. A client without sessions may act for many people, and an upstream
+ * session knows one.
+ */
+class SlotAllocator {
+  private readonly taken = new Map<string, Set<number>>();
+
+  /** @returns null when all are taken */
+  enter(whom: string): { number: number; leave: () => void } | null {
+    const taken = this.taken.get(whom) ?? new Set<number>();
+    let number = 0;
+    while (taken.has(number)) number += 1;
+    if (number >= LANES_MAX) return null;
+    taken.add(number);
+    this.taken.set(whom, taken);
+    const leave = () => {
+      taken.delete(number);
+      if (taken.size === 0) this.taken.delete(whom);
+    };
+    return { number, leave };
+  }
+}
 
 interface Entry {
   readonly name: string;

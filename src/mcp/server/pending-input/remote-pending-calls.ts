@@ -11,7 +11,7 @@ import { parseMessage, replyTo } from '../../protocol/messages.js';
 import type { Era } from '../../protocol/protocol.js';
 import type { InputRequest } from '../bridge/input.js';
 import type { ResponseTarget, Round } from './pending-input-call.js';
-import { lost, StateRefusedError, type RoundRequest } from './request-state.js';
+import { lost, StateRefusedError, type RoundRequest } from './pending-input-call.js';
 
 /** Head of a request to the process that holds a call. The body contains the client's answers. */
 export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<ResponseTarget, 'token'>;
