@@ -1,7 +1,7 @@
 import { isObject } from '../../platform/text/json.js';
 import type { ClientAnswer, McpReply, RpcError } from './channel.js';
 import { members, slice, splice, type Span } from './json-text.js';
-import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era } from './protocol.js';
+import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era, rpcCode } from './protocol.js';
 import { InputNeededError, UpstreamError } from './mcp-errors.js';
 
 const BEFORE_ID = '{"jsonrpc":"2.0","id":';
@@ -35,6 +35,11 @@ export function answerText(id: string, answer: ClientAnswer): string {
   return `{"jsonrpc":"2.0","id":${id},${outcome}}`;
 }
 
+/** Answer to a server request that reports an error. */
+export function errorAnswer(message: string, code: number = rpcCode.internalError): ClientAnswer {
+  return { error: { code, message } };
+}
+
 /** JSON-RPC request or, without an id, notification; `params` is JSON text. */
 export function requestText(id: number | null, method: string, params: string | undefined): string {
   const idPart = id === null ? '' : `"id":${id},`;
@@ -63,11 +68,15 @@ function isRpcError(value: unknown): boolean {
   return typeof value === 'object' && value !== null && typeof (value as RpcError).code === 'number';
 }
 
-function toRpcError(value: unknown): RpcError {
+/** A JSON-RPC error of a peer, whatever its form. */
+export function toRpcError(
+  value: unknown,
+  defaultMessage = 'The MCP server sent an error without a message.',
+): RpcError {
   const { code, message, data } = (typeof value === 'object' && value !== null ? value : {}) as Partial<RpcError>;
   return {
-    code: typeof code === 'number' ? code : -32603,
-    message: typeof message === 'string' ? message : 'The MCP server sent an error without a message.',
+    code: typeof code === 'number' ? code : rpcCode.internalError,
+    message: typeof message === 'string' ? message : defaultMessage,
     ...(data === undefined ? {} : { data }),
   };
 }
@@ -175,9 +184,9 @@ export function completeOrRefuse(reply: McpReply): McpReply {
 }
 
 /** Result of this service instead of an upstream. @param result JSON text */
-export function resultReply(result: string): McpReply {
+export function resultReply(result: string, era: Era = 'legacy'): McpReply {
   const text = `${HEAD}${result}}`;
-  return { text, id: ID, result: [HEAD.length, text.length - 1], error: null, era: 'legacy' };
+  return { text, id: ID, result: [HEAD.length, text.length - 1], error: null, era };
 }
 
 /** Error of this service instead of an upstream. */

@@ -22,7 +22,7 @@ export abstract class RequestRecord implements CallObserver {
   /** @param invocationId id of the record; hosted code receives it, so that its console lines refer to it */
   constructor(readonly invocationId = uuidV7()) {}
 
-  asked(method: string | null, params: unknown): void {
+  received(method: string | null, params: unknown): void {
     this.rpcMethod = method;
     this.isResponse = method === null;
     const name = method === 'tools/call' ? (params as { name?: unknown } | undefined)?.name : undefined;
@@ -64,7 +64,7 @@ export interface McpRequestContext {
   /** Cancelled when the client disconnects. */
   cancellation: Cancellation;
   /** Observer of the request's outcome. */
-  watch?: CallObserver;
+  observer?: CallObserver;
 }
 
 /** Receives the method and the outcome of a request, for records. */
@@ -73,7 +73,7 @@ export interface CallObserver {
    * Called once the message was parsed: a request or notification with its params. The method is null for a client's
    * response.
    */
-  asked(method: string | null, params: unknown): void;
+  received(method: string | null, params: unknown): void;
   /** Called when the upstream answered, also with a JSON-RPC error. */
   answered?(reply: McpReply): void;
   /**

@@ -3,7 +3,7 @@ import type { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 import type { ClientAnswer, CallerProfile } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
-import type { RpcHead } from '../protocol/messages.js';
+import { errorAnswer, toRpcError, type RpcHead } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
 import type { McpResponseSink, McpRequest } from './mcp-request.js';
 import type { ClientSession } from './sessions/session-ids.js';
@@ -40,14 +40,14 @@ export const INPUT_MS_MAX = 10 * 60_000;
 export class ClientInput {
   constructor(
     private readonly sessions: LiveSessions,
-    private readonly questions: PendingClientRequests,
+    private readonly requests: PendingClientRequests,
   ) {}
 
   /**
    * Upstream options for a client that can answer requests: it has a session, declared a capability, and accepts a
    * stream.
    */
-  asking(
+  responderFor(
     { channel, request, sink }: McpRequest,
     left: () => number,
   ): {
@@ -55,15 +55,14 @@ export class ClientInput {
     onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>;
   } | null {
     const { session, principal, acceptsStream, cancellation } = request;
-    const capabilities = session && acceptsStream ? capabilitiesOf(session.askable) : null;
+    const capabilities = session && acceptsStream ? capabilitiesOf(session.capabilities) : null;
     if (!session || !capabilities) return null;
     this.sessions.uses(session, principal, channel);
     const onRequest = (method: string, params: string | undefined): Promise<ClientAnswer> => {
-      if (canAnswer(session.askable, { method, params })) {
-        return this.questions.ask(session, { method, params }, sink, cancellation, left());
+      if (canAnswer(session.capabilities, { method, params })) {
+        return this.requests.send(session, { method, params }, sink, cancellation, left());
       }
-      const message = `This client does not answer ${method}`;
-      return Promise.resolve({ error: { code: rpcCode.methodNotFound, message } });
+      return Promise.resolve(errorAnswer(`This client does not answer ${method}`, rpcCode.methodNotFound));
     };
     return { profile: { key: session.key, capabilities }, onRequest };
   }
@@ -73,7 +72,7 @@ export class ClientInput {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
     if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
-    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.askable, one);
+    const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, one);
     const open = requests.filter((one) => !can(one)).map(askedFor);
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
@@ -89,7 +88,7 @@ export class ClientInput {
     const answers = await Promise.all(
       requests.map(async ({ key, method, params }) => {
         const given = isPage(params) ? withElicitationId(params ?? '{}', randomUUID()) : params;
-        const answer = await this.questions.ask(session, { method, params: given }, sink, cancellation, left());
+        const answer = await this.requests.send(session, { method, params: given }, sink, cancellation, left());
         return [key, answer] as const;
       }),
     );
@@ -131,7 +130,7 @@ export class PendingClientRequests {
    * Sends a request on the stream of the client's call. Always resolves: with an error when the client disconnects,
    * times out, or has too many pending requests.
    */
-  ask(
+  send(
     session: ClientSession,
     { method, params }: ClientRequest,
     sink: McpResponseSink,
@@ -139,19 +138,19 @@ export class PendingClientRequests {
     timeoutMs: number,
   ): Promise<ClientAnswer> {
     const isOff = this.isClosed || cancellation.isCancelled;
-    const leaveRoom = isOff ? null : this.waiting.enter(session.key);
-    if (!leaveRoom) return Promise.resolve(failed('The client cannot be asked now'));
+    const release = isOff ? null : this.waiting.enter(session.key);
+    if (!release) return Promise.resolve(errorAnswer('The client cannot be asked now'));
     const id = `${this.own}.${randomBytes(18).toString('base64url')}`;
     return new Promise((resolve) => {
       const settle = (answer: ClientAnswer) => {
         clearTimeout(timer);
         cancellation.forget(leave);
         this.pending.delete(id);
-        leaveRoom();
+        release();
         resolve(answer);
       };
-      const leave = () => settle(failed('The client is gone'));
-      const timer = setTimeout(() => settle(failed('The client did not answer in time')), timeoutMs);
+      const leave = () => settle(errorAnswer('The client is gone'));
+      const timer = setTimeout(() => settle(errorAnswer('The client did not answer in time')), timeoutMs);
       this.pending.set(id, { session: session.key, settle });
       cancellation.notify(leave);
       const given = params === undefined ? '' : `,"params":${params}`;
@@ -167,7 +166,7 @@ export class PendingClientRequests {
     const [process = '', name, ...more] = id.split('.');
     if (name === undefined || more.length > 0 || !/^[\w-]{12}$/.test(process)) return;
     if (process === this.own) return this.settle(session.key, id, text);
-    const tooLong = JSON.stringify({ error: { code: rpcCode.internalError, message: 'The answer is too long' } });
+    const tooLong = JSON.stringify(errorAnswer('The answer is too long'));
     const carried = Buffer.byteLength(JSON.stringify(text)) > RELAYED_BYTES_MAX ? tooLong : text;
     this.pubSub.publish(topicOf(process), { id, session: session.key, text: carried });
   }
@@ -175,7 +174,7 @@ export class PendingClientRequests {
   /** Fails all pending requests and refuses new ones. */
   close(): void {
     this.isClosed = true;
-    for (const { settle } of this.pending.values()) settle(failed('The service is being restarted'));
+    for (const { settle } of this.pending.values()) settle(errorAnswer('The service is being restarted'));
   }
 
   private settle(session: string, id: string, text: string): void {
@@ -190,18 +189,7 @@ function answerIn(text: string): ClientAnswer {
   const result = parts.get('result');
   if (result) return { result: slice(text, result) };
   const error = parts.get('error');
-  const { code, message, data } = (error ? (JSON.parse(slice(text, error)) ?? {}) : {}) as Record<string, unknown>;
-  return {
-    error: {
-      code: typeof code === 'number' ? code : rpcCode.internalError,
-      message: typeof message === 'string' ? message : 'The client answered with an error',
-      ...(data === undefined ? {} : { data }),
-    },
-  };
-}
-
-function failed(message: string): ClientAnswer {
-  return { error: { code: rpcCode.internalError, message } };
+  return { error: toRpcError(error && JSON.parse(slice(text, error)), 'The client answered with an error') };
 }
 
 function topicOf(process: string): `mcp.answers.${string}` {

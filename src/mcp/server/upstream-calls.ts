@@ -56,7 +56,7 @@ export interface UpstreamRequestOptions {
   profile?: CallerProfile;
   onRequest?: McpCall['onRequest'];
   /** Selects the notifications before the answer that the client receives, besides its own progress. */
-  hears: (method: string, text: string) => boolean;
+  accepts: (method: string, text: string) => boolean;
   /** Destination of messages before the answer, if not the stream of this request. */
   target?: ResponseTarget;
 }
@@ -69,9 +69,9 @@ export class UpstreamCalls {
   constructor(private readonly timeoutMs: number) {}
 
   /** @throws UpstreamFailure */
-  async ask(
+  async send(
     { channel, method, id, request, sink }: McpRequest,
-    { params, hears, target: other, ...rest }: UpstreamRequestOptions,
+    { params, accepts, target: other, ...rest }: UpstreamRequestOptions,
   ): Promise<McpReply> {
     const { acceptsStream, cancellation } = request;
     const token = params && acceptsStream ? progressTokenIn(params) : null;
@@ -79,7 +79,7 @@ export class UpstreamCalls {
     const target = other ?? { sink, token: token && slice(params ?? '', token) };
     const onNotification = (text: string, name: string) => {
       if (name === 'notifications/progress') relayProgress(text, ours, target);
-      else if (hears(name, text)) target.sink.event(text);
+      else if (accepts(name, text)) target.sink.event(text);
     };
     const end = this.inFlight.begin(inFlightKey(request), id, cancellation);
     try {
@@ -88,14 +88,14 @@ export class UpstreamCalls {
         params: params && token ? splice(params, token, ours) : params,
         timeoutMs: this.timeoutMs,
         cancellation,
-        timing: request.watch?.timing,
-        invocationId: request.watch?.invocationId,
+        timing: request.observer?.timing,
+        invocationId: request.observer?.invocationId,
         caller: request.session?.key ?? request.caller,
         via: request.header(VIA_HEADER),
         ...(acceptsStream ? { onNotification } : {}),
         ...rest,
       });
-      request.watch?.answered?.(reply);
+      request.observer?.answered?.(reply);
       return reply;
     } finally {
       end();

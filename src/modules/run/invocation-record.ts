@@ -55,8 +55,8 @@ export class InvocationRecord extends RequestRecord {
     if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
   }
 
-  override asked(method: string | null, params: unknown): void {
-    super.asked(method, params);
+  override received(method: string | null, params: unknown): void {
+    super.received(method, params);
     if (this.hasPayload()) this.params = params;
   }
 

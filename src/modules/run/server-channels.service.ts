@@ -188,7 +188,7 @@ export class ServerChannelsService {
     const server = await this.resolver.byId(serverId).catch(() => null);
     const keepsPayload = server?.logPayloads;
     const record = new InvocationRecord({ keepsPayload, invocationId: call.invocationId });
-    record.asked(call.method, keepsPayload ? read(call.params) : nameIn(call));
+    record.received(call.method, keepsPayload ? read(call.params) : nameIn(call));
     try {
       const reply = await work(record.invocationId);
       record.answered(reply);

@@ -31,7 +31,7 @@ export interface InputRequired {
 }
 
 /** Methods whose results may be `input_required` (MCP 2026-07-28). */
-export const mayAsk: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+export const mayRequireInput: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 /** Parses an `input_required` result; null for other results. */
 export function inputRequired(result: string): InputRequired | null {
@@ -124,14 +124,6 @@ export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
   const answers = isObject(params) ? params.inputResponses : undefined;
   if (!isObject(answers)) return false;
   return Object.entries(answers).some(([key, answer]) => isOurs(key) && isObject(answer) && answer.action !== 'accept');
-}
-
-/**
- * Params of a retry for a legacy upstream: those of the original call. The upstream sent no input requests itself, so
- * all answers in them are about pages.
- */
-export function originalParams(params: string): string {
-  return withoutAnswers(params);
 }
 
 /** Params of a retry for a modern upstream, without the answer to our own request. */

@@ -32,8 +32,8 @@ export class InternalPendingCallsController {
     const target = { sink: { event: (text: string) => send({ type: 'event', text }) }, token };
     await answer.endAfter(
       whileConnected(response, async (left) => {
-        const round = await this.calls.turn({ ...incoming, answers }, target, left);
-        if ('asks' in round) send({ type: 'asks', asks: round.asks });
+        const round = await this.calls.nextRound({ ...incoming, answers }, target, left);
+        if ('requests' in round) send({ type: 'requests', requests: round.requests });
         else send({ type: 'reply', text: round.reply.text, era: round.reply.era });
       }),
     );

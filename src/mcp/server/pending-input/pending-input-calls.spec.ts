@@ -11,20 +11,20 @@ const env = loadEnv({ ENCRYPTION_KEYS: `k1:${Buffer.alloc(32, 1).toString('base6
 const calls = new PendingInputCalls(env, vault, {} as InternalClient);
 
 /** The ticket in a request of alice with a state that was sealed for this caller and is good until then. */
-function ticketFor(caller: string, until: number) {
-  const sealed = vault.seal(JSON.stringify(['process.call', null, until]), `parked call of ${caller}`);
+function stateFor(caller: string, until: number) {
+  const sealed = vault.seal(JSON.stringify(['process.call', null, until]), `pending call of ${caller}`);
   const asked = { params: { requestState: `${STATE_MARK}${sealed}` }, request: { caller: 'alice' } };
-  return calls.ticketIn(asked as unknown as McpRequest);
+  return calls.stateOf(asked as unknown as McpRequest);
 }
 
 describe('the state of a call that waits for input', () => {
   it('leads its own caller to the call until its end, and is refused afterwards', () => {
     const until = Date.now() + 60_000;
-    expect(ticketFor('alice', until)).toEqual({ name: 'process.call', url: null, until });
-    expect(() => ticketFor('alice', Date.now() - 1)).toThrow(StateRefusedError);
+    expect(stateFor('alice', until)).toEqual({ name: 'process.call', url: null, until });
+    expect(() => stateFor('alice', Date.now() - 1)).toThrow(StateRefusedError);
   });
 
   it('is none of ours for another caller', () => {
-    expect(ticketFor('bob', Date.now() + 60_000)).toBeNull();
+    expect(stateFor('bob', Date.now() + 60_000)).toBeNull();
   });
 });
