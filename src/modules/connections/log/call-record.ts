@@ -1,6 +1,6 @@
 import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
 import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
-import { RequestRecord } from '../../../mcp/server/request-record.js';
+import { RequestRecord } from '../../../mcp/server/mcp-request.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
 import type { ConnectionCall, InvocationOutcome } from '../../logs/invocation.types.js';

@@ -11,7 +11,7 @@ import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto
 import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { LogRecorder } from '../log/log-recorder.js';
-import { whileConnected } from '../../../mcp/server/client-gone.js';
+import { whileConnected } from '../../../mcp/server/response-sink.js';
 
 /** The largest body of arguments. */
 const ARGUMENTS_BYTES_MAX = 16 * 1024 * 1024;
