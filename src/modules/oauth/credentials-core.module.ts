@@ -4,7 +4,6 @@ import { AuthAdaptersService } from './auth-adapters.service.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { CredentialRepository } from './credential.repository.js';
 import { CredentialsService } from './credentials.service.js';
-import { CredentialsMetrics } from './credentials.metrics.js';
 import { PreregisteredClientsService } from './preregistered-clients.service.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
@@ -26,7 +25,7 @@ const services = [
 /** Tokens and setup links, in every role. Has no controllers. */
 @Module({
   imports: [TypeOrmModule.forFeature([OAuthClient, UpstreamCredential, PendingAuthorization])],
-  providers: [...services, TokenRefresherService, CredentialsMetrics],
+  providers: [...services, TokenRefresherService],
   exports: services,
 })
 export class CredentialsCoreModule {}
