@@ -15,7 +15,7 @@ import {
   type ProgramValues,
   type Trace,
 } from '../../src/hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../src/hosting/programs.js';
+import { Programs, type ProgramOwner } from '../../src/hosting/hosting.js';
 import { Runtime } from '../../src/hosting/runtime/runtime.js';
 import { Sandbox } from '../../src/hosting/sandbox/sandbox.js';
 import { WorkerdEngine } from '../../src/hosting/worker/workerd-engine.js';

@@ -12,7 +12,7 @@ declare module '../../platform/queue/pub-sub.js' {
 
 /** Data of a host for other processes. */
 export interface HostDetails {
-  /** Id of its data folder, see `data-folder.ts`: hosts with the same one find each other's state. */
+  /** Id of its data folder (`DataFolder`): hosts with the same one find each other's state. */
   dataId: string;
   /** Engines it runs: null, or a sentence why not. */
   engines: Record<EngineName, string | null>;

@@ -6,21 +6,19 @@ import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import type { Instance } from '../engine.js';
 import { HostedFailure } from '../hosting.errors.js';
-import {
-  INVOCATION_HEADER,
-  RPC_METHOD_HEADER,
-  type HostedRequest,
-  type ProgramLimits,
-  type RuntimeOutcome,
-  type Trace,
-} from '../hosting.types.js';
-import { endToEnd } from './call-headers.js';
+import { INVOCATION_HEADER, RPC_METHOD_HEADER, type HostedRequest, type ProgramLimits, type RuntimeOutcome, type Trace, SESSION_HEADER } from '../hosting.types.js';
 import { noAnswer, overResponse, overWall } from './termination-errors.js';
+import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Time a broken answer waits for the exit of its program to be reported as the cause. */
 const EXIT_NEWS_MS = 500;
+
+type Headers = Record<string, string | string[]>;
+
+/** Prefix of internal headers of this service. */
+const INTERNAL_PREFIX = 'x-slipway-';
 
 /** Owner of a call. */
 export interface CallHost {
@@ -240,4 +238,15 @@ class CallerControl implements Dispatcher.DispatchController {
   resume(): void {
     this.inner?.resume();
   }
+}
+
+/** End-to-end headers: without hop-by-hop headers and internal ones, except the session name. */
+export function endToEnd(headers: IncomingHttpHeaders | Headers): Headers {
+  const isHopByHop = hopByHopOf(headers.connection);
+  const kept: Headers = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const isInternal = name.startsWith(INTERNAL_PREFIX) && name !== SESSION_HEADER;
+    if (value !== undefined && !isHopByHop(name) && !isInternal) kept[name] = value;
+  }
+  return kept;
 }

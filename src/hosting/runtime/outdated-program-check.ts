@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
-import type { Programs } from '../programs.js';
+import type { Programs } from '../hosting.js';
 import type { LiveProgram } from './live-program.js';
 import { digestOf } from './restart-coalescer.js';
 

@@ -6,7 +6,7 @@ import { Engine } from '../engine.js';
 import { LocalHosting } from '../hosting.js';
 import { HostedFailure } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
-import { Programs } from '../programs.js';
+import { Programs } from '../hosting.js';
 import { notLoaded, reasonOf } from './termination-errors.js';
 import { Fleet } from './fleet.js';
 import { HostedCall, type CallHost } from './hosted-call.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Pool } from 'undici';
-import type { TailItem } from './tail-item.js';
+import type { TailItem } from './trace-sink.js';
 import { openTraceSink, type TraceSink } from './trace-sink.js';
 
 describe('where a tail reports to', () => {

@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { TailItem } from './tail-item.js';
 
 /** Size limit of a report: workerd stores 256 KB of an event, which escaping may multiply. */
 const REPORT_BYTES_MAX = 2_097_152;
@@ -10,6 +9,18 @@ const CONNECTIONS_MAX = 64;
 
 /** Timeout of receiving a report. */
 const REPORT_MS_MAX = 10_000;
+
+/** Report of a program's tail about one event. */
+export interface TailItem {
+  /** Invocation id of the request; empty without one. */
+  id: string;
+  hasThrown: boolean;
+  /** True if workerd dropped lines: it stores 256 KB of an event. */
+  isTruncated: boolean;
+  /** Time in ms since 1970, level, text. */
+  lines: [number, string, string][];
+  exceptions: { at: number; name: string; message: string; stack?: string }[];
+}
 
 /** Endpoint for reports of one program's tail. */
 export interface TraceSink {

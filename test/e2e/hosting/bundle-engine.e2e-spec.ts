@@ -11,7 +11,7 @@ import { fetch as fetchBy } from 'undici';
 import { loadEnv } from '../../../src/config/env.js';
 import { BundleEngine } from '../../../src/hosting/bundle/bundle-engine.js';
 import type { OpenEgressProxy } from '../../../src/hosting/bundle/bundle-workspace.js';
-import { openProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
+import { ProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS } from '../../../src/hosting/egress/proxy-limits.js';
 import type { Instance } from '../../../src/hosting/engine.js';
 import { HostingUnavailableError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
@@ -290,7 +290,7 @@ describe('a bundle that is run here', () => {
       const local: Server = createServer((request, response) => response.end(`hello ${request.headers.host}`));
       const port = await listen(local);
       const lenient: OpenEgressProxy = (place, options) =>
-        openProgramProxy(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
+        ProgramProxy.open(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
       try {
         const allowed = `localhost:${port}`;
         const code = stdioServer + HOSTILE;

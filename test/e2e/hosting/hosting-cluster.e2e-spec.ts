@@ -16,7 +16,7 @@ import { Placements } from '../../../src/hosting/cluster/placements.js';
 import { Hosting } from '../../../src/hosting/hosting.js';
 import { HostingUnavailableError, LimitExceededError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import type { ProgramRef } from '../../../src/hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../../src/hosting/programs.js';
+import { Programs, type ProgramOwner } from '../../../src/hosting/hosting.js';
 import { Runtime } from '../../../src/hosting/runtime/runtime.js';
 import { textFrame } from '../../../src/platform/internal-http/frames.js';
 import { INTERNAL_HEADER, InternalSignatures } from '../../../src/platform/internal-http/internal-signatures.js';

@@ -4,7 +4,7 @@ import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
+import { Programs, type ProgramOwner } from '../../../hosting/hosting.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import type { Invocation } from '../../logs/invocation.types.js';
