@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -100,13 +101,8 @@ export class ProgramProxy {
     limits: ProxyLimits,
   ): Promise<ProgramProxy> {
     const proxy = new ProgramProxy(options, egress, limits);
-    await new Promise<void>((resolve, reject) => {
-      proxy.server.once('error', reject);
-      proxy.server.listen(place, () => {
-        proxy.server.off('error', reject).on('error', () => undefined);
-        resolve();
-      });
-    });
+    await once(proxy.server.listen(place), 'listening');
+    proxy.server.on('error', () => undefined);
     return proxy;
   }
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { ProgramRef } from '../hosting.types.js';
 import type { LiveProgram } from './live-program.js';
 
@@ -52,7 +53,7 @@ export class Backoff {
 export class OwnerVersions {
   private newest: ProgramRef;
   /** Ids of versions that have been replaced. */
-  private readonly past = new Set<string>();
+  private readonly past = new LRUCache<string, true>({ max: PAST_MAX });
   private rest = new Backoff();
   private lastCrashAt = -Infinity;
   readonly programs = new Set<LiveProgram>();
@@ -90,9 +91,7 @@ export class OwnerVersions {
   follow(ref: ProgramRef): ProgramRef {
     if (ref.id === this.newest.id) return this.newest;
     this.past.delete(ref.id);
-    this.past.add(this.newest.id);
-    const [oldest] = this.past;
-    if (this.past.size > PAST_MAX && oldest !== undefined) this.past.delete(oldest);
+    this.past.set(this.newest.id, true);
     this.newest = ref;
     this.rest = new Backoff();
     return ref;

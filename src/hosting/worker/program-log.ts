@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { ProgramRef, Trace, TraceException, TraceLine } from '../hosting.types.js';
 import type { InFlight } from './in-flight-requests.js';
 import type { TailItem } from './trace-sink.js';
@@ -86,8 +87,8 @@ class WaitingLines {
 export class ProgramLog {
   private readonly printed = new WaitingLines();
   /** Counts lines that the tail reported before the pipe. */
-  private readonly reported = new Map<string, number>();
-  private readonly bytes = new Map<string, number>();
+  private readonly reported = new LRUCache<string, number>({ max: WAITING_MAX });
+  private readonly bytes = new LRUCache<string, number>({ max: COUNTED_MAX });
 
   constructor(
     private readonly ref: ProgramRef,
@@ -150,7 +151,6 @@ export class ProgramLog {
     if (this.printed.take(line)) return;
     const key = keyOf(line);
     this.reported.set(key, (this.reported.get(key) ?? 0) + 1);
-    if (this.reported.size > WAITING_MAX) this.reported.delete(firstOf(this.reported.keys()));
   }
 
   private handOn(
@@ -184,9 +184,7 @@ export class ProgramLog {
     if (isTruncated && before <= this.logBytes) {
       kept.push({ at: lines.at(-1)?.at ?? Date.now(), level: 'warn', message: this.cutLine });
     }
-    this.bytes.delete(id);
     this.bytes.set(id, used);
-    if (this.bytes.size > COUNTED_MAX) this.bytes.delete(firstOf(this.bytes.keys()));
     return { lines: kept, exceptions: thrown, isTruncated };
   }
 
@@ -204,7 +202,7 @@ function once(exceptions: TraceException[]): TraceException[] {
   });
 }
 
-function firstOf<T>(items: Iterable<T>): T {
+function firstOf<T>(items: Set<T>): T {
   const [first] = items;
   return first;
 }
