@@ -1,5 +1,4 @@
-import type { HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
-import { exchange } from '../../mcp/client/http/http-exchange.js';
+import { exchange, type HttpDispatcher } from '../../mcp/client/http/http-exchange.js';
 import { UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '../../mcp/oauth/oauth-errors.js';
 import { tokenSetOf, type TokenSet } from '../../mcp/oauth/tokens.js';

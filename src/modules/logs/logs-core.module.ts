@@ -7,7 +7,6 @@ import { LOGS_QUEUE, LogsQueue } from './ingest/logs.queue.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
 import { InvocationStore } from './store/invocation-store.js';
 import { InvocationsRepository } from './store/invocations.repository.js';
-import { PartitionCache } from './store/partition-cache.js';
 import { PartitionsRepository } from './store/partitions.repository.js';
 
 /** Recording and finding invocations, for every process that serves calls or runs code. Has no routes and no workers. */
@@ -22,7 +21,6 @@ import { PartitionsRepository } from './store/partitions.repository.js';
     InvocationsRepository,
     InvocationSearchRepository,
     PartitionsRepository,
-    PartitionCache,
   ],
   exports: [
     InvocationsService,

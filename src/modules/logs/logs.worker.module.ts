@@ -1,9 +1,8 @@
 import { Module } from '@nestjs/common';
-import { LogsProcessor } from './ingest/logs.processor.js';
+import { LogsProcessor, IngestNotifier } from './ingest/logs.processor.js';
 import { LogsCoreModule } from './logs-core.module.js';
 import { DeletedOwnerCleaner } from './store/deleted-owner-cleaner.js';
 import { PartitionMaintenance } from './store/partition-maintenance.js';
-import { IngestNotifier } from './stream/ingest-notifier.js';
 
 /** Storing invocations and maintaining the log, for processes with the role `worker`. */
 @Module({
