@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { ranked } from './rendezvous.js';
+import { ranked } from './host-selector.js';
 
 const named = (count: number) => Array.from({ length: count }, () => ({ id: randomUUID() }));
 const owners = named(2_000).map(({ id }) => id);

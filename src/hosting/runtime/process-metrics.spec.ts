@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { CpuMeter } from './cpu-meter.js';
+import { CpuMeter } from './process-metrics.js';
 
 /** A process with injected CPU figures. */
 function metered() {

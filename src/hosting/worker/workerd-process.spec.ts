@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { forAuthor, readOutputLine, saysOutOfMemory } from './workerd-output.js';
+import { forAuthor, readOutputLine, saysOutOfMemory } from './workerd-process.js';
 import { quoted } from './workerd-config.js';
 
 const now = new Date(5_000);

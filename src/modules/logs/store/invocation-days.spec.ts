@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { HOUR_MS, leastIdAt } from './invocation-days.js';
-import { searchRanges, type IndexedRange } from './search-ranges.js';
+import { HOUR_MS, leastIdAt, searchRanges, type IndexedRange } from './invocation-days.js';
 
 const start = Date.parse('2026-11-20');
 const hour = (n: number) => start + n * HOUR_MS;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { endToEnd } from './call-headers.js';
+import { endToEnd } from './hosted-call.js';
 
 describe('headers on their way to a program and back', () => {
   it('lose those of one connection, those it names, and ours but for the name of a session', () => {
