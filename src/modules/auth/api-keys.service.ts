@@ -8,7 +8,7 @@ import { isForeignKeyViolation } from '../../platform/database/postgres-errors.j
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Caller } from './access.types.js';
-import { ApiKey } from './api-key.entity.js';
+import { ApiKey } from './account.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { toApiKeyDto, toCreatedApiKeyDto } from './account.dto.js';

@@ -26,7 +26,7 @@ import { routeTable } from '../../platform/http/route-table.js';
 import { Access } from './access.decorator.js';
 import type { AccessService } from './access.service.js';
 import { FastPathRouter, globalEnhancers } from './fast-path-router.js';
-import { FastPath } from './fast-path.decorator.js';
+import { FastPath } from './access.decorator.js';
 
 @Injectable()
 class TimeGuard implements CanActivate {

@@ -17,8 +17,8 @@ import type {
   RescanDto,
   ResumedReleaseDto,
 } from './release.dto.js';
-import { ReleaseLog } from './release-log.entity.js';
-import { toReleaseDto, toReleaseLogDto } from './release.mapper.js';
+import { ReleaseLog } from './release.entity.js';
+import { toReleaseDto, toReleaseLogDto } from './release.dto.js';
 import { isResumable } from './release-state.js';
 import { Release } from './release.entity.js';
 import {

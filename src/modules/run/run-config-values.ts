@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { mapConfig, type CompiledConfig, type MappedConfig } from '../releases/config/config-map.js';
+import { mapConfig, type CompiledConfig, type MappedConfig } from '../releases/config/config-fields.js';
 import type { ConfigPlace } from '../releases/config/config-fields.js';
 import type { GivenValues, RunFormField } from '../releases/releases.types.js';
 import { InputInvalidError, InputRequiredError } from './run.errors.js';

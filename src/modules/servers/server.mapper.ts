@@ -10,8 +10,8 @@ import type {
   ToolSummaryDto,
 } from './server.dto.js';
 import type { Server } from './server.entity.js';
-import type { ServerRuntimeDto } from './settings/server-runtime.dto.js';
-import type { ServerRuntime } from './settings/server-runtime.entity.js';
+import type { ServerRuntimeDto } from './settings/server-settings.dto.js';
+import type { ServerRuntime } from './settings/server-settings.entity.js';
 import type { ServerSummaryDto } from './search/server-search.dto.js';
 import type { ServerDomainDto } from './settings/server-settings.dto.js';
 import type { IconOrigin, ServerUrlsService } from './server-urls.service.js';

@@ -8,9 +8,9 @@ import { ServersRepository } from './servers.repository.js';
 import { ServerUrlsService } from './server-urls.service.js';
 import { ServerReleasesService } from './server-releases.service.js';
 import { SecretValuesService } from './settings/server-secrets.service.js';
-import { ServerSecret } from './settings/server-secret.entity.js';
+import { ServerSecret } from './settings/server-settings.entity.js';
 import { ServerEgressService } from './settings/server-runtime.service.js';
-import { ServerRuntime } from './settings/server-runtime.entity.js';
+import { ServerRuntime } from './settings/server-settings.entity.js';
 import { Server } from './server.entity.js';
 
 /** Providers that the API and jobs of other modules share. Has no controllers. */

@@ -22,7 +22,7 @@ import {
   ownServerOrNone,
   qualifiedNameParam,
   serverNotFound,
-} from './servers.access.js';
+} from './server.decorator.js';
 import { ServersService } from './servers.service.js';
 
 const createErrors = [400, notServerOwner, { status: 404, message: 'Namespace not found' }];

@@ -9,8 +9,8 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { FastPath } from '../../auth/fast-path.decorator.js';
-import type { FastPathRequest } from '../../auth/fast-path.decorator.js';
+import { FastPath } from '../../auth/access.decorator.js';
+import type { FastPathRequest } from '../../auth/access.decorator.js';
 import { namespaceParam, ownConnections } from '../core/connections.access.js';
 import { NamespaceServers } from './namespace-servers.js';
 

@@ -10,7 +10,7 @@ import type { ReleaseType } from '../../servers/server.types.js';
 import { requireConfigSchema } from '../config/config-schema.js';
 import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
 import { requireScanCredentials, scanOnly } from '../scan/scan-credentials.js';
-import { artifactKinds, type ArtifactKind } from '../release-artifact.entity.js';
+import { artifactKinds, type ArtifactKind } from '../release.entity.js';
 
 const MB = 1024 * 1024;
 

@@ -19,7 +19,7 @@ import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { Release } from '../release.entity.js';
 import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
-import { failed, type StageOutcome } from '../stage-outcome.js';
+import { failed, type StageOutcome } from '../release-lease.js';
 
 /** A card is a small file; a slower server counts as one without a card. */
 const CARD_TIMEOUT_MS = 5_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { confusableSkeleton } from './confusables.js';
+import { confusableSkeleton } from './hidden-characters.js';
 import { checkServer, DESCRIPTION_CHARS_MAX, FINDINGS_MAX, type Finding, type ServerText } from './security-check.js';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 

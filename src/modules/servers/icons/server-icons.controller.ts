@@ -11,7 +11,7 @@ import { readUploadedIcon } from './icon-upload.js';
 import { QualifiedNamePipe, type QualifiedName } from '../qualified-name.js';
 import { ServerIconsService, type StoredIcon } from './server-icons.service.js';
 import { UploadedIconDto } from '../settings/server-settings.dto.js';
-import { notServerOwner, ownServer, qualifiedNameParam, serverNotFound } from '../servers.access.js';
+import { notServerOwner, ownServer, qualifiedNameParam, serverNotFound } from '../server.decorator.js';
 import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
 
 const image = { schema: { type: 'string', format: 'binary' } } as const;

@@ -7,7 +7,7 @@ import { QualifiedNamePipe } from '../qualified-name.js';
 import type { QualifiedName } from '../qualified-name.js';
 import { ServerDomainDto, ServerDomainListDto, UpdateDomainDto } from './server-settings.dto.js';
 import { ServerSettingsService } from './server-settings.service.js';
-import { ownServerOrNone, qualifiedNameParam, serverNotFound } from '../servers.access.js';
+import { ownServerOrNone, qualifiedNameParam, serverNotFound } from '../server.decorator.js';
 
 @ApiTags('Server settings')
 @Controller('servers/:qualifiedName/domains')

@@ -5,9 +5,9 @@ import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { QualifiedNamePipe } from '../qualified-name.js';
 import type { QualifiedName } from '../qualified-name.js';
-import { ServerRuntimeDto, UpdateServerRuntimeDto } from './server-runtime.dto.js';
+import { ServerRuntimeDto, UpdateServerRuntimeDto } from './server-settings.dto.js';
 import { ServerRuntimeService } from './server-runtime.service.js';
-import { ownServerOrNone, qualifiedNameParam, serverNotFound } from '../servers.access.js';
+import { ownServerOrNone, qualifiedNameParam, serverNotFound } from '../server.decorator.js';
 
 @ApiTags('Server settings')
 @Controller('servers/:qualifiedName/runtime')

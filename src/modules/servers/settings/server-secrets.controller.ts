@@ -8,7 +8,7 @@ import { QualifiedNamePipe } from '../qualified-name.js';
 import type { QualifiedName } from '../qualified-name.js';
 import { SecretDto, SetSecretDto } from './server-settings.dto.js';
 import { ServerSecretsService } from './server-secrets.service.js';
-import { ownServerOrNone, qualifiedNameParam, serverNotFound } from '../servers.access.js';
+import { ownServerOrNone, qualifiedNameParam, serverNotFound } from '../server.decorator.js';
 
 @ApiTags('Server settings')
 @Controller('servers/:qualifiedName/secrets')

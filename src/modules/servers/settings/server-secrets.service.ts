@@ -7,7 +7,7 @@ import type { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { Server } from '../server.entity.js';
-import { ServerSecret } from './server-secret.entity.js';
+import { ServerSecret } from './server-settings.entity.js';
 import type { SecretDto, SetSecretDto } from './server-settings.dto.js';
 import { SECRET_NAME } from '../server.validators.js';
 import { SecretNotFoundError, ServerNotFoundError } from '../servers.errors.js';
