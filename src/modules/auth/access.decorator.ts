@@ -1,8 +1,8 @@
+import type { IncomingMessage } from 'node:http';
 import { applyDecorators, createParamDecorator, SetMetadata, type ExecutionContext } from '@nestjs/common';
 import { ApiBearerAuth, ApiExtension } from '@nestjs/swagger';
 import { ACCESS } from '../../platform/http/public.decorator.js';
 import type { AccessRule, Caller, Grant, OwnedNamespace, Scope } from './access.types.js';
-import type { IncomingMessage } from 'node:http';
 
 /** Metadata key of a route on the fast path. */
 export const FAST_PATH = 'slipway:fast-path';

@@ -11,8 +11,14 @@ import type { Caller } from './access.types.js';
 import { ApiKey } from './account.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
-import { toApiKeyDto, toCreatedApiKeyDto } from './account.dto.js';
-import type { ApiKeyDto, ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from './account.dto.js';
+import {
+  toApiKeyDto,
+  toCreatedApiKeyDto,
+  type ApiKeyDto,
+  type ApiKeyListDto,
+  type CreateApiKeyDto,
+  type CreatedApiKeyDto,
+} from './account.dto.js';
 import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
 
 declare module '../../platform/queue/pub-sub.js' {

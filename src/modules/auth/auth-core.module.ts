@@ -1,8 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessService } from './access.service.js';
-import { Account } from './account.entity.js';
-import { ApiKey } from './account.entity.js';
+import { Account, ApiKey } from './account.entity.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
 

@@ -1,11 +1,11 @@
 import { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager } from 'typeorm';
+import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { LogLine, Release } from './release.entity.js';
 import type { ReleaseLogRepository } from './release-log.repository.js';
 import { requireTransition, type ReleaseStatus, type Stage } from './release-state.js';
 import type { Claim, ReleaseChange, ReleasesRepository } from './releases.repository.js';
-import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 
 /** The result of a stage, written in one transaction. Without a status in `change` the next stage is due. */
 export interface StageOutcome {

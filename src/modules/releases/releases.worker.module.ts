@@ -4,18 +4,16 @@ import { BlobSweeper } from './blob-sweeper.js';
 import { DeployStage, ModuleChecks } from './pipeline/deploy-stage.js';
 import { ExternalScan } from './scan/external-scan.js';
 import { HostedScan } from './scan/hosted-scan.js';
-import { MetadataStage } from './pipeline/release-stages.js';
+import { MetadataStage, ReleaseStages } from './pipeline/release-stages.js';
 import { PublishStage } from './pipeline/publish-stage.js';
 import { ReleasePipeline } from './pipeline/release-pipeline.js';
 import { ReleaseSlots } from './pipeline/release-slots.js';
 import { ReleaseSlotsRepository } from './pipeline/release-slots.repository.js';
-import { ReleaseStages } from './pipeline/release-stages.js';
 import { ReleaseSweeper } from './pipeline/release-sweeper.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
 import { ReleasesProcessor } from './pipeline/releases.processor.js';
-import { RescanOutcomes } from './rescan/rescanner.js';
+import { RescanOutcomes, Rescanner } from './rescan/rescanner.js';
 import { RescanScan } from './rescan/rescan-scan.js';
-import { Rescanner } from './rescan/rescanner.js';
 import { ScanStage } from './pipeline/scan-stage.js';
 
 /** The pipeline; loaded by processes with the `worker` role. */

@@ -7,11 +7,9 @@ import { ServerIconsRepository } from './icons/server-icons.repository.js';
 import { ServersRepository } from './servers.repository.js';
 import { ServerUrlsService } from './server-urls.service.js';
 import { ServerReleasesService } from './server-releases.service.js';
-import { SecretValuesService } from './settings/server-secrets.service.js';
-import { ServerSecret } from './settings/server-settings.entity.js';
-import { ServerEgressService } from './settings/server-runtime.service.js';
-import { ServerRuntime } from './settings/server-settings.entity.js';
+import { ServerSecret, ServerRuntime } from './settings/server-settings.entity.js';
 import { Server } from './server.entity.js';
+import { ProgramSettingsService } from './settings/program-settings.service.js';
 
 /** Providers that the API and jobs of other modules share. Has no controllers. */
 @Module({
@@ -19,8 +17,7 @@ import { Server } from './server.entity.js';
   providers: [
     ServersRepository,
     ServerIconsRepository,
-    SecretValuesService,
-    ServerEgressService,
+    ProgramSettingsService,
     ServerUrlsService,
     ServerIconsService,
     ServerReleasesService,
@@ -28,8 +25,7 @@ import { Server } from './server.entity.js';
   exports: [
     TypeOrmModule,
     ServersRepository,
-    SecretValuesService,
-    ServerEgressService,
+    ProgramSettingsService,
     ServerUrlsService,
     ServerIconsService,
     ServerReleasesService,

@@ -3,18 +3,15 @@ import { DiscoveryModule } from '@nestjs/core';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { ServerCardsService } from './server-cards.service.js';
-import { ServerDetailsService } from './server-details.service.js';
 import { ServerDomainsController } from './settings/server-domains.controller.js';
 import { ServerIconsController } from './icons/server-icons.controller.js';
 import { ServerRuntimeController } from './settings/server-runtime.controller.js';
-import { ServerRuntimeService } from './settings/server-runtime.service.js';
 import { ServerSearchController } from './search/server-search.controller.js';
 import { ServerSearchRepository } from './search/server-search.repository.js';
 import { ServerSearchService } from './search/server-search.service.js';
 import { ServerSecretsController } from './settings/server-secrets.controller.js';
 import { ServerSecretsService } from './settings/server-secrets.service.js';
 import { ServerSettingsService } from './settings/server-settings.service.js';
-import { UsageCounter } from './usage-counter.js';
 import { ServersCoreModule } from './servers-core.module.js';
 import { ServersController } from './servers.controller.js';
 import { ServersService } from './servers.service.js';
@@ -39,14 +36,11 @@ declare global {
   providers: [
     ServersService,
     ServerCardsService,
-    ServerDetailsService,
     ServerSearchRepository,
     ServerSearchService,
     ServerSettingsService,
     ServerSecretsService,
-    ServerRuntimeService,
-    UsageCounter,
   ],
-  exports: [ServersCoreModule, ServersService, ServerSecretsService, ServerRuntimeService],
+  exports: [ServersCoreModule, ServersService],
 })
 export class ServersModule {}

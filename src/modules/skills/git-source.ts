@@ -1,6 +1,6 @@
-import { InvalidInputError, DomainError } from '../../platform/errors/domain-error.js';
 import { Injectable } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
+import { InvalidInputError, DomainError } from '../../platform/errors/domain-error.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { discard, follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';

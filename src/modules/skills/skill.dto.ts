@@ -1,9 +1,9 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { IsString, Matches, MaxLength, IsInt, IsOptional, IsUUID } from 'class-validator';
-import { PaginationDto, PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { SKILL_SLUG } from './skills.access.js';
 import { Type } from 'class-transformer';
+import { PaginationDto, PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { IsCommaList, IsFlag, IsWhole } from '../../platform/http/input-values.js';
+import { SKILL_SLUG } from './skills.access.js';
 
 const PRINTABLE = /^\P{Cc}*$/u;
 

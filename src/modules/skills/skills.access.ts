@@ -1,7 +1,7 @@
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
-import { NotSkillOwnerError } from './skills.errors.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
+import { NotSkillOwnerError } from './skills.errors.js';
 
 /** For writes: the namespace in the path must belong to the caller. */
 export const ownNamespace = {

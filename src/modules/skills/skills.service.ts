@@ -8,8 +8,7 @@ import { FairSemaphore } from '../../platform/limits/fair-semaphore.js';
 import { AccessService } from '../auth/access.service.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
-import { GitArchives } from './git-source.js';
-import { parseGitUrl, type GitSource } from './git-source.js';
+import { GitArchives, parseGitUrl, type GitSource } from './git-source.js';
 import { readSkillPackage, REPOSITORY_LIMITS, UPLOAD_LIMITS, type SkillPackage } from './skill-package.js';
 import type {
   SkillQueryDto,
@@ -20,9 +19,8 @@ import type {
   SkillListDto,
   SkillSummaryDto,
 } from './skill.dto.js';
-import { isSkillRef, requireSlug, type SkillRef } from './skills.access.js';
+import { isSkillRef, requireSlug, type SkillRef, ownNamespace } from './skills.access.js';
 import { Skill } from './skill.entity.js';
-import { ownNamespace } from './skills.access.js';
 import { GitUrlConflictError, NoGitUrlError, SkillNotFoundError } from './skills.errors.js';
 import { SkillsRepository } from './skills.repository.js';
 

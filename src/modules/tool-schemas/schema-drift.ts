@@ -1,10 +1,9 @@
 import { quoted } from '../../platform/text/quoted.js';
-import { step, type Shape } from './shape.js';
-
-import { inferObject, inferTypes } from './schema-inference.js';
-import type { Observed } from './tool-shape.repository.js';
 import { referenced } from '../../platform/json-schema/references.js';
 import { isObject, type JsonObject } from '../../platform/text/json.js';
+import { step, type Shape } from './shape.js';
+import { inferObject, inferTypes } from './schema-inference.js';
+import type { Observed } from './tool-shape.repository.js';
 
 /**
  * `unstructured`: results without `structuredContent`. `type`: a value of another type. `missing`: a required member was

@@ -2,9 +2,9 @@ import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/comm
 import { LRUCache } from 'lru-cache';
 import { toStorableText } from '../../platform/database/storable.js';
 import { RowCache } from '../../platform/database/row-cache.js';
-import { publishableShape, toJsonSchema } from './schema-inference.js';
-import { ToolShapeRepository } from './tool-shape.repository.js';
 import { isObject } from '../../platform/text/json.js';
+import { publishableShape, toJsonSchema } from './schema-inference.js';
+import { ToolShapeRepository, type AnswerSample } from './tool-shape.repository.js';
 
 /** Samples of one tool in one hour: the first 20 results, then every 100th, at most 200. */
 const FIRST_OF_HOUR = 20;
@@ -15,13 +15,6 @@ const OF_HOUR_MAX = 200;
 const TOOLS_MAX = 5_000;
 
 const HOUR_MS = 3_600_000;
-
-/** The value of a tool's result. */
-export interface AnswerSample {
-  value: unknown;
-  /** True for `structuredContent`. */
-  isStructured: boolean;
-}
 
 /** Selects the results that are sampled. */
 class Sampler {

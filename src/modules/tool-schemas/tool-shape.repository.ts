@@ -4,7 +4,6 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { isDatabaseAway } from '../../platform/database/database-outage.js';
 import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
-import type { AnswerSample } from './tool-outputs.service.js';
 import type { TextFormat } from './text-format.js';
 
 /** Weeks that count, the current one included: samples expire after 28 to 35 days. */
@@ -31,6 +30,13 @@ interface StoredShape {
   text?: { n: number; formats?: [TextFormat, number][]; words?: [string, number][] };
   list?: { n: number; items: StoredShape };
   object?: { n: number; fields: [string, StoredShape][]; rest?: StoredShape; map?: true };
+}
+
+/** The value of a tool's result. */
+export interface AnswerSample {
+  value: unknown;
+  /** True for `structuredContent`. */
+  isStructured: boolean;
 }
 
 /** The samples of one tool. */

@@ -1,5 +1,5 @@
-import { isObject } from '../../../platform/text/json.js';
 import type { IncomingHttpHeaders } from 'node:http';
+import { isObject } from '../../../platform/text/json.js';
 
 /** A schema compiled for {@link mapConfig}, once for a release. */
 export interface CompiledConfig {

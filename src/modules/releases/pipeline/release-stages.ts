@@ -1,13 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { DeployStage } from './deploy-stage.js';
-import { PublishStage } from './publish-stage.js';
-import type { ReleaseLease } from '../release-lease.js';
+import type { ReleaseLease, ReleaseStage, StageOutcome } from '../release-lease.js';
 import type { Stage } from '../release-state.js';
 import type { Release } from '../release.entity.js';
-import { ScanStage } from './scan-stage.js';
-import type { ReleaseStage, StageOutcome } from '../release-lease.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { ServerIconsService } from '../../servers/icons/server-icons.service.js';
+import { DeployStage } from './deploy-stage.js';
+import { PublishStage } from './publish-stage.js';
+import { ScanStage } from './scan-stage.js';
 
 /** Fills display name, description and icon from `serverInfo` where the server's owner left them empty. */
 @Injectable()

@@ -1,6 +1,7 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
+import { LRUCache } from 'lru-cache';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
@@ -8,15 +9,13 @@ import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { InvocationsService } from '../../logs/ingest/invocations.service.js';
 import type { Invocation } from '../../logs/invocation.types.js';
-import { ServerEgressService } from '../../servers/settings/server-runtime.service.js';
-import { SecretValuesService } from '../../servers/settings/server-secrets.service.js';
 import { ReleaseFiles } from '../release-files.js';
 import { Release, type LogLevel, type LogLine } from '../release.entity.js';
 import { FileLostError } from '../releases.errors.js';
 import type { ReleaseCurrent } from '../releases.types.js';
 import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
-import { LRUCache } from 'lru-cache';
 import { ReleaseLogRepository } from '../release-log.repository.js';
+import { ProgramSettingsService } from '../../servers/settings/program-settings.service.js';
 
 /** Lines a module may print while it is scanned; the rest is dropped. */
 const LINES_MAX = 50;
@@ -80,8 +79,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   constructor(
     @InjectRepository(Release) private readonly releases: Repository<Release>,
     private readonly files: ReleaseFiles,
-    private readonly secrets: SecretValuesService,
-    private readonly egress: ServerEgressService,
+    private readonly settings: ProgramSettingsService,
     private readonly invocations: InvocationsService,
     private readonly scans: ScanTraces,
     private readonly programs: Programs,
@@ -129,8 +127,8 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
 
   private async given({ serverId, hosting }: Release): Promise<ProgramValues> {
     const names = hosting?.secretNames ?? [];
-    const secrets = await this.secrets.reveal(serverId, names.length === 0 ? null : names);
-    return { secrets, egressAllow: await this.egress.allowOf(serverId) };
+    const secrets = await this.settings.secretsOf(serverId, names.length === 0 ? null : names);
+    return { secrets, egressAllow: await this.settings.egressAllowOf(serverId) };
   }
 
   private async replaced({ serverId, releaseId }: ReleaseCurrent): Promise<void> {

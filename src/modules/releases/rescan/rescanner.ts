@@ -5,6 +5,8 @@ import {
   type OnApplicationBootstrap,
   type OnModuleInit,
 } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { isDatabaseAway } from '../../../platform/database/database-outage.js';
@@ -12,16 +14,14 @@ import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaph
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { LeaseLostError } from '../release-lease.js';
-import { failedInside, RescanScan, type RescanResult } from './rescan-scan.js';
-import { RescanRepository, type ClaimedRescan } from './rescan.repository.js';
 import type { ScanHold } from '../scan/leased-scan.js';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager } from 'typeorm';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import { ReleaseContracts } from '../contract/release-contracts.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';
 import { ReleasesRepository } from '../releases.repository.js';
+import { failedInside, RescanScan, type RescanResult } from './rescan-scan.js';
+import { RescanRepository, type ClaimedRescan } from './rescan.repository.js';
 import { verdictOf, type RescanVerdict } from './rescan-verdict.js';
 import { RescansService } from './rescans.service.js';
 

@@ -1,5 +1,4 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { IsText } from '../../../platform/http/input-values.js';
 import {
   IsBoolean,
   IsOptional,
@@ -11,6 +10,7 @@ import {
   ArrayMaxSize,
   IsArray,
 } from 'class-validator';
+import { IsText } from '../../../platform/http/input-values.js';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';
 import { IsWebUrl, Omittable, SECRET_NAME, IsHostPattern } from '../server.validators.js';
 
