@@ -8,7 +8,7 @@ import { AccessService } from './access.service.js';
 import { Account } from './account.entity.js';
 import { AccountsController } from './accounts.controller.js';
 import { AccountsService } from './accounts.service.js';
-import { ApiKey } from './api-key.entity.js';
+import { ApiKey } from './account.entity.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AUTH_QUEUE, AuthProcessor } from './auth.processor.js';

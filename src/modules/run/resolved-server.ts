@@ -1,8 +1,7 @@
 import { parseUrl } from '../../config/parse-url.js';
 import type { ProgramRef } from '../../hosting/hosting.types.js';
 import type { RunnableServer } from '../servers/server.types.js';
-import { compileConfig, type CompiledConfig } from '../releases/config/config-map.js';
-import type { ConfigKind } from '../releases/config/config-fields.js';
+import { compileConfig, type CompiledConfig, type ConfigKind } from '../releases/config/config-fields.js';
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
 

@@ -1,6 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { mapConfig, type CompiledConfig, type MappedConfig } from '../releases/config/config-map.js';
-import type { ConfigPlace } from '../releases/config/config-fields.js';
+import {
+  mapConfig,
+  type CompiledConfig,
+  type MappedConfig,
+  type ConfigPlace,
+} from '../releases/config/config-fields.js';
 import type { GivenValues, RunFormField } from '../releases/releases.types.js';
 import { InputInvalidError, InputRequiredError } from './run.errors.js';
 
