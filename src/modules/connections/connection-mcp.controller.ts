@@ -9,7 +9,7 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { FastPath } from '../auth/fast-path.decorator.js';
 import type { FastPathRequest } from '../auth/fast-path.decorator.js';
 import { ConnectionHandles } from './core/connection-handles.js';
-import type { CallRecord } from './log/call-record.js';
+import type { CallRecord } from './log/log-recorder.js';
 import { LogRecorder } from './log/log-recorder.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
 

@@ -3,9 +3,31 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager, type SelectQueryBuilder } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm';
 import { Connection } from './connection.entity.js';
-import { shownColumns, type ShownConnection } from './connection.mapper.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
 import type { TargetKind } from './connection.types.js';
+
+/** The columns that an answer is made from. Sealed values are not among them. */
+export const shownColumns = [
+  'id',
+  'connectionId',
+  'name',
+  'targetKind',
+  'mcpUrl',
+  'metadata',
+  'mock',
+  'setupEpoch',
+  'statusState',
+  'statusReason',
+  'statusMessage',
+  'statusInputs',
+  'statusSince',
+  'lastOkAt',
+  'serverInfo',
+  'createdAt',
+] as const satisfies (keyof Connection)[];
+
+/** `slug` is that of the registry server; null for other targets. */
+export type ShownConnection = Pick<Connection, (typeof shownColumns)[number]> & { slug: string | null };
 
 /** The filters of a list; every one must match. */
 export interface ConnectionFilter {

@@ -6,8 +6,13 @@ import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import { isConnectionId } from '../core/connection-target.js';
 import { Connection } from '../core/connection.entity.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
-import type { ConnectionLogDto, ConnectionLogQueryDto } from './connection-log.dto.js';
-import { toConnectionInvocationDto } from './connection-log.mapper.js';
+import type { ConnectionLogDto, ConnectionLogQueryDto, ConnectionInvocationDto } from './connection-log.dto.js';
+import { toTimeText } from '../../../platform/http/time-text.js';
+import type { FoundCall } from '../../logs/invocation.types.js';
+
+const UNKNOWN = { guardMs: null, queueMs: null, connectMs: null, firstByteMs: null, totalMs: 0 };
+
+const textOf = (at: number): string => toTimeText(new Date(at));
 
 /** Reads the logs of connections. */
 @Injectable()
@@ -30,4 +35,21 @@ export class ConnectionLogService {
     const { calls, total } = await this.calls.find(row.id, query, limit);
     return { invocations: calls.map(toConnectionInvocationDto), total };
   }
+}
+
+/** Lists every field the answer may contain. */
+function toConnectionInvocationDto(call: FoundCall): ConnectionInvocationDto {
+  const { guardMs, queueMs, connectMs, firstByteMs, totalMs } = call.timing ?? UNKNOWN;
+  return {
+    id: call.id,
+    timestamp: textOf(call.at ?? 0),
+    request: { method: call.method ?? '', url: call.url ?? '' },
+    response: { status: call.status ?? 0, outcome: call.outcome ?? 'unknown' },
+    duration: { cpuMs: 0, wallMs: Math.round(totalMs) },
+    logs: call.lines.map(({ at, level, message }) => ({ timestamp: textOf(at), level, message })),
+    exceptions: call.exceptions.map(({ at, name, message }) => ({ timestamp: textOf(at), name, message })),
+    rpcMethod: call.rpcMethod ?? null,
+    tool: call.toolName ?? null,
+    timing: { guardMs, queueMs, connectMs, firstByteMs, totalMs },
+  };
 }

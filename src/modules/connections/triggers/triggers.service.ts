@@ -14,7 +14,7 @@ import { DEPTH_MAX } from '../../../platform/database/storable.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { visible } from '../../../platform/text/quoted.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionHandle } from '../core/connection-handle.js';
+import type { ConnectionHandle } from '../core/connection-handles.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
 import type { ObjectSchemaDto } from '../core/connection.dto.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';

@@ -14,7 +14,7 @@ import {
   type Simulator,
   type ToolResult,
 } from './simulator.js';
-import type { ToolModel } from './tool-model.js';
+import type { ToolModel } from './schema-simulator.js';
 
 /** Bounds of a prompt: earlier calls, and characters of each call, of the schema and of the arguments. */
 const HISTORY_CALLS_MAX = 20;

@@ -1,4 +1,4 @@
-import { canonicalJson, type JsonObject } from '../../../../platform/text/json.js';
+import { canonicalJson, type JsonObject, isObject } from '../../../../platform/text/json.js';
 import { plainName } from './sample-text.js';
 import { satisfyingValue, UnsatisfiableError } from './schema-value.js';
 import {
@@ -12,7 +12,38 @@ import {
   type ToolCall,
   type ToolResult,
 } from './simulator.js';
-import { ToolModel } from './tool-model.js';
+import { schemaCheck, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
+
+/** One tool of a frozen server with its schemas, which are compiled on first use. */
+export class ToolModel {
+  readonly name: string;
+  /** The schema of structured results: the declared one, else the inferred one. Null without any. */
+  readonly outputSchema: JsonObject | null;
+  private checks: { input: SchemaCheck | null; output: SchemaCheck | null } | null = null;
+
+  /** @param inferred the schema of results observed so far, for a tool that declares none */
+  constructor(
+    readonly tool: JsonObject,
+    inferred: JsonObject | null = null,
+  ) {
+    this.name = String(tool.name);
+    // Structured results are objects.
+    this.outputSchema = isObject(tool.outputSchema) ? tool.outputSchema : inferred?.type === 'object' ? inferred : null;
+  }
+
+  get checkInput(): SchemaCheck | null {
+    return this.compiled().input;
+  }
+
+  get checkOutput(): SchemaCheck | null {
+    return this.compiled().output;
+  }
+
+  private compiled(): { input: SchemaCheck | null; output: SchemaCheck | null } {
+    this.checks ??= { input: schemaCheck(this.tool.inputSchema), output: schemaCheck(this.outputSchema) };
+    return this.checks;
+  }
+}
 
 /** Inputs of a mock's values. Equal seeds give equal values. */
 export interface MockSeed {

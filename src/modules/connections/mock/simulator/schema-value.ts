@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
 import { plainName, textOfFormat, textOfName, words } from './sample-text.js';
-import { SeededRandom } from './seeded-random.js';
+import { SeededRandom } from './sample-text.js';
 
 /** Below this depth only required members are made, and lists are as short as allowed. */
 const GENEROUS_DEPTH = 5;
