@@ -8,8 +8,9 @@ import type {
   ConnectionStatusDto,
   ServerInfoDto,
 } from './connection.dto.js';
-import { ConnectionRepository, type ShownConnection } from './connection.repository.js';
+import { ConnectionRepository, type ConnectionRow, type ShownConnection } from './connection.repository.js';
 import { isConnectionId } from './connection-target.js';
+import type { TargetKind } from './connection.types.js';
 import { ConnectionUrls } from './connection-urls.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import type { MetadataFilter } from './metadata-filter.js';
@@ -33,6 +34,19 @@ export class ConnectionReader {
     if (!isConnectionId(connectionId)) throw new ResourceNotFoundError();
     await this.statuses.settle();
     return this.shown(await this.connections.findShown({ namespaceId: namespace.id, connectionId }));
+  }
+
+  /** The row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError */
+  async find(
+    { id: namespaceId }: OwnedNamespace,
+    connectionId: string,
+    targetKind?: TargetKind,
+  ): Promise<ConnectionRow> {
+    const row = isConnectionId(connectionId)
+      ? await this.connections.findRow({ namespaceId, connectionId, ...(targetKind && { targetKind }) })
+      : null;
+    if (!row) throw new ResourceNotFoundError();
+    return row;
   }
 
   /** @throws ResourceNotFoundError */

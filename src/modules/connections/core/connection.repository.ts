@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager, type SelectQueryBuilder } from 'typeorm';
+import { Repository, type EntityManager, type FindOptionsWhere, type SelectQueryBuilder } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm';
 import { Connection } from './connection.entity.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
@@ -39,6 +39,9 @@ export interface ConnectionFilter {
   metadata: MetadataFilter[];
 }
 
+/** The identity of a connection, and the end of its recording. */
+export type ConnectionRow = Pick<Connection, 'id' | 'recordingUntil'>;
+
 /** A connection that was just deleted. */
 export interface DeletedConnection {
   id: string;
@@ -76,6 +79,10 @@ export class ConnectionRepository {
     if (serverId !== undefined) rows.andWhere('connection.serverId = :serverId', { serverId });
     addMetadataFilters(rows, metadata);
     return rows.getRawMany<ShownConnection & { seq: string }>();
+  }
+
+  findRow(where: FindOptionsWhere<Connection>): Promise<ConnectionRow | null> {
+    return this.connections.findOne({ where, select: { id: true, recordingUntil: true } });
   }
 
   /** With `source`, which other reads leave out. */
@@ -141,17 +148,13 @@ export class ConnectionRepository {
   }
 
   /** @returns null if there was no such row */
-  async delete(where: ByIds): Promise<DeletedConnection | null> {
-    const { raw } = (await this.connections
-      .createQueryBuilder()
-      .delete()
-      .where(where)
-      .returning(['id', 'namespaceId', 'connectionId', 'targetKind'])
-      .execute()) as { raw: { id: string; namespace_id: string; connection_id: string; target_kind: TargetKind }[] };
-    const [row] = raw;
-    if (!row) return null;
-    const { id, namespace_id: namespaceId, connection_id: connectionId, target_kind: targetKind } = row;
-    return { id, namespaceId, connectionId, targetKind };
+  async delete(id: string): Promise<DeletedConnection | null> {
+    const [[deleted]] = await this.connections.query<[DeletedConnection[]]>(
+      `DELETE FROM connections WHERE id = $1
+       RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", target_kind AS "targetKind"`,
+      [id],
+    );
+    return deleted ?? null;
   }
 
   /** Raw rows: making entities of a hundred takes longer than finding them. */

@@ -1,11 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
-import { isConnectionId } from '../core/connection-target.js';
-import { Connection } from '../core/connection.entity.js';
-import { ResourceNotFoundError } from '../core/connections.errors.js';
+import { ConnectionReader } from '../core/connection-reader.js';
 import type { ConnectionLogDto, ConnectionLogQueryDto, ConnectionInvocationDto } from './connection-log.dto.js';
 import { toTimeText } from '../../../platform/http/time-text.js';
 import type { FoundCall } from '../../logs/invocation.types.js';
@@ -18,7 +14,7 @@ const textOf = (at: number): string => toTimeText(new Date(at));
 @Injectable()
 export class ConnectionLogService {
   constructor(
-    @InjectRepository(Connection) private readonly connections: Repository<Connection>,
+    private readonly connections: ConnectionReader,
     private readonly calls: ConnectionCallsService,
   ) {}
 
@@ -28,11 +24,8 @@ export class ConnectionLogService {
     connectionId: string,
     { limit = 20, ...query }: ConnectionLogQueryDto,
   ): Promise<ConnectionLogDto> {
-    const row = isConnectionId(connectionId)
-      ? await this.connections.findOne({ where: { namespaceId: namespace.id, connectionId }, select: { id: true } })
-      : null;
-    if (!row) throw new ResourceNotFoundError();
-    const { calls, total } = await this.calls.find(row.id, query, limit);
+    const { id } = await this.connections.find(namespace, connectionId);
+    const { calls, total } = await this.calls.find(id, query, limit);
     return { invocations: calls.map(toConnectionInvocationDto), total };
   }
 }

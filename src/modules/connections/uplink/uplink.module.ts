@@ -10,13 +10,12 @@ import { UplinkTunnelsRepository } from './uplink-tunnels.repository.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { UplinkController } from './uplink.controller.js';
 import { UplinkGateway } from './uplink.gateway.js';
-import { UplinksService } from './uplinks.service.js';
 
 /** Connections to local servers, over tunnels that their command line tool opens. */
 @Module({
   imports: [TypeOrmModule.forFeature([UplinkTunnel]), AuthModule, ConnectionCoreModule],
   controllers: [UplinkController, InternalUplinkController],
-  providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits, UplinksService],
+  providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits],
   exports: [UplinkTunnels, TunnelLimits],
 })
 export class UplinkModule {}
