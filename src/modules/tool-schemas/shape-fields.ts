@@ -1,3 +1,4 @@
+import { pathStep } from '../../platform/text/json.js';
 import type { Shape } from './shape.js';
 import { inferFormat, inferObject, inferTypes } from './schema-inference.js';
 
@@ -26,7 +27,7 @@ function placesOf(shape: Shape, path: string, presence: number): ShapeField[] {
     here,
     ...(lists ? placesOf(lists.items, `${path}[*]`, 1) : []),
     ...(inferred?.fields ?? []).flatMap(([name, field]) =>
-      placesOf(field, path + step(name), share(field.count, objects?.count ?? 0)),
+      placesOf(field, path + pathStep(name), share(field.count, objects?.count ?? 0)),
     ),
     ...(inferred?.rest ? placesOf(inferred.rest, `${path}.*`, 1) : []),
   ];
@@ -35,9 +36,4 @@ function placesOf(shape: Shape, path: string, presence: number): ShapeField[] {
 /** Rounded to three decimals; below 1 when it was missing once. */
 function share(seen: number, of: number): number {
   return seen >= of ? 1 : Math.min(0.999, Math.round((seen / of) * 1_000) / 1_000);
-}
-
-/** One step of a JSONPath. */
-export function step(name: string): string {
-  return /^[A-Za-z_]\w*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`;
 }

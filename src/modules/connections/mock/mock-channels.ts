@@ -15,7 +15,7 @@ import { FixtureSimulator } from './simulator/fixture.js';
 import { ReplaySimulator, type RecordedCall } from './simulator/replay-simulator.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type CallHistory, type SimulatedServer } from './simulator/simulated-channel.js';
-import type { Answer, Answerer, Simulator, ToolCall } from './simulator/simulator.js';
+import type { Simulator } from './simulator/simulator.js';
 
 /** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
 const CACHED_MAX = 1_000;
@@ -73,9 +73,22 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     const { seed, server } = row;
     const schema = new SchemaSimulator(server, { seed, scenario });
     const { simulator, chars } = await this.simulatorFor(target, schema);
-    const simulated: SimulatedServer = { server, simulator, history: new QueuedHistory(this.repository, id) };
+    const simulated: SimulatedServer = { server, simulator, history: this.historyOf(id) };
     this.cache.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length + chars });
     return simulated;
+  }
+
+  /** Calls of this process queue here, so that a mock holds one database connection at most. */
+  private historyOf(id: string): CallHistory {
+    let tail: Promise<unknown> = Promise.resolve();
+    return {
+      recent: (limit) => this.repository.recentCalls(id, limit),
+      append: (call, answerer) => {
+        const answer = tail.then(() => this.repository.appendCall(id, call, answerer));
+        tail = answer.catch(() => undefined);
+        return answer;
+      },
+    };
   }
 
   private async simulatorFor(
@@ -95,25 +108,5 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
       simulator: new ReplaySimulator(schema, calls),
       chars: texts.reduce((sum, { length }) => sum + length, 0),
     };
-  }
-}
-
-/** The calls of one mock. Calls of this process queue here, so that a mock holds one database connection at most. */
-class QueuedHistory implements CallHistory {
-  private tail: Promise<unknown> = Promise.resolve();
-
-  constructor(
-    private readonly repository: MockRepository,
-    private readonly id: string,
-  ) {}
-
-  recent(limit: number): ReturnType<CallHistory['recent']> {
-    return this.repository.recentCalls(this.id, limit);
-  }
-
-  append(call: ToolCall, answerer: Answerer): Promise<Answer> {
-    const answer = this.tail.then(() => this.repository.appendCall(this.id, call, answerer));
-    this.tail = answer.catch(() => undefined);
-    return answer;
   }
 }

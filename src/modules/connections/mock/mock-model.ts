@@ -53,7 +53,7 @@ export class MockModel implements OnApplicationShutdown {
       return new ModelSimulator(schema, { client, scenario, timeoutMs: this.env.simulatorTimeoutMs, spend });
     }
     if (scenario === null) return schema;
-    return { prepare: (call) => Promise.resolve(fallback(schema.answerer(call), NOT_INTERPRETED)) };
+    return { prepare: (call) => fallback(schema.prepare(call), NOT_INTERPRETED) };
   }
 
   private async spend<T>(namespaceId: string, question: () => Promise<T>): Promise<T> {

@@ -1,6 +1,6 @@
 import { DEPTH_MAX } from '../../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../../platform/errors/domain-error.js';
-import { isObject, isWithinDepth, type JsonObject } from '../../../../platform/text/json.js';
+import { isObject, isWithinDepth, pathStep, type JsonObject } from '../../../../platform/text/json.js';
 import { quoted } from '../../../../platform/text/quoted.js';
 import {
   errorResult,
@@ -14,7 +14,6 @@ import {
   type Answerer,
   type SimulatedCall,
   type Simulator,
-  type UseCounts,
 } from './simulator.js';
 import type { SchemaSimulator } from './schema-simulator.js';
 
@@ -37,20 +36,24 @@ export class FixtureSimulator implements Simulator {
     private readonly fixture: Fixture,
   ) {}
 
-  prepare(call: SimulatedCall): Promise<Answerer> {
-    return Promise.resolve(this.answerer(call));
-  }
-
-  private answerer(call: SimulatedCall): Answerer {
-    if (this.schema.refusal(call)) return this.schema.answerer(call);
+  prepare(call: SimulatedCall): Answerer {
+    if (this.schema.refusal(call)) return this.schema.prepare(call);
     const rules = (this.fixture.get(call.tool) ?? [])
       .map((rule, at) => ({ rule, key: `${call.tool}[${at}]` }))
       .filter(({ rule }) => matches(rule.arguments, call.arguments));
-    const bySchema = this.schema.answerer(call);
+    const bySchema = this.schema.prepare(call);
     const unmatched = fallback(bySchema, 'No rule of the fixture matches this call.');
     return (uses) => {
       const found = rules.find(({ rule, key }) => (uses[key] ?? 0) < rule.times);
-      return found ? answerOf(found.rule, bySchema, nextUses(found.rule, found.key, uses)) : unmatched(uses);
+      if (!found) return unmatched(uses);
+      const { result, delayMs, times } = found.rule;
+      const sent = marked(result ?? bySchema(uses).result, { [simulatorMark.by]: result ? 'fixture' : 'schema' });
+      // Only limited rules are counted.
+      return {
+        result: sent,
+        ...(delayMs > 0 && { delayMs }),
+        ...(times < Infinity && { uses: counted(uses, found.key) }),
+      };
     };
   }
 }
@@ -85,7 +88,7 @@ export function parseFixture(scenario: string): Fixture | null {
   if (!isObject(value.tools)) return fail('$.tools', 'must be an object with a list of rules for each tool');
   return new Map(
     Object.entries(value.tools).map(([tool, rules]) => {
-      const path = `$.tools${step(tool)}`;
+      const path = `$.tools${pathStep(tool, quoted)}`;
       if (!Array.isArray(rules)) return fail(path, 'must be a list of rules');
       return [tool, rules.map((rule: unknown, at) => readRule(rule, `${path}[${at}]`))];
     }),
@@ -95,7 +98,8 @@ export function parseFixture(scenario: string): Fixture | null {
 /** @throws InvalidInputError for a tool that the server does not have */
 export function requireTools(fixture: Fixture, tools: readonly JsonObject[]): void {
   for (const tool of fixture.keys()) {
-    if (!tools.some(({ name }) => name === tool)) fail(`$.tools${step(tool)}`, 'names a tool the server does not have');
+    if (!tools.some(({ name }) => name === tool))
+      fail(`$.tools${pathStep(tool, quoted)}`, 'names a tool the server does not have');
   }
 }
 
@@ -158,27 +162,11 @@ function readCount(value: unknown, min: number, max: number, path: string): numb
 
 function requireMembers(value: JsonObject, names: string[], path: string): void {
   const unknown = Object.keys(value).find((name) => !names.includes(name));
-  if (unknown !== undefined) fail(path + step(unknown), `is unknown: expected ${names.join(', ')}`);
-}
-
-/** One step of a JSONPath. */
-function step(name: string): string {
-  return /^[A-Za-z_]\w{0,63}$/.test(name) ? `.${name}` : `[${quoted(name)}]`;
+  if (unknown !== undefined) fail(path + pathStep(unknown, quoted), `is unknown: expected ${names.join(', ')}`);
 }
 
 function fail(path: string, problem: string): never {
   throw new InvalidInputError(`mock.scenario: ${path} ${problem}`);
-}
-
-/** Only limited rules are counted. */
-function nextUses({ times }: FixtureRule, key: string, uses: UseCounts): UseCounts {
-  return times === Infinity ? uses : counted(uses, key);
-}
-
-function answerOf({ result, delayMs }: FixtureRule, bySchema: Answerer, uses: UseCounts): ReturnType<Answerer> {
-  const by = result ? 'fixture' : 'schema';
-  const sent = marked(result ?? bySchema(uses).result, { [simulatorMark.by]: by });
-  return { result: sent, uses, ...(delayMs > 0 && { delayMs }) };
 }
 
 /**

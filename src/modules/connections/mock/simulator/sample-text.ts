@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 const WORDS =
   'amber harbor meadow signal lantern copper willow summit river cobalt maple orchard beacon quartz cedar comet delta ember falcon garnet'.split(
     ' ',
@@ -17,7 +18,7 @@ export class SeededRandom {
   private state: number;
 
   constructor(seed: string) {
-    this.state = hash(seed);
+    this.state = createHash('sha256').update(seed).digest().readInt32LE();
   }
 
   /** At least 0, less than 1. Mulberry32, whose period of 2^32 is far beyond one value's needs. */
@@ -145,13 +146,4 @@ function snakeCase(name: string): string {
 /** A name without case and separators: `issueNumber` and `issue_number` are equal. */
 export function plainName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '');
-}
-
-/** FNV-1a over UTF-16 code units, with a finalizer that spreads the last ones. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (let i = 0; i < text.length; i += 1) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
-  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
-  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
-  return value ^ (value >>> 16);
 }
