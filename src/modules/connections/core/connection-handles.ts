@@ -27,52 +27,45 @@ import {
 } from '../../../mcp/protocol/mcp-errors.js';
 import { statusAfter } from './connection-status.js';
 
-/** Cache lifetime of a row. A change is also announced to every process at once. */
+/** A connection whose row was written. Null as revision: deleted. */
+export interface ChangedConnection {
+  id: string;
+  namespaceId: string;
+  connectionId: string;
+  revision: number | null;
+}
+
+/** Cache lifetime of a row. A change is also announced to every process immediately. */
 const TARGET_CACHED_MS = 5_000;
 const TARGETS_CACHED_MAX = 50_000;
 
 /** Open upstream sessions of this process at most. */
 const HANDLES_MAX = 50_000;
 
-/** The row that a handle was made from. */
-type ConnectionRow = Pick<ConnectionTarget, 'id' | 'revision' | 'namespaceId' | 'kind' | 'recordingUntil'> & {
-  serverId?: string | null;
-};
-
 /** The channel of a connection in this process, shared by all callers. Reports the outcome of every call to the status. */
 export class ConnectionHandle extends UpstreamHandle {
-  readonly id: string;
-  readonly revision: number;
-  readonly namespaceId: string;
-  /** The registry server that is the target; null for other targets and after the server was deleted. */
-  readonly serverId: string | null;
-  private readonly kind: ConnectionRow['kind'];
-  readonly recordingUntil: Date | null;
   private readonly logger = new Logger('connections');
 
-  /** @param setupUrl the page where a person authorizes the connection or enters missing values */
   constructor(
-    { id, revision, namespaceId, kind, recordingUntil, serverId = null }: ConnectionRow,
+    readonly target: ConnectionTarget,
     channel: Channel,
     private readonly observer: StatusObserver,
     private readonly events: ConnectionEvents,
-    private readonly setupUrl: () => string,
+    private readonly urls: ConnectionUrls,
   ) {
     super(channel);
-    this.id = id;
-    this.revision = revision;
-    this.namespaceId = namespaceId;
-    this.serverId = serverId;
-    this.kind = kind;
-    this.recordingUntil = recordingUntil;
+  }
+
+  get id(): string {
+    return this.target.id;
   }
 
   /** Reports the answer of a recorded connection. The caller does not wait for it. */
   protected override started(call: McpCall, reply: Promise<McpReply>): void {
-    if (!this.recordingUntil) return;
+    if (!this.target.recordingUntil) return;
     reply
       .then(
-        (answer) => this.events.emit('answered', this, call, answer),
+        (answer) => this.events.emit('answered', this.target, call, answer),
         () => undefined,
       )
       .catch((error: unknown) => this.logger.error({ msg: 'a call was not recorded', err: error }));
@@ -85,10 +78,11 @@ export class ConnectionHandle extends UpstreamHandle {
   protected override failed(method: string, error: Error): Error {
     if (this.isGone && error instanceof UpstreamFailure && error.outcomeUnknown) return afterDeletion(error);
     // The status of an uplink follows its tunnel, which has the reason of its end.
-    if (this.kind === 'uplink') return error;
+    if (this.target.kind === 'uplink') return error;
     const status = isAboutConnection(method, error) ? statusAfter(error) : null;
     if (status) this.observer.failed(status);
-    return withSetupUrl(error, this.setupUrl);
+    // A person authorizes the connection or enters missing values there.
+    return withSetupUrl(error, () => this.urls.setup(this.id, this.target.setupEpoch));
   }
 }
 
@@ -121,11 +115,13 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
 
   async onModuleInit(): Promise<void> {
     this.adapters.provide((id) => this.adapterOf(id));
-    this.servers.onOffersChanged((id) => this.handles.forgetListsWhere(({ serverId }) => serverId === id));
+    this.servers.onOffersChanged((id) =>
+      this.handles.forgetListsWhere(({ target }) => 'serverId' in target && target.serverId === id),
+    );
     await this.pubSub.subscribe('connections.changed', (change) => this.applyChange(change));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => {
       this.targets.dropWhere(({ namespaceId }) => namespaceId === id);
-      this.handles.dropWhere(({ namespaceId }) => namespaceId === id, true);
+      this.handles.dropWhere(({ target: { namespaceId } }) => namespaceId === id, true);
     });
   }
 
@@ -146,7 +142,7 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   async adopt(id: string): Promise<ConnectionHandle | null> {
     const target = await this.read({ id });
     if (!target) return null;
-    this.announce(target, target.revision);
+    this.announce(target);
     return this.handleTo(target);
   }
 
@@ -169,15 +165,17 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Ends what this process holds of a deleted connection, and announces the deletion to every process. */
-  async deleted(connection: { id: string; namespaceId: string; connectionId: string }): Promise<void> {
+  async deleted(connection: Omit<ChangedConnection, 'revision'>): Promise<void> {
     const ended = this.handles.end(connection.id, true);
-    this.publish({ key: keyOf(connection), id: connection.id, revision: null });
+    this.announce({ ...connection, revision: null });
     await ended;
   }
 
   /** Announces a changed connection to every process. */
-  announce(connection: { id: string; namespaceId: string; connectionId: string }, revision: number): void {
-    this.publish({ key: keyOf(connection), id: connection.id, revision });
+  announce({ id, revision, ...name }: ChangedConnection): void {
+    const change = { key: keyOf(name), id, revision };
+    this.applyChange(change);
+    this.pubSub.publish('connections.changed', change);
   }
 
   /** Ends the handle of a connection, with its upstream session. */
@@ -189,29 +187,23 @@ export class ConnectionHandles implements OnModuleInit, OnApplicationShutdown {
     return this.handles.close();
   }
 
-  private publish(change: ConnectionChange): void {
-    this.applyChange(change);
-    this.pubSub.publish('connections.changed', change);
-  }
-
   private applyChange(change: ConnectionChange): void {
     const { key, id, revision } = change;
     this.targets.drop(key);
     const held = this.handles.get(id);
-    if (held && held.revision !== revision) this.handles.drop(id, revision === null);
+    if (held && held.target.revision !== revision) this.handles.drop(id, revision === null);
     this.events.emit('changed', change);
   }
 
   private handleTo(target: ConnectionTarget): ConnectionHandle {
     const held = this.handles.get(target.id);
-    if (held && held.revision >= target.revision) return held;
-    const { id, setupEpoch } = target;
+    if (held && held.target.revision >= target.revision) return held;
     const handle = new ConnectionHandle(
       target,
       this.transports.channelTo(target),
       this.statuses.observer(target),
       this.events,
-      () => this.urls.setup(id, setupEpoch),
+      this.urls,
     );
     this.handles.put(target.id, handle, target.accountId);
     return handle;

@@ -41,7 +41,7 @@ export class RecordingsService implements OnApplicationBootstrap {
       await this.reader.find(namespace, connectionId);
       throw new InvalidInputError('A simulated connection cannot be recorded: it makes no real calls.');
     }
-    this.handles.announce(changed, changed.revision);
+    this.handles.announce(changed);
     return this.get(namespace, connectionId);
   }
 

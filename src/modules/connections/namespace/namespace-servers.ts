@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
@@ -33,7 +34,8 @@ const CACHED_MAX = 200;
 @Injectable()
 export class NamespaceMembers implements OnModuleInit {
   private readonly known = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX, ttlMs: CACHED_MS });
-  private readonly listeners = new Map<string, Set<() => void>>();
+  /** Events are named by the id of the namespace. */
+  private readonly changes = new EventEmitter().setMaxListeners(0);
 
   constructor(
     @InjectRepository(Connection) private readonly connections: Repository<Connection>,
@@ -53,17 +55,13 @@ export class NamespaceMembers implements OnModuleInit {
 
   /** Calls `listener` when a connection of the namespace is created, changed or deleted. @returns stops it */
   whenChanged(namespaceId: string, listener: () => void): () => void {
-    const listeners = this.listeners.get(namespaceId) ?? new Set();
-    this.listeners.set(namespaceId, listeners.add(listener));
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0 && this.listeners.get(namespaceId) === listeners) this.listeners.delete(namespaceId);
-    };
+    this.changes.on(namespaceId, listener);
+    return () => this.changes.off(namespaceId, listener);
   }
 
   private changed(namespaceId: string): void {
     this.known.drop(namespaceId);
-    for (const listener of this.listeners.get(namespaceId) ?? []) listener();
+    this.changes.emit(namespaceId);
   }
 
   private async load(namespaceId: string): Promise<AggregateMembers> {

@@ -17,10 +17,10 @@ import { Schedule } from '../../../platform/schedule/schedule.js';
 import { AccessService } from '../../auth/access.service.js';
 import { uplinkFailed, uplinkWaiting, type ConnectionStatus } from '../core/connection-status.js';
 import { ConnectionEvents } from '../core/connection.events.js';
-import { ConnectionHandles } from '../core/connection-handles.js';
+import { ConnectionHandles, type ChangedConnection } from '../core/connection-handles.js';
 import { toStoredServerInfo } from '../core/server-info.js';
 import { TunnelSocket } from './tunnel-socket.js';
-import { UplinkTunnelsRepository, type ChangedConnection, type TunnelName } from './uplink-tunnels.repository.js';
+import { UplinkTunnelsRepository, type TunnelName } from './uplink-tunnels.repository.js';
 import { TunnelLimits } from './tunnel-limits.js';
 import { NoTunnelError, UplinkTakenError } from './uplink.errors.js';
 
@@ -186,7 +186,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     try {
       const { serverInfo } = await held.socket.channel.open(this.env.upstreamConnectTimeoutMs);
       const changed = await this.tunnels.opened(held, toStoredServerInfo(serverInfo));
-      if (changed) this.connections.announce(changed, changed.revision);
+      if (changed) this.connections.announce(changed);
     } catch (error) {
       if (error instanceof UpstreamFailure) held.socket.fault ??= error.message;
       else this.logger.error({ msg: 'a tunnel could not be opened', err: error });
@@ -214,7 +214,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   private async announced(changes: Promise<ChangedConnection[]>): Promise<void> {
-    for (const changed of await changes) this.connections.announce(changed, changed.revision);
+    for (const changed of await changes) this.connections.announce(changed);
   }
 
   /** Takes the tunnels along to a new epoch of this process, unless another process replaced them or found it dead. */
