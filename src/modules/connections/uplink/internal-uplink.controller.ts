@@ -8,7 +8,7 @@ import { rpcCode } from '../../../mcp/protocol/protocol.js';
 import { whileConnected } from '../../../mcp/server/response-sink.js';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
 import { Public } from '../../../platform/http/public.decorator.js';
-import type { UplinkMessage, UplinkRequest } from './uplink-messages.types.js';
+import type { UplinkMessage, UplinkRequest } from './remote-uplink-channel.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
