@@ -6,7 +6,7 @@ import { ServersModule } from '../servers/servers.module.js';
 import { CallMetricsService } from './call-metrics.service.js';
 import { ConnectionCallsService } from './connection-calls.service.js';
 import { InvocationsService } from './ingest/invocations.service.js';
-import { LogsProcessor } from './ingest/logs.processor.js';
+import { LogsProcessor, IngestNotifier } from './ingest/logs.processor.js';
 import { LOGS_QUEUE, LogsQueue } from './ingest/logs.queue.js';
 import { OtlpController } from './otlp/otlp.controller.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
@@ -15,10 +15,8 @@ import { RuntimeLogsService } from './search/runtime-logs.service.js';
 import { DeletedOwnerCleaner } from './store/deleted-owner-cleaner.js';
 import { InvocationStore } from './store/invocation-store.js';
 import { InvocationsRepository } from './store/invocations.repository.js';
-import { PartitionCache } from './store/partition-cache.js';
 import { PartitionMaintenance } from './store/partition-maintenance.js';
 import { PartitionsRepository } from './store/partitions.repository.js';
-import { IngestNotifier } from './stream/ingest-notifier.js';
 import { LogStreamsController } from './stream/log-streams.controller.js';
 import { LogStreams } from './stream/log-streams.js';
 
@@ -41,7 +39,6 @@ export class LogsModule {
         InvocationsRepository,
         InvocationSearchRepository,
         PartitionsRepository,
-        PartitionCache,
       ],
       exports: [InvocationsService, ConnectionCallsService, CallMetricsService],
     },

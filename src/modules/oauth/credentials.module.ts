@@ -5,7 +5,6 @@ import { AuthAdaptersService } from './auth-adapters.service.js';
 import { AuthorizationsService } from './authorizations.service.js';
 import { ClientDocumentController } from './client-document.controller.js';
 import { CredentialRepository } from './credential.repository.js';
-import { CredentialsMetrics } from './credentials.metrics.js';
 import { CredentialsService } from './credentials.service.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
@@ -35,7 +34,7 @@ export class CredentialsModule {
     module: CredentialsModule,
     'api or worker': {
       imports: [TypeOrmModule.forFeature([OAuthClient, UpstreamCredential, PendingAuthorization])],
-      providers: [...services, TokenRefresherService, CredentialsMetrics],
+      providers: [...services, TokenRefresherService],
       exports: services,
     },
     api: {

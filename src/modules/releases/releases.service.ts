@@ -11,18 +11,18 @@ import { ServerReleasesService } from '../servers/server-releases.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import type { ConfigSchema } from './config/config-fields.js';
-import type {
-  AskedRescanDto,
-  ReleaseDetailDto,
-  ReleaseDto,
-  ReleaseListDto,
-  RescanDto,
-  ResumedReleaseDto,
+import {
+  type AskedRescanDto,
+  type ReleaseDetailDto,
+  type ReleaseDto,
+  type ReleaseListDto,
+  type RescanDto,
+  type ResumedReleaseDto,
+  toReleaseDto,
+  toReleaseLogDto,
 } from './release.dto.js';
-import { ReleaseLog } from './release-log.entity.js';
-import { toReleaseDto, toReleaseLogDto } from './release.mapper.js';
+import { ReleaseLog, Release } from './release.entity.js';
 import { isResumable } from './release-state.js';
-import { Release } from './release.entity.js';
 import {
   NotCurrentError,
   NotPromotableError,

@@ -12,7 +12,6 @@ import { ServerSearchController } from './search/server-search.controller.js';
 import { ServerSearchRepository } from './search/server-search.repository.js';
 import { ServerSearchService } from './search/server-search.service.js';
 import { ServerCardsService } from './server-cards.service.js';
-import { ServerDetailsService } from './server-details.service.js';
 import { ServerReleasesService } from './server-releases.service.js';
 import { ServerUrlsService } from './server-urls.service.js';
 import { Server } from './server.entity.js';
@@ -21,13 +20,11 @@ import { ServersRepository } from './servers.repository.js';
 import { ServersService } from './servers.service.js';
 import { ServerDomainsController } from './settings/server-domains.controller.js';
 import { ServerRuntimeController } from './settings/server-runtime.controller.js';
-import { ServerRuntime } from './settings/server-runtime.entity.js';
-import { ServerEgressService, ServerRuntimeService } from './settings/server-runtime.service.js';
-import { ServerSecret } from './settings/server-secret.entity.js';
+import { ProgramSettingsService } from './settings/program-settings.service.js';
+import { ServerRuntime, ServerSecret } from './settings/server-settings.entity.js';
 import { ServerSecretsController } from './settings/server-secrets.controller.js';
-import { SecretValuesService, ServerSecretsService } from './settings/server-secrets.service.js';
+import { ServerSecretsService } from './settings/server-secrets.service.js';
 import { ServerSettingsService } from './settings/server-settings.service.js';
-import { UsageCounter } from './usage-counter.js';
 
 declare global {
   interface SlipwayScopes {
@@ -48,13 +45,12 @@ export class ServersModule {
       providers: [
         ServersRepository,
         ServerIconsRepository,
-        SecretValuesService,
-        ServerEgressService,
+        ProgramSettingsService,
         ServerUrlsService,
         ServerIconsService,
         ServerReleasesService,
       ],
-      exports: [SecretValuesService, ServerEgressService, ServerUrlsService, ServerIconsService, ServerReleasesService],
+      exports: [ProgramSettingsService, ServerUrlsService, ServerIconsService, ServerReleasesService],
     },
     api: {
       imports: [DiscoveryModule, AuthModule.forRoles(env)],
@@ -69,13 +65,10 @@ export class ServersModule {
       providers: [
         ServersService,
         ServerCardsService,
-        ServerDetailsService,
         ServerSearchRepository,
         ServerSearchService,
         ServerSettingsService,
         ServerSecretsService,
-        ServerRuntimeService,
-        UsageCounter,
       ],
       exports: [ServersService],
     },

@@ -1,8 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { HealthController } from './health.controller.js';
 import { HttpMeter } from './http-meter.js';
-import { MetricsController } from './metrics.controller.js';
-import { MetricsPage } from './metrics.controller.js';
+import { MetricsController, MetricsPage } from './metrics.controller.js';
 import { Metrics } from './metrics.js';
 
 /** Health checks, metrics, and the registry in which modules register their metrics. */

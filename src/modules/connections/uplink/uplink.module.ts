@@ -11,7 +11,6 @@ import { UplinkTunnelsRepository } from './uplink-tunnels.repository.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { UplinkController } from './uplink.controller.js';
 import { UplinkGateway } from './uplink.gateway.js';
-import { UplinksService } from './uplinks.service.js';
 
 /** Connections to local servers, over tunnels that their command line tool opens. */
 @Module({})
@@ -21,7 +20,7 @@ export class UplinkModule {
     api: {
       imports: [TypeOrmModule.forFeature([UplinkTunnel]), AuthModule.forRoles(env), ConnectionCoreModule.forRoles(env)],
       controllers: [UplinkController, InternalUplinkController],
-      providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits, UplinksService],
+      providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits],
       exports: [UplinkTunnels, TunnelLimits],
     },
   }));
