@@ -1,12 +1,9 @@
-import { DomainError } from '../../platform/errors/domain-error.js';
+import { DomainError, NotFoundError, ConflictError } from '../../platform/errors/domain-error.js';
 import type { ArtifactKind } from './release.entity.js';
 import type { ReleaseStatus } from './release-state.js';
 
 /** The server has no release with this id, or none at all. */
-export class ReleaseNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
+export class ReleaseNotFoundError extends NotFoundError {
   constructor() {
     super('Release not found');
   }
@@ -25,30 +22,21 @@ export class NotResumableError extends DomainError {
 }
 
 /** Only a release that succeeded can be made current again. */
-export class NotPromotableError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'conflict';
-
+export class NotPromotableError extends ConflictError {
   constructor(status: ReleaseStatus) {
     super(`Only a release that succeeded can become current: this one is ${status}`);
   }
 }
 
 /** The server has no bundle: it has no successful release of type stdio. */
-export class BundleNotFoundError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
+export class BundleNotFoundError extends NotFoundError {
   constructor() {
     super('Bundle not found: the server has no successful release of type stdio');
   }
 }
 
 /** Only the current release can be scanned again. */
-export class NotCurrentError extends DomainError {
-  readonly kind = 'conflict';
-  readonly code = 'conflict';
-
+export class NotCurrentError extends ConflictError {
   constructor(status: ReleaseStatus) {
     super(
       `Only the current release can be scanned again: this one is ${status}` +

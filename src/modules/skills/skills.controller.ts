@@ -7,13 +7,13 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { answerPublication, readArchive } from './skill-answers.js';
 import { SkillQueryDto, DeletedSkillDto, PublishedSkillDto, SetSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
 import {
-  deleteErrors,
   gitErrors,
   namespaceParam,
   ownNamespace,
   skillNotFound,
   slugParam,
-  uploadErrors,
+  publishErrors,
+  forbidden,
 } from './skills.access.js';
 import { SkillsService } from './skills.service.js';
 
@@ -82,7 +82,7 @@ export class SkillsController {
   @ApiCreatedResponse({ type: PublishedSkillDto })
   @ApiOkResponse(replaced)
   @Access('skills:write', ownNamespace)
-  @ApiErrors(...uploadErrors)
+  @ApiErrors(...publishErrors)
   async upload(
     @Param('namespace') _namespace: string,
     @Param('slug') slug: string,
@@ -99,7 +99,7 @@ export class SkillsController {
   @ApiParam(namespaceParam)
   @ApiParam(slugParam)
   @Access('skills:write', ownNamespace)
-  @ApiErrors(...deleteErrors)
+  @ApiErrors(forbidden, skillNotFound)
   remove(
     @Param('namespace') _namespace: string,
     @Param('slug') slug: string,

@@ -4,7 +4,6 @@ import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { DeprecatedSkillsController } from './deprecated-skills.controller.js';
 import { GitArchives } from './git-source.js';
-import { SkillActivations } from './skill-activations.js';
 import { SkillFile, Skill } from './skill.entity.js';
 import { SkillFilesController } from './skill-files.controller.js';
 import { SkillFilesService } from './skill-files.service.js';
@@ -22,6 +21,6 @@ declare global {
 @Module({
   imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule, NamespacesModule],
   controllers: [SkillsController, SkillFilesController, DeprecatedSkillsController],
-  providers: [SkillsRepository, SkillsService, SkillFilesService, SkillActivations, GitArchives],
+  providers: [SkillsRepository, SkillsService, SkillFilesService, GitArchives],
 })
 export class SkillsModule {}

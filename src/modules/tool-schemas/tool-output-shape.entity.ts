@@ -1,5 +1,4 @@
-import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-import type { Relation } from 'typeorm';
+import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation } from 'typeorm';
 import { Server } from '../servers/server.entity.js';
 
 /** The shape of the sampled results of one tool in one week. Holds no values. */
@@ -29,7 +28,7 @@ export class ToolOutputShape {
   @Column('integer')
   structured: number;
 
-  /** JSON of `shape-text.ts`; text, since Postgres never reads into it. */
+  /** JSON of `toShapeText`; text, since Postgres never reads into it. */
   @Column('text')
   shape: string;
 }
