@@ -1,4 +1,4 @@
-import { DomainError, NotFoundError, ConflictError } from '../../platform/errors/domain-error.js';
+import { DomainError, NotFoundError, ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { ArtifactKind } from './release.entity.js';
 import type { ReleaseStatus } from './release-state.js';
 
@@ -10,28 +10,11 @@ export class ReleaseNotFoundError extends NotFoundError {
 }
 
 /** Only a release that waits for authorization can be resumed. */
-export class NotResumableError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-
+export class NotResumableError extends InvalidInputError {
   constructor(status: ReleaseStatus) {
     super(
       `Release is not in a resumable state: it is ${status}, and only AUTH_REQUIRED and AUTH_TIMEOUT can be resumed`,
     );
-  }
-}
-
-/** Only a release that succeeded can be made current again. */
-export class NotPromotableError extends ConflictError {
-  constructor(status: ReleaseStatus) {
-    super(`Only a release that succeeded can become current: this one is ${status}`);
-  }
-}
-
-/** The server has no bundle: it has no successful release of type stdio. */
-export class BundleNotFoundError extends NotFoundError {
-  constructor() {
-    super('Bundle not found: the server has no successful release of type stdio');
   }
 }
 
@@ -42,26 +25,6 @@ export class NotCurrentError extends ConflictError {
       `Only the current release can be scanned again: this one is ${status}` +
         (status === 'SUCCESS' ? ', and another one is current. Promote it first.' : '.'),
     );
-  }
-}
-
-/** Bundles do not change, so they are scanned once. */
-export class NotScannableError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-
-  constructor() {
-    super('A bundle does not change, so there is nothing to scan again: publish the one that did.');
-  }
-}
-
-/** The release was scanned with credentials that were deleted; without them the server may show less. */
-export class ScanCredentialsNeededError extends DomainError {
-  readonly kind = 'invalid';
-  readonly code = 'validation_error';
-
-  constructor() {
-    super('This release was scanned with scanCredentials, which are not kept: send them again.');
   }
 }
 

@@ -6,7 +6,6 @@ import { ServersService } from '../servers/servers.service.js';
 import { ServersModule } from '../servers/servers.module.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
 import { BundleController } from './bundle/bundle.controller.js';
-import { BundlesService } from './bundle/bundles.service.js';
 import { PublishController } from './publish/publish.controller.js';
 import { PublishService } from './publish/publish.service.js';
 import { ReleaseStreams } from './stream/release-streams.js';
@@ -25,7 +24,7 @@ import { ReleasesService } from './releases.service.js';
     BundleController,
     ContractChangesController,
   ],
-  providers: [PublishService, ReleasesService, ReleaseStreams, BundlesService],
+  providers: [PublishService, ReleasesService, ReleaseStreams],
   exports: [ReleasesCoreModule],
 })
 export class ReleasesModule implements OnModuleInit {

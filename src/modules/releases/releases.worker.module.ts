@@ -7,7 +7,6 @@ import { HostedScan } from './scan/hosted-scan.js';
 import { MetadataStage, ReleaseStages } from './pipeline/release-stages.js';
 import { PublishStage } from './pipeline/publish-stage.js';
 import { ReleasePipeline } from './pipeline/release-pipeline.js';
-import { ReleaseSlots } from './pipeline/release-slots.js';
 import { ReleaseSlotsRepository } from './pipeline/release-slots.repository.js';
 import { ReleaseSweeper } from './pipeline/release-sweeper.js';
 import { ReleasesCoreModule } from './releases-core.module.js';
@@ -27,7 +26,6 @@ import { ScanStage } from './pipeline/scan-stage.js';
     ScanStage,
     MetadataStage,
     PublishStage,
-    ReleaseSlots,
     ReleaseSlotsRepository,
     ReleaseStages,
     ReleasePipeline,

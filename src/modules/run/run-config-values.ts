@@ -1,10 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import {
-  mapConfig,
-  type CompiledConfig,
-  type MappedConfig,
-  type ConfigPlace,
-} from '../releases/config/config-fields.js';
+import { mapConfig, type ConfigField, type MappedConfig, type ConfigPlace } from '../releases/config/config-fields.js';
 import type { GivenValues, RunFormField } from '../releases/releases.types.js';
 import { InputInvalidError, InputRequiredError } from './run.errors.js';
 
@@ -30,7 +25,7 @@ export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
  * @throws InputRequiredError, InputInvalidError
  */
 export function valuesOf(
-  config: CompiledConfig,
+  config: readonly ConfigField[],
   { headers, url = '' }: Pick<IncomingMessage, 'headers' | 'url'>,
 ): RunValues {
   const mark = url.indexOf('?');
@@ -39,7 +34,7 @@ export function valuesOf(
   return requireComplete(config, mapped);
 }
 
-function requireComplete(config: CompiledConfig, { headers, query, missing, faults }: MappedConfig): RunValues {
+function requireComplete(config: readonly ConfigField[], { headers, query, missing, faults }: MappedConfig): RunValues {
   if (missing.headers.length + missing.query.length > 0) {
     throw new InputRequiredError({ http: toRunInputs(config), missing });
   }
@@ -56,17 +51,15 @@ function requireComplete(config: CompiledConfig, { headers, query, missing, faul
  *
  * @throws InputRequiredError, InputInvalidError
  */
-export function valuesFor(config: CompiledConfig, { headers, query }: GivenValues): RunValues {
+export function valuesFor(config: readonly ConfigField[], { headers, query }: GivenValues): RunValues {
   const mapped = requireComplete(config, mapConfig(config, { headers, query: new URLSearchParams(query) }));
-  const configured = new Set(
-    config.fields.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])),
-  );
+  const configured = new Set(config.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])));
   const others = Object.entries(headers).filter(([name]) => !configured.has(name));
   return { headers: { ...Object.fromEntries(others), ...mapped.headers }, query: mapped.query };
 }
 
 /** The configuration values in the form that published clients read. */
-function toRunInputs({ fields }: CompiledConfig): RunInputs {
+function toRunInputs(fields: readonly ConfigField[]): RunInputs {
   const inputs: RunInputs = {};
   for (const { from, path, schema, isRequired, fallback } of fields) {
     const { title, description } = schema as { title?: unknown; description?: unknown };
@@ -89,10 +82,10 @@ function namesOf(places: readonly ConfigPlace[]): { headers: string[]; query: st
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
 /** The form fields of a configuration, with the state of the stored values. */
-export function toRunForm(config: CompiledConfig, { headers, query }: GivenValues): RunFormField[] {
+export function toRunForm(config: readonly ConfigField[], { headers, query }: GivenValues): RunFormField[] {
   const given = new URLSearchParams(query);
   const { missing, faults } = mapConfig(config, { headers, query: given });
-  return config.fields.map(({ from, headerKey, path, schema, type, isRequired, fallback, allowed }) => {
+  return config.map(({ from, headerKey, path, schema, type, isRequired, fallback, allowed }) => {
     const isHeader = from.place === 'header';
     const { title, description, format, writeOnly } = schema;
     return {
@@ -111,6 +104,6 @@ export function toRunForm(config: CompiledConfig, { headers, query }: GivenValue
 }
 
 /** `header "x-token" and query "region"`; empty without any. */
-export function inputNames({ fields }: CompiledConfig): string {
+export function inputNames(fields: readonly ConfigField[]): string {
   return fields.map(({ from }) => `${from.place} "${from.name}"`).join(' and ');
 }

@@ -31,7 +31,7 @@ export class ToolSchemasService {
 
   /** The output schema that the tool declares in the current release. */
   private async declared(serverId: string, toolName: string): Promise<unknown> {
-    const offers = await this.servers.offersOf(serverId);
-    return offers?.tools?.find(({ name }) => name === toolName)?.outputSchema;
+    const current = await this.servers.currentOf(serverId);
+    return current?.tools?.find(({ name }) => name === toolName)?.outputSchema;
   }
 }

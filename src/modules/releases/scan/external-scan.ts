@@ -17,6 +17,7 @@ import type { CredentialOwner } from '../../oauth/credentials.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { Release } from '../release.entity.js';
 import { failed, type StageOutcome } from '../release-lease.js';
+import { formatQualifiedName } from '../../servers/server.types.js';
 import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
@@ -127,7 +128,7 @@ export class ExternalScan {
   }
 
   private async askOwner({ serverId, upstreamUrl }: Release, challenges: string[]): Promise<StageOutcome> {
-    const label = await this.servers.qualifiedNameOf(serverId);
+    const label = formatQualifiedName(await this.servers.namesOf(serverId));
     const request = { upstreamUrl: upstreamUrl ?? '', challenge: challenges, label };
     const { setupUrl } = await this.credentials.begin({ kind: 'server', id: serverId }, request);
     const until = new Date(Date.now() + this.env.releaseAuthTimeoutMs);
