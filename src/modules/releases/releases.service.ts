@@ -1,13 +1,15 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
 import { DataSource, MoreThan, Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
 import { ConflictError, InvalidInputError } from '../../platform/errors/domain-error.js';
+import { ServersService } from '../servers/servers.service.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import type { ConfigSchema } from './config/config-fields.js';
 import {
@@ -31,7 +33,7 @@ import type { ReleaseCurrent } from './releases.types.js';
 
 /** Lists, reads, resumes, promotes and rescans the releases of a server. */
 @Injectable()
-export class ReleasesService {
+export class ReleasesService implements OnModuleInit {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     @InjectRepository(Release) private readonly releases: Repository<Release>,
@@ -43,7 +45,15 @@ export class ReleasesService {
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
     private readonly urls: ServerUrlsService,
+    private readonly credentials: CredentialsService,
+    private readonly registry: ServersService,
   ) {}
+
+  /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
+  onModuleInit(): void {
+    this.registry.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
+    this.credentials.onAuthorized('server', (serverId) => this.resumeNewest(serverId));
+  }
 
   /** One page of a server's releases, newest first, without logs (Spec 4.6). */
   async list(server: ServerRef, query: PageQueryDto): Promise<ReleaseListDto> {
@@ -87,12 +97,6 @@ export class ReleasesService {
     if (!isResumable(release.status)) throw new NotResumableError(release.status);
     if (!(await this.continue(release.id))) await this.requireContinued(server, release.id);
     return { status: 'WORKING', deploymentId: release.id };
-  }
-
-  /** Continues the newest release of a server if it waits for authorization. */
-  async resumeNewest(serverId: string): Promise<void> {
-    const release = await this.releases.findOne({ where: { serverId }, order: { seq: 'DESC' } });
-    if (release && isResumable(release.status)) await this.continue(release.id);
   }
 
   /**
@@ -146,6 +150,12 @@ export class ReleasesService {
     }
     if (!(await this.rescans.request(server.id, releaseId, scanCredentials))) throw new NotCurrentError(status);
     return { status, deploymentId: releaseId };
+  }
+
+  /** Continues the newest release of a server if it waits for authorization. */
+  private async resumeNewest(serverId: string): Promise<void> {
+    const release = await this.releases.findOne({ where: { serverId }, order: { seq: 'DESC' } });
+    if (release && isResumable(release.status)) await this.continue(release.id);
   }
 
   /** Accepts that another request resumed the release, and refuses a cancelled one. @throws NotResumableError */

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../config/role-module.js';
 import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { DeprecatedSkillsController } from './deprecated-skills.controller.js';
@@ -18,9 +19,14 @@ declare global {
 }
 
 /** Skills: folders of instructions for agents, published into namespaces. */
-@Module({
-  imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule, NamespacesModule],
-  controllers: [SkillsController, SkillFilesController, DeprecatedSkillsController],
-  providers: [SkillsRepository, SkillsService, SkillFilesService, GitArchives],
-})
-export class SkillsModule {}
+@Module({})
+export class SkillsModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: SkillsModule,
+    api: {
+      imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule.forRoles(env), NamespacesModule.forRoles(env)],
+      controllers: [SkillsController, SkillFilesController, DeprecatedSkillsController],
+      providers: [SkillsRepository, SkillsService, SkillFilesService, GitArchives],
+    },
+  }));
+}

@@ -1,7 +1,7 @@
 import { quoted } from '../../platform/text/quoted.js';
 import { referenced } from '../../platform/json-schema/references.js';
-import { isObject, type JsonObject } from '../../platform/text/json.js';
-import { step, type Shape } from './shape.js';
+import { isObject, type JsonObject, pathStep } from '../../platform/text/json.js';
+import type { Shape } from './shape.js';
 import { inferObject, inferTypes } from './schema-inference.js';
 import type { Observed } from './tool-shape.repository.js';
 
@@ -122,7 +122,9 @@ class Comparison {
     return [
       ...wrongTypes(path, place.types, shape),
       ...place.required.flatMap((name) => missing(path, name, objects?.isMap ? null : objects, objectCount)),
-      ...fields.flatMap(([name, field]) => this.member(path + step(name), place.member(name), place.isClosed, field)),
+      ...fields.flatMap(([name, field]) =>
+        this.member(path + pathStep(name), place.member(name), place.isClosed, field),
+      ),
       ...(lists && place.items !== null ? this.at(`${path}[*]`, place.items, lists.items) : []),
     ];
   }
@@ -149,7 +151,7 @@ function missing(path: string, name: string, objects: Shape['objects'], of: numb
   // The member may be among those whose names are not stored.
   if (!objects || seen >= of || (objects.rest && !objects.fields.has(name))) return [];
   const message = `${quoted(name)} is required, and was missing in ${of - seen} of ${of}.`;
-  return [{ path: path + step(name), kind: 'missing', message }];
+  return [{ path: path + pathStep(name), kind: 'missing', message }];
 }
 
 /** Allowed types; null: any. */

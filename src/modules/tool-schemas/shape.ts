@@ -255,8 +255,3 @@ function isClosedList(name: string | null): boolean {
 function isWord(text: string): boolean {
   return WORD.test(text);
 }
-
-/** One step of a JSONPath. */
-export function step(name: string): string {
-  return /^[A-Za-z_]\w*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`;
-}

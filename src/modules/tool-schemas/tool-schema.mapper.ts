@@ -1,9 +1,10 @@
+import { pathStep } from '../../platform/text/json.js';
 import type { ServerRef } from '../servers/server.types.js';
 import type { Drift } from './schema-drift.js';
 import { toJsonSchema, inferFormat, inferObject, inferEnum, inferTypes } from './schema-inference.js';
 import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
 import type { Observed } from './tool-shape.repository.js';
-import { step, type Shape, type TextShape } from './shape.js';
+import { type Shape, type TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
 
 /** Calls for the formats that Zod 3 and Zod 4 share. */
@@ -107,7 +108,7 @@ function placesOf(shape: Shape, path: string, presence: number): ShapeField[] {
     here,
     ...(lists ? placesOf(lists.items, `${path}[*]`, 1) : []),
     ...(inferred?.fields ?? []).flatMap(([name, field]) =>
-      placesOf(field, path + step(name), share(field.count, objects?.count ?? 0)),
+      placesOf(field, path + pathStep(name), share(field.count, objects?.count ?? 0)),
     ),
     ...(inferred?.rest ? placesOf(inferred.rest, `${path}.*`, 1) : []),
   ];

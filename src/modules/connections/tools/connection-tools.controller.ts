@@ -7,7 +7,7 @@ import { Access, CurrentNamespace, FastPath, type FastPathRequest } from '../../
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { LogRecorder } from '../log/log-recorder.js';
-import { whileConnected } from '../../../mcp/server/client-gone.js';
+import { whileConnected } from '../../../mcp/server/response-sink.js';
 import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
 import { ConnectionToolsService } from './connection-tools.service.js';
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channel.js';
 import type { HttpTarget } from '../../../mcp/client/http/http-wire.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { fetchServerCard } from '../../../mcp/client/server-card.js';
