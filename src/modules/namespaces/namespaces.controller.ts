@@ -68,7 +68,7 @@ export class NamespacesController {
       message: 'The namespace "acme" still holds servers: delete them first',
     },
   )
-  remove(@Param('name') _name: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
+  remove(@CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
     return this.namespaces.remove(namespace);
   }
 }

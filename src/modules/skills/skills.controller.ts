@@ -54,7 +54,6 @@ export class SkillsController {
   @Access('skills:write', ownNamespace)
   @ApiErrors(...gitErrors)
   async set(
-    @Param('namespace') _namespace: string,
     @Param('slug') slug: string,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Body() { gitUrl }: SetSkillDto,
@@ -84,7 +83,6 @@ export class SkillsController {
   @Access('skills:write', ownNamespace)
   @ApiErrors(...publishErrors)
   async upload(
-    @Param('namespace') _namespace: string,
     @Param('slug') slug: string,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Req() request: Request,
@@ -100,11 +98,7 @@ export class SkillsController {
   @ApiParam(slugParam)
   @Access('skills:write', ownNamespace)
   @ApiErrors(forbidden, skillNotFound)
-  remove(
-    @Param('namespace') _namespace: string,
-    @Param('slug') slug: string,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<DeletedSkillDto> {
+  remove(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedSkillDto> {
     return this.skills.remove(namespace, slug);
   }
 }
