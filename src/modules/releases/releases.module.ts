@@ -11,7 +11,6 @@ import { ServersModule } from '../servers/servers.module.js';
 import { BlobSweeper } from './blob-sweeper.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { BundleController } from './bundle/bundle.controller.js';
-import { BundlesService } from './bundle/bundles.service.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
 import { ReleaseContract } from './contract/release-contract.entity.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
@@ -19,7 +18,6 @@ import { DeployStage, ModuleChecks } from './pipeline/deploy-stage.js';
 import { MetadataStage, ReleaseStages } from './pipeline/release-stages.js';
 import { PublishStage } from './pipeline/publish-stage.js';
 import { ReleasePipeline } from './pipeline/release-pipeline.js';
-import { ReleaseSlots } from './pipeline/release-slots.js';
 import { ReleaseSlotsRepository } from './pipeline/release-slots.repository.js';
 import { ReleaseSweeper } from './pipeline/release-sweeper.js';
 import { ReleasesProcessor } from './pipeline/releases.processor.js';
@@ -79,7 +77,7 @@ export class ReleasesModule {
         BundleController,
         ContractChangesController,
       ],
-      providers: [PublishService, ReleasesService, ReleaseStreams, BundlesService],
+      providers: [PublishService, ReleasesService, ReleaseStreams],
     },
     worker: {
       providers: [
@@ -90,7 +88,6 @@ export class ReleasesModule {
         ScanStage,
         MetadataStage,
         PublishStage,
-        ReleaseSlots,
         ReleaseSlotsRepository,
         ReleaseStages,
         ReleasePipeline,
