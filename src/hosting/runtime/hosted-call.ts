@@ -6,7 +6,15 @@ import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import type { Instance } from '../engine.js';
 import { HostedFailure } from '../hosting.errors.js';
-import { INVOCATION_HEADER, RPC_METHOD_HEADER, type HostedRequest, type ProgramLimits, type RuntimeOutcome, type Trace, SESSION_HEADER } from '../hosting.types.js';
+import {
+  INVOCATION_HEADER,
+  RPC_METHOD_HEADER,
+  type HostedRequest,
+  type ProgramLimits,
+  type RuntimeOutcome,
+  type Trace,
+  SESSION_HEADER,
+} from '../hosting.types.js';
 import { noAnswer, overResponse, overWall } from './termination-errors.js';
 import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
 

@@ -5,7 +5,17 @@ import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { ProgramLimits, ProgramRef } from '../hosting.types.js';
 import type { Programs } from '../hosting.js';
 import { CpuMeter, ProcessMetrics } from './process-metrics.js';
-import { bystander, culprit, noRoom, notLoaded, overMemory, stopping, whenGone, type KillReason, type RefusalReason } from './termination-errors.js';
+import {
+  bystander,
+  culprit,
+  noRoom,
+  notLoaded,
+  overMemory,
+  stopping,
+  whenGone,
+  type KillReason,
+  type RefusalReason,
+} from './termination-errors.js';
 import type { HostedCall } from './hosted-call.js';
 import { ProgramCalls } from './program-calls.js';
 import { ProgramTraces } from './program-traces.js';

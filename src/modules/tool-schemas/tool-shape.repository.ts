@@ -1,8 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import { isDatabaseAway } from '../../platform/database/database-outage.js';
-import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { isDatabaseAway, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
 import { parseShape, toShapeText } from './shape-text.js';
 import type { AnswerSample } from './answer-sample.js';

@@ -4,13 +4,23 @@ import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { BlobTooLargeError } from './blobs.errors.js';
 import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
+import { DomainError } from '../errors/domain-error.js';
 
 const HASH = /^[0-9a-f]{64}$/;
 
 /** How systems say that they sync no folders: Windows, and some network file systems. */
 const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
+
+/** A file is larger than its kind may be. */
+export class BlobTooLargeError extends DomainError {
+  readonly kind = 'too_large';
+  readonly code = 'validation_error';
+
+  constructor(bytesMax: number) {
+    super(`The file is larger than ${bytesMax} bytes (${Math.floor(bytesMax / 1024 / 1024)} MB).`);
+  }
+}
 
 /** Blobs as files of a folder, 256 folders wide. Unfinished ones lie in `incoming`. */
 export class DiskBlobStore extends BlobStore {

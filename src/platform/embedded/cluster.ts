@@ -1,10 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { chown, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { buildFolder, removeAbandonedDrafts } from './atomic-folder.js';
-import { EmbeddedPostgresError, explainFailure } from './embedded-postgres.errors.js';
-import { mayUse, run, type Account } from './server-account.js';
-import { sparePlace, type Installation } from './server-files.js';
+import { buildFolder, removeAbandonedDrafts, sparePlace, type Installation } from './server-files.js';
+import { EmbeddedPostgresError, explainFailure, mayUse, run, type Account } from './server-account.js';
 
 /** The database, and the role that owns it. The role may create databases and is no superuser, as in production. */
 export const databaseName = 'slipway';

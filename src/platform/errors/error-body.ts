@@ -1,4 +1,4 @@
-import { DatabaseAwayError, isDatabaseAway } from '../database/database-outage.js';
+import { DatabaseAwayError, isDatabaseAway } from '../database/postgres-errors.js';
 import { DomainError, statusOf, type ErrorKind } from './domain-error.js';
 
 /**

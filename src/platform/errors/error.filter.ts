@@ -2,10 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { types } from 'node:util';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { DatabaseAwayError } from '../database/database-outage.js';
-import { DomainError, InvalidInputError, statusOf } from './domain-error.js';
+import { DatabaseAwayError } from '../database/postgres-errors.js';
+import { DomainError, InvalidInputError, statusOf, BodyTooLargeError, RouteNotFoundError } from './domain-error.js';
 import { domainErrorOf, errorAnswer, familyOf } from './error-body.js';
-import { BodyTooLargeError, RouteNotFoundError } from './http-errors.js';
 
 /** Errors of Express' parsers and Nest's router as domain errors. Other errors are returned unchanged. */
 function asDomainError(error: unknown, request: Request): unknown {

@@ -5,8 +5,28 @@ import { Public } from '../http/public.decorator.js';
 import { timingSafeEqual } from 'node:crypto';
 import { Env } from '../../config/env.js';
 import { hashSecret } from '../http/secrets.js';
-import { MetricsOffError, MetricsTokenError } from './metrics.errors.js';
 import { Metrics } from './metrics.js';
+import { DomainError } from '../errors/domain-error.js';
+
+/** `METRICS_TOKEN` is not set, so nobody may read the metrics. */
+class MetricsOffError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor() {
+    super('Metrics are off: the operator turns them on with METRICS_TOKEN');
+  }
+}
+
+/** The metrics were asked for without their token. */
+class MetricsTokenError extends DomainError {
+  readonly kind = 'unauthenticated';
+  readonly code = 'unauthorized';
+
+  constructor() {
+    super('Send the METRICS_TOKEN of this service as "Authorization: Bearer <token>"');
+  }
+}
 
 /** The metrics, for those who may read them. */
 @Injectable()
