@@ -190,7 +190,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
           if (isMine && !this.isStopping) local.dispatch(ref, request, handler);
           else handler.fail(notHere());
         },
-        (error: unknown) => handler.fail(new HostingUnavailableError(unplaced, error)),
+        (error: unknown) => handler.fail(new HostingUnavailableError(UNKNOWN_HOST, error)),
       )
       .catch(this.onThrown);
   }
@@ -219,7 +219,7 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 }
 
-const unplaced = 'Where this program runs cannot be told right now: try again in a moment.';
+const UNKNOWN_HOST = 'Where this program runs cannot be told right now: try again in a moment.';
 
 function notHere(): HostAwayError {
   return new HostAwayError('Another process runs this program now: try again.', 1);

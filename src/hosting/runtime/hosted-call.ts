@@ -234,10 +234,10 @@ export class HostedCall implements Dispatcher.DispatchHandler, Dispatcher.Dispat
 /** End-to-end headers: without hop-by-hop headers and internal ones, except the session name. */
 export function endToEnd(headers: IncomingHttpHeaders | Headers): Headers {
   const isHopByHop = hopByHopOf(headers.connection);
-  const kept: Headers = {};
+  const result: Headers = {};
   for (const [name, value] of Object.entries(headers)) {
     const isInternal = name.startsWith(INTERNAL_PREFIX) && name !== SESSION_HEADER;
-    if (value !== undefined && !isHopByHop(name) && !isInternal) kept[name] = value;
+    if (value !== undefined && !isHopByHop(name) && !isInternal) result[name] = value;
   }
-  return kept;
+  return result;
 }

@@ -8,7 +8,7 @@ import { CpuMeter, ProcessMetrics } from './process-metrics.js';
 import {
   bystander,
   culprit,
-  noRoom,
+  noFreePlace,
   notLoaded,
   overMemory,
   stopping,
@@ -209,7 +209,7 @@ export class LiveProgram {
     const runDir = await runDirs.make();
     this.runDir = runDir;
     counts.starts += 1;
-    const onTrace = this.traces.told.bind(this.traces);
+    const onTrace = this.traces.observed.bind(this.traces);
     const instance = await programs.of(this.ref.kind).withProgram(this.ref, (program) => {
       this.given = digestOf(program);
       const hasCrashedLately = this.setting.hasCrashedLately();
@@ -228,7 +228,7 @@ export class LiveProgram {
   private async notStarted(error: unknown): Promise<void> {
     let failure: HostedFailure;
     if (error instanceof HostedFailure) failure = error;
-    else if (error instanceof NoSlotError) failure = noRoom();
+    else if (error instanceof NoSlotError) failure = noFreePlace();
     else {
       this.report('could not be loaded', error);
       failure = notLoaded();
