@@ -23,11 +23,6 @@ interface ProgramEnv {
   env: Record<string, string>;
 }
 
-/** A process namespace of its own, with a root tree; null for the files that its account may see on this host. */
-export interface Solitude {
-  root: PivotRoot | null;
-}
-
 /** Limits and isolation of a program. */
 export interface Confinement {
   /** Memory that its code may allocate, in MiB. */
@@ -46,8 +41,8 @@ export interface Confinement {
   env?: Record<string, string>;
   /** `own` (the default): an empty network namespace. `host`: the host's network. A path: the namespace to join. */
   network?: string;
-  /** Runs in a process namespace of its own. Default: a single process without one. */
-  alone?: Solitude;
+  /** Runs in a process namespace of its own, with a root tree or null for the files that its account may see. */
+  alone?: { root: PivotRoot | null };
   /** Data segment that the runtime reserves before any code runs, in MiB. Default: workerd's. */
   reservedMb?: number;
 }
