@@ -4,7 +4,7 @@ import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '.
 import { tokenSetOf, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { isObject } from '../../platform/text/json.js';
 import { parseUrl } from '../../config/parse-url.js';
-import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { withoutAddress } from '../../mcp/client/http/hidden-address.js';
 
 /** Timeout of one operation; a refresh locks its credential's row meanwhile. */

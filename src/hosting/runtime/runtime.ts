@@ -5,7 +5,7 @@ import { Env } from '../../config/env.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { Engine } from '../engine.js';
 import { LocalHosting, Programs } from '../hosting.js';
-import { HostedFailure } from '../hosting.errors.js';
+import { HostedFailure, HostingUnavailableError } from '../hosting.errors.js';
 import type { EngineName, HostedRequest, ProgramLimits, ProgramRef } from '../hosting.types.js';
 import { notLoaded, reasonOf } from './termination-errors.js';
 import { Fleet } from './fleet.js';
@@ -15,8 +15,10 @@ import { ProgramTraces } from './program-traces.js';
 import { digestOf, RestartCoalescer } from './restart-coalescer.js';
 import { RunDirs } from './run-dirs.js';
 
-/** Provides the engines of this process: a list of {@link Engine}. */
+/** Provides the engines of this process: a list of {@link Engine}. Only that of bundles can be absent. */
 export const ENGINES = Symbol('engines');
+
+const NO_BUNDLES = 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
 
 /** Interval of checks for outdated programs, in leases; 60 s by default. */
 const RECHECK_LEASES = 4;
@@ -89,7 +91,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   async whyNot(engine: EngineName): Promise<string | null> {
     const found = this.engines.find(({ name }) => name === engine);
-    return found ? found.whyNot() : `This service has no engine for programs of the kind "${engine}".`;
+    return found ? found.whyNot() : NO_BUNDLES;
   }
 
   async forget(ownerId: string): Promise<void> {
@@ -154,7 +156,7 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
 
   private engineOf(name: EngineName): Engine {
     const engine = this.engines.find((one) => one.name === name);
-    if (!engine) throw new Error(`This process has no engine ${name}`);
+    if (!engine) throw new HostingUnavailableError(NO_BUNDLES);
     return engine;
   }
 

@@ -57,3 +57,15 @@ export function isDatabaseAway(error: unknown): boolean {
 export async function pingDatabase(database: DataSource): Promise<void> {
   await database.query('SELECT 1');
 }
+
+/**
+ * Replaces the error of a statement that a foreign key or a unique index refused; any other error is thrown as it is.
+ * Use as `statement.catch(onViolation({ unique: () => new … }))`.
+ */
+export function onViolation(replace: { foreignKey?: () => Error; unique?: () => Error }): (error: unknown) => never {
+  return (error) => {
+    if (replace.foreignKey && isForeignKeyViolation(error)) throw replace.foreignKey();
+    if (replace.unique && isUniqueViolation(error)) throw replace.unique();
+    throw error;
+  };
+}

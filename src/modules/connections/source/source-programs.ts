@@ -40,9 +40,8 @@ export class SourcePrograms implements ProgramOwner, OnModuleInit {
     });
     if (!row?.source) throw new ProgramStartError('The connection was deleted.');
     try {
-      return await this.compiler.withCompiled(row.source, row.namespaceId, (file) =>
-        use({ ref, file, configSchema: null, ...NO_VALUES }),
-      );
+      const file = await this.compiler.compiledFile(row.source, row.namespaceId);
+      return await use({ ref, file, configSchema: null, ...NO_VALUES });
     } catch (error) {
       // A module that was compiled before can fail now if a package that is compiled into it has changed.
       if (error instanceof InvalidSourceError) throw new ProgramStartError(error.message, error);

@@ -7,16 +7,14 @@ import { Env } from '../../../config/env.js';
 import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
-import { LeaseLostError, ReleaseLease } from '../release-lease.js';
+import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-lease.js';
 import { ReleaseLogRepository } from '../release-log.repository.js';
-import type { LogLine } from '../release-log.entity.js';
-import { ReleaseSlots } from './release-slots.js';
-import { ReleaseStages } from './release-stages.js';
-import type { StageOutcome } from '../stage-outcome.js';
+import type { LogLine, Release } from '../release.entity.js';
 import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from '../release-state.js';
-import type { Release } from '../release.entity.js';
 import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type Claim } from '../releases.repository.js';
+import { ReleaseSlots } from './release-slots.js';
+import { ReleaseStages } from './release-stages.js';
 
 const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING', status));
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ExchangeAnswer, ExchangeRequest } from './http-exchange.js';
-import { resumed } from './resume.js';
+import { resumed } from './http-exchange.js';
 
 const request: ExchangeRequest = {
   url: new URL('https://upstream.test/mcp'),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Cancellation } from '../protocol/cancellation.js';
-import { InFlight } from './in-flight-calls.js';
+import { InFlight } from './upstream-calls.js';
 
 describe('InFlight', () => {
   it('cancels the one call that a caller runs under an id', () => {
