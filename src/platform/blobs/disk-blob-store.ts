@@ -4,13 +4,11 @@ import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises
 import path from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { syncFile, syncFolder } from '../files/files.js';
 import { BlobStore, type Blob, type OpenBlob } from './blob-store.js';
 import { DomainError } from '../errors/domain-error.js';
 
 const HASH = /^[0-9a-f]{64}$/;
-
-/** How systems say that they sync no folders: Windows, and some network file systems. */
-const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
 
 /** A file is larger than its kind may be. */
 export class BlobTooLargeError extends DomainError {
@@ -122,20 +120,5 @@ async function namesIn(folder: string): Promise<string[]> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return [];
     throw error;
-  }
-}
-
-/** Flushes the content of a file to the disk, so that it survives a power cut. Its name needs {@link syncFolder}. */
-async function syncFile(path: string): Promise<void> {
-  const file = await open(path);
-  await file.sync().finally(() => file.close());
-}
-
-/** The names a folder holds are on the disk then. Where folders cannot be synced that is left to the system. */
-async function syncFolder(path: string): Promise<void> {
-  try {
-    await syncFile(path);
-  } catch (error) {
-    if (!UNSUPPORTED.includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
 }

@@ -1,6 +1,7 @@
-import { chmod, cp, lstat, mkdir, readFile, stat, symlink, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
+import { chmod, cp, lstat, mkdir, readFile, stat, symlink, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
+import { syncFolder } from '../files/files.js';
 import { EmbeddedPostgresError, mayUse, run, type Account } from './server-account.js';
 
 /** Filling a folder takes seconds: an unfinished one as old as this was left by a process that was killed. */
@@ -116,7 +117,8 @@ export async function buildFolder(
     if (await stat(join(target, proof)).catch(() => undefined)) return false;
     throw error;
   }
-  if (process.platform !== 'win32') await syncFolder(dirname(target));
+  // The new name must reach the disk before the first commit does, or a power cut takes both.
+  await syncFolder(dirname(target));
   return true;
 }
 
@@ -129,10 +131,4 @@ export async function removeAbandonedDrafts(target: string): Promise<void> {
     if (!found || Date.now() - found.mtimeMs < abandonedAfterMs) continue;
     await rm(join(parent, name), { recursive: true, force: true });
   }
-}
-
-/** The new name must reach the disk before the first commit does, or a power cut takes both. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path);
-  await folder.sync().finally(() => folder.close());
 }
