@@ -103,8 +103,8 @@ export class DiskBlobStore extends BlobStore {
     // The folder of the shelves too: the shelf may be new.
     await syncFolder(shelf);
     await syncFolder(this.folder);
-    // Its age counts from the upload, also when the same content was there before: a rename keeps the new file's time. A
-    // sweep may have taken it again by now; whoever names it in a row looks whether it is there.
+    // Its age counts from this upload, also when the same content was there before: a rename preserves the time of the new
+    // file. A sweep may have removed it already; code that refers to it in a row checks that it exists.
   }
 
   private fileOf(hash: string): string {

@@ -2,7 +2,7 @@ import { QueryFailedError, type DataSource } from 'typeorm';
 import { types } from 'node:util';
 import { DomainError } from '../errors/domain-error.js';
 
-/** How long a client should wait before it asks again: a restart of Postgres takes about this long. */
+/** Delay before a client repeats its request: a restart of Postgres takes about this long. */
 const RETRY_AFTER_SECONDS = 2;
 
 /** The database cannot be reached, is starting or ending, or has no room for one more connection. */
@@ -44,8 +44,8 @@ export function isForeignKeyViolation(error: unknown): boolean {
 }
 
 /**
- * True when a query failed because the database is away, not because of what was asked. Only for errors that reached the
- * outermost handler: everything that dials somebody else wraps its socket errors itself.
+ * True when a query failed because the database cannot be reached, whatever the query. For errors that reached the outermost
+ * handler only: clients of other servers wrap their socket errors themselves.
  */
 export function isDatabaseAway(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;

@@ -23,8 +23,8 @@ function asDomainError(error: unknown, request: Request): unknown {
 }
 
 /**
- * Logs what an operator must see as an error: what nobody foresaw, with its cause, and a database that is away, in one
- * line. Everything else is at debug. Nothing else in the service logs errors of requests.
+ * Logs unexpected errors with their cause, and an unreachable database in one line, at error. Domain errors are logged at
+ * debug. Nothing else in the service logs errors of requests.
  */
 export function logFailure(logger: Logger, error: unknown, request: IncomingMessage): void {
   const what = `${request.method} ${request.url?.split('?')[0]}`;

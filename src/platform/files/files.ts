@@ -16,8 +16,8 @@ export async function readIfThere(file: string): Promise<string | null> {
 /**
  * Makes a file that appears complete or not at all; of two processes at the same instant one wins.
  *
- * @returns what it holds then, by whoever it was made
- * @throws what the file system says
+ * @returns its content, which another process may have written
+ * @throws errors of the file system
  */
 export async function createOnce(file: string, content: string, mode = 0o666): Promise<string> {
   const draft = `${file}.${randomUUID()}`;
@@ -36,7 +36,7 @@ export async function createOnce(file: string, content: string, mode = 0o666): P
  * Creates a folder and those above it. Not `mkdir` with `recursive`: in a file system that takes no folders (`/proc`)
  * Node 20 then tries for ever.
  *
- * @throws what the file system says
+ * @throws errors of the file system
  */
 export async function makeFolder(folder: string): Promise<void> {
   try {

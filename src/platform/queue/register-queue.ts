@@ -15,8 +15,8 @@ export const jobOptions = {
 } as const satisfies JobsOptions;
 
 /**
- * Logs the errors of the store's client. BullMQ prints an error that nobody listens for on its own, past the log and its
- * redaction, so these listen from the first moment on. Who adds a job is told of its failure anyway.
+ * Logs the errors of the store's client from the start: BullMQ prints errors without a listener itself, without redaction.
+ * At debug, since the caller that adds a job receives the error too.
  */
 class LoggedQueue extends Queue {
   constructor(...given: ConstructorParameters<typeof Queue>) {

@@ -7,7 +7,7 @@ const BLANK = '[redacted]';
 /** Deeper nesting than this is left out. */
 const DEPTH_MAX = 32;
 
-/** A longer text is left out whole: to cut it first could cut a secret so that nobody knows it for one. */
+/** A longer text is omitted as a whole: a secret that is cut could no longer be recognized. */
 const TEXT_CHARS_MAX = 64 * 1024;
 
 /** Characters of one value that are processed; the rest is cut. */

@@ -90,7 +90,7 @@ export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise
     const { encryptionKeys } = loadEnv({ ENCRYPTION_KEYS: content });
     if (encryptionKeys) return encryptionKeys;
   } catch {
-    // The sentence below says it better: nobody has set ENCRYPTION_KEYS.
+    // The error below names the file, since ENCRYPTION_KEYS is not set.
   }
   throw new SettingsError(
     `${file} does not hold encryption keys (id:base64): restore it, since it opens the stored headers.`,
