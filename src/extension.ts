@@ -22,8 +22,8 @@ export {
   NotFoundError,
 } from './platform/errors/domain-error.js';
 export type { ErrorKind } from './platform/errors/domain-error.js';
-export { defineModule } from './platform/external-modules/external-module.types.js';
-export type { ExternalModule } from './platform/external-modules/external-module.types.js';
+export { defineModule } from './platform/external-modules/load-external-modules.js';
+export type { ExternalModule } from './platform/external-modules/load-external-modules.js';
 export { ApiErrors } from './platform/http/api-docs.decorators.js';
 export { IsFlag, IsText, IsWhole } from './platform/http/input-values.js';
 export { PageQueryDto, pageOf, PaginationDto } from './platform/http/pagination.dto.js';

@@ -7,8 +7,8 @@ import { startInfrastructure } from './infrastructure.js';
 import { SchemaVersionError } from './platform/database/migrations.js';
 import { RouteDeclarationError } from './modules/auth/access.service.js';
 import { parseEgressAllow } from './platform/egress/address-policy.js';
-import { EmbeddedPostgresError } from './platform/embedded/embedded-postgres.js';
-import { ExternalModuleError } from './platform/external-modules/external-module.types.js';
+import { EmbeddedPostgresError } from './platform/embedded/server-account.js';
+import { ExternalModuleError } from './platform/external-modules/load-external-modules.js';
 import { chooseQueueBackend, requireRedis } from './platform/queue/queue-backend.js';
 import { createPino, PinoLoggerService } from './platform/telemetry/logger.js';
 

@@ -4,12 +4,9 @@ import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeFolder } from '../files/files.js';
 import { databaseName, ensureCluster, locateDataDirectory, noteLocation, removeDataDirectory } from './cluster.js';
-import { EmbeddedPostgresError } from './embedded-postgres.errors.js';
+import { EmbeddedPostgresError, chooseAccount } from './server-account.js';
 import { findRunningServer, startServer, type OwnServer } from './postmaster.js';
-import { chooseAccount } from './server-account.js';
 import { findInstallation, type Installation } from './server-files.js';
-
-export { EmbeddedPostgresError };
 
 /** How to run the embedded Postgres. */
 export interface EmbeddedPostgresOptions {

@@ -1,7 +1,7 @@
-import { spawn, execFileSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { access, chmod, mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
-import { createServer, get, request, type Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -29,7 +29,9 @@ import { listen, shut } from '../../support/upstream-net.js';
 
 /** What a hostile bundle tries, beside the tools of an ordinary one. */
 const HOSTILE = `
+import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { get, request } from 'node:http';
 const outcome = (work) => { try { return 'done: ' + String(work()).slice(0, 400); } catch (error) { return error.code ?? error.message; } };
 const asked = (options) => new Promise((resolve) => get(options, async (answer) => {
   let body = '';

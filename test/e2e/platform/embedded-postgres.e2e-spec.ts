@@ -8,11 +8,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import pg from 'pg';
-import {
-  EmbeddedPostgresError,
-  startEmbeddedPostgres,
-  type EmbeddedPostgres,
-} from '../../../src/platform/embedded/embedded-postgres.js';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../../src/platform/embedded/embedded-postgres.js';
+import { EmbeddedPostgresError } from '../../../src/platform/embedded/server-account.js';
 import { builtFile } from '../../support/built.js';
 import { until } from '../../support/until.js';
 
