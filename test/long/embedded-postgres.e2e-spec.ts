@@ -12,9 +12,9 @@ import {
   EmbeddedPostgresError,
   startEmbeddedPostgres,
   type EmbeddedPostgres,
-} from '../../../src/platform/embedded/embedded-postgres.js';
-import { builtFile } from '../../support/built.js';
-import { until } from '../../support/until.js';
+} from '../../src/platform/embedded/embedded-postgres.js';
+import { builtFile } from '../support/built.js';
+import { until } from '../support/until.js';
 
 const isRoot = process.getuid?.() === 0;
 const isLinux = process.platform === 'linux';
