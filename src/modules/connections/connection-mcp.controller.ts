@@ -4,12 +4,10 @@ import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
-import { Access } from '../auth/access.decorator.js';
+import { Access, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
-import { FastPath } from '../auth/fast-path.decorator.js';
-import type { FastPathRequest } from '../auth/fast-path.decorator.js';
 import { ConnectionHandles } from './core/connection-handles.js';
-import type { CallRecord } from './log/call-record.js';
+import type { CallRecord } from './log/log-recorder.js';
 import { LogRecorder } from './log/log-recorder.js';
 import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
 

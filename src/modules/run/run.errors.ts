@@ -10,14 +10,26 @@ export class NotRunnableError extends McpRefusal {
   readonly rpcCode = rpcCode.notRunnable;
 }
 
+/** A configuration value of a server, as clients show it. */
+export interface InputField {
+  label: string;
+  description?: string;
+  required?: boolean;
+}
+
+/** The configuration values of a server by the place where they are sent, and the names of those that prevent a call. */
+export interface RequiredInputs {
+  http: { headers?: Record<string, InputField>; query?: Record<string, InputField> };
+  missing: { headers: string[]; query: string[] };
+}
+
 /** Required configuration values were not sent. Published clients match on the text. */
 export class InputRequiredError extends McpRefusal {
   readonly kind = 'conflict';
   readonly code = 'input_required';
   readonly rpcCode = rpcCode.inputRequired;
 
-  /** @param data `http`: every configuration value, by where it is sent; `missing`: the names of the missing ones */
-  constructor(override readonly data: { http: object; missing: { headers: string[]; query: string[] } }) {
+  constructor(override readonly data: RequiredInputs) {
     super('Input required');
   }
 }
@@ -28,10 +40,10 @@ export class InputInvalidError extends McpRefusal {
   readonly code = 'validation_error';
   readonly rpcCode = rpcCode.invalidParams;
 
-  /** @param inputs as in {@link InputRequiredError}; `missing` names the wrong ones */
+  /** @param inputs `missing` names the wrong ones */
   constructor(
     message: string,
-    readonly inputs: { http: object; missing: { headers: string[]; query: string[] } },
+    readonly inputs: RequiredInputs,
   ) {
     super(message);
   }

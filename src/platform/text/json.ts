@@ -30,3 +30,12 @@ export function isWithinDepth(value: unknown, depthMax: number): boolean {
   }
   return true;
 }
+
+/**
+ * One step of a JSONPath (RFC 9535): `.name`, or `["a name"]`.
+ *
+ * @param write writes a name in quotes; a bounded form keeps foreign text in messages short
+ */
+export function pathStep(name: string, write: (name: string) => string = JSON.stringify): string {
+  return /^[A-Za-z_]\w{0,63}$/.test(name) ? `.${name}` : `[${write(name)}]`;
+}

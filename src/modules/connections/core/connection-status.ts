@@ -1,4 +1,10 @@
-import { InputInvalidError, InputRequiredError, NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
+import {
+  InputInvalidError,
+  InputRequiredError,
+  NotRunnableError,
+  ServerGoneError,
+  type RequiredInputs,
+} from '../../run/run.errors.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import {
   CallerLeftError,
@@ -14,8 +20,7 @@ import {
 import { bearerChallenge } from '../../../mcp/oauth/challenges.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import { visible } from '../../../platform/text/quoted.js';
-import { missingText, originalOf } from './connection-refusal.js';
-import type { StatusInputs } from './connection.types.js';
+import { missingText, originalOf } from './connections.errors.js';
 
 /** Every state a connection may be in. `connected` is written only after a real round trip. */
 export const connectionStates = ['connected', 'disconnected', 'auth_required', 'input_required', 'error'] as const;
@@ -127,7 +132,7 @@ export interface ConnectionStatus {
   /** Null while connected. */
   message: string | null;
   /** The values that the server requires; null unless some are missing or invalid. */
-  inputs: StatusInputs | null;
+  inputs: RequiredInputs | null;
   /** The `WWW-Authenticate` headers of the 401 or 403; null without such an answer. */
   challenges: string[] | null;
 }

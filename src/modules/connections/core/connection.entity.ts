@@ -4,14 +4,8 @@ import type { ServerInfo } from '../../../mcp/protocol/protocol.js';
 import { Namespace } from '../../namespaces/namespace.entity.js';
 import { Server } from '../../servers/server.entity.js';
 import { connectionStates, type ConnectionState, type StatusReason } from './connection-status.js';
-import {
-  targetKinds,
-  type StatusInputs,
-  type StepUp,
-  type StoredMock,
-  type StoredSource,
-  type TargetKind,
-} from './connection.types.js';
+import type { RequiredInputs } from '../../run/run.errors.js';
+import { targetKinds, type StepUp, type StoredMock, type StoredSource, type TargetKind } from './connection.types.js';
 
 export type Metadata = Record<string, unknown>;
 
@@ -120,7 +114,7 @@ export class Connection {
 
   /** The values that the server requires; null unless some are missing or invalid. */
   @Column('jsonb', { name: 'status_inputs', nullable: true })
-  statusInputs: StatusInputs | null;
+  statusInputs: RequiredInputs | null;
 
   @Column('text', { name: 'status_message', nullable: true })
   statusMessage: string | null;

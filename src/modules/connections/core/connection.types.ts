@@ -60,15 +60,3 @@ export interface StoredSource {
   entrypoint: string;
   sourceFiles: { path: string; contents: string }[];
 }
-
-/** The values that a server requires, by the place where they are sent. Without those in `missing` it cannot be called. */
-export interface StatusInputs {
-  http: { headers?: Record<string, InputField>; query?: Record<string, InputField> };
-  missing: { headers: string[]; query: string[] };
-}
-
-export interface InputField {
-  label: string;
-  description?: string;
-  required?: boolean;
-}

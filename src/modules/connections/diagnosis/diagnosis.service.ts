@@ -14,8 +14,8 @@ import type { ConnectionTarget } from '../core/connection.types.js';
 import { StatusRecorder } from '../core/status-recorder.js';
 import { DiagnosisLog, StepFailedError } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';
-import { probeMcp } from './mcp-probe.js';
-import { NetworkProbe, type NetworkPlace } from './network-probe.js';
+import { probeMcp } from './probes.js';
+import { NetworkProbe, type NetworkPlace } from './probes.js';
 
 /** The time of all steps together. */
 const DIAGNOSIS_MS_MAX = 20_000;

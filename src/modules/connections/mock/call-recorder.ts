@@ -45,16 +45,13 @@ export class CallRecorder implements OnApplicationShutdown {
     private readonly vault: Vault,
     events: ConnectionEvents,
   ) {
-    events.on('answered', (connection, call, reply) => this.recordWhileOn(connection, call, reply));
+    events.on('answered', ({ id, recordingUntil }, call, reply) => {
+      if (Date.now() < (recordingUntil?.getTime() ?? 0)) this.tryRecord(id, call, reply);
+    });
   }
 
-  /** Records the call while the recording runs. Never throws: a call that cannot be recorded is left out. */
-  private recordWhileOn(
-    { id, recordingUntil }: { id: string; recordingUntil: Date | null },
-    call: McpCall,
-    reply: McpReply,
-  ): void {
-    if (Date.now() >= (recordingUntil?.getTime() ?? 0)) return;
+  /** Never throws: a call that cannot be recorded is left out. */
+  private tryRecord(id: string, call: McpCall, reply: McpReply): void {
     try {
       this.record(id, call, reply);
     } catch (error) {
@@ -74,14 +71,14 @@ export class CallRecorder implements OnApplicationShutdown {
   private record(connectionId: string, { method, params = '{}' }: McpCall, reply: McpReply): void {
     if (method !== 'tools/call' || !reply.result) return;
     if (params.length + reply.text.length > CALL_BYTES_MAX) return;
-    const { name, arguments: given = {} } = JSON.parse(params) as { name?: unknown; arguments?: unknown };
+    const { name, arguments: args = {} } = JSON.parse(params) as { name?: unknown; arguments?: unknown };
     // JSON.stringify is recursive.
-    if (!isWithinDepth(given, DEPTH_MAX)) return;
+    if (!isWithinDepth(args, DEPTH_MAX)) return;
     const result = resultOf(reply);
     // A result with another type, such as `input_required`, is not the answer yet.
     const isAnswer = isObject(result) && (result.resultType === undefined || result.resultType === 'complete');
     if (typeof name !== 'string' || !isAnswer) return;
-    const text = JSON.stringify({ tool: name, arguments: given, result: slice(reply.text, reply.result) });
+    const text = JSON.stringify({ tool: name, arguments: args, result: slice(reply.text, reply.result) });
     const bytes = Buffer.byteLength(text);
     this.buffer.set((this.sequence += 1), { connectionId, tool: toStorableText(name), text, bytes });
   }

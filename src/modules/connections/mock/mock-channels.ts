@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Optional, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
@@ -6,20 +6,23 @@ import type { Channel } from '../../../mcp/protocol/channel.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
-import { ConnectionMock } from './connection-mock.entity.js';
+import { ConnectionMock } from './mock.entity.js';
 import { MockModel } from './mock-model.js';
-import { MockReply } from './mock-reply.entity.js';
+import { MockReply } from './mock.entity.js';
 import { MockRepository } from './mock.repository.js';
-import { readScenario } from './scenario.js';
-import { FixtureSimulator } from './simulator/fixture-simulator.js';
+import { readScenario } from './simulator/fixture.js';
+import { FixtureSimulator } from './simulator/fixture.js';
 import { ReplaySimulator, type RecordedCall } from './simulator/replay-simulator.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type CallHistory, type SimulatedServer } from './simulator/simulated-channel.js';
-import type { Answer, Answerer, Simulator, ToolCall } from './simulator/simulator.js';
+import { fallback, type Simulator } from './simulator/simulator.js';
 
 /** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
 const CACHED_MAX = 1_000;
 const CACHED_CHARS_MAX = 64 * 1024 * 1024;
+
+const NOT_INTERPRETED =
+  'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
 
 /** A simulated connection. */
 export interface MockTarget {
@@ -41,9 +44,9 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
     @InjectRepository(MockReply) private readonly replies: Repository<MockReply>,
     private readonly repository: MockRepository,
-    private readonly model: MockModel,
     private readonly transports: ConnectionTransports,
     private readonly vault: Vault,
+    @Optional() private readonly model?: MockModel,
   ) {}
 
   onModuleInit(): void {
@@ -73,9 +76,22 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     const { seed, server } = row;
     const schema = new SchemaSimulator(server, { seed, scenario });
     const { simulator, chars } = await this.simulatorFor(target, schema);
-    const simulated: SimulatedServer = { server, simulator, history: new QueuedHistory(this.repository, id) };
+    const simulated: SimulatedServer = { server, simulator, history: this.historyOf(id) };
     this.cache.set(id, { server: Promise.resolve(simulated), chars: JSON.stringify(server).length + chars });
     return simulated;
+  }
+
+  /** Calls of this process queue here, so that a mock holds one database connection at most. */
+  private historyOf(id: string): CallHistory {
+    let tail: Promise<unknown> = Promise.resolve();
+    return {
+      recent: (limit) => this.repository.recentCalls(id, limit),
+      append: (call, answerer) => {
+        const answer = tail.then(() => this.repository.appendCall(id, call, answerer));
+        tail = answer.catch(() => undefined);
+        return answer;
+      },
+    };
   }
 
   private async simulatorFor(
@@ -86,7 +102,8 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     if (read.kind === 'fixture') return { simulator: new FixtureSimulator(schema, read.fixture), chars: 0 };
     if (read.kind !== 'replay') {
       const text = read.kind === 'prose' ? scenario : null;
-      return { simulator: this.model.simulator(schema, { namespaceId, scenario: text }), chars: 0 };
+      const modelled = this.model?.simulator(schema, { namespaceId, scenario: text });
+      return { simulator: modelled ?? withoutModel(schema, text), chars: 0 };
     }
     const rows = await this.replies.find({ where: { connectionId: id }, order: { place: 'ASC' } });
     const texts = rows.map(({ sealed }) => this.vault.open(sealed, id));
@@ -98,22 +115,8 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
   }
 }
 
-/** The calls of one mock. Calls of this process queue here, so that a mock holds one database connection at most. */
-class QueuedHistory implements CallHistory {
-  private tail: Promise<unknown> = Promise.resolve();
-
-  constructor(
-    private readonly repository: MockRepository,
-    private readonly id: string,
-  ) {}
-
-  recent(limit: number): ReturnType<CallHistory['recent']> {
-    return this.repository.recentCalls(this.id, limit);
-  }
-
-  append(call: ToolCall, answerer: Answerer): Promise<Answer> {
-    const answer = this.tail.then(() => this.repository.appendCall(this.id, call, answerer));
-    this.tail = answer.catch(() => undefined);
-    return answer;
-  }
+/** The answers of the schemas alone, which say so where they replace the interpretation of prose. */
+function withoutModel(schema: SchemaSimulator, prose: string | null): Simulator {
+  if (prose === null) return schema;
+  return { prepare: (call) => fallback(schema.prepare(call), NOT_INTERPRETED) };
 }

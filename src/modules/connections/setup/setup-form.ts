@@ -1,6 +1,5 @@
 import type { FormView, SetupField } from '../../oauth/setup/setup.types.js';
-import type { RunFormField } from '../../releases/releases.types.js';
-import type { StoredValues } from '../core/connection-values.js';
+import type { RunFormField, StoredValues } from '../../releases/releases.types.js';
 import { headersFault, queryFault } from '../core/connection.validators.js';
 
 /** The target of a connection, and those of its values that a person may enter. */
@@ -25,7 +24,7 @@ const authorizationField: RunFormField = {
   isRequired: false,
   isSecret: true,
   allowed: null,
-  isGiven: false,
+  isStored: false,
   isMissing: false,
   fault: null,
 };
@@ -56,30 +55,19 @@ export function formOf(
   return { label, upstreamHost, action, fields: fields.map(toSetupField) };
 }
 
-function toSetupField(field: RunFormField): SetupField {
-  const { label, description, isRequired, isSecret, allowed, isGiven: isStored, fault } = field;
-  const name = nameInForm(field);
-  return {
-    name,
-    label,
-    ...(description !== undefined && { description }),
-    isRequired,
-    isSecret,
-    allowed,
-    isStored,
-    fault,
-  };
+function toSetupField({ place, name, isMissing: _isMissing, ...field }: RunFormField): SetupField {
+  return { ...field, name: nameInForm({ place, name }) };
 }
 
 function nameInForm({ place, name }: Pick<RunFormField, 'place' | 'name'>): string {
   return `${place}.${name}`;
 }
 
-/** The fields after a submission, with their faults. `isGiven` is that of the stored values, not of the submitted ones. */
+/** The fields after a submission, with their faults. `isStored` is that of the stored values, not of the submitted ones. */
 export function checkedFields(submitted: RunFormField[], stored: RunFormField[]): RunFormField[] {
   return submitted.map((field) => ({
     ...field,
-    isGiven: stored.some(({ place, name, isGiven }) => place === field.place && name === field.name && isGiven),
+    isStored: stored.some(({ place, name, isStored }) => place === field.place && name === field.name && isStored),
     fault: field.isMissing ? 'This value is required.' : field.fault,
   }));
 }

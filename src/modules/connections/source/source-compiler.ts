@@ -45,20 +45,16 @@ export class SourceCompiler {
   }
 
   /**
-   * Runs `use` with the file of the compiled module, and compiles it first if it is not cached.
+   * The file of the compiled module, which is compiled first if it is not cached.
    *
    * @throws InvalidSourceError, NoSlotError
    */
-  async withCompiled<T>(source: StoredSource, namespaceId: string, use: (file: string) => Promise<T>): Promise<T> {
+  async compiledFile(source: StoredSource, namespaceId: string): Promise<string> {
     const file = this.fileOf(source);
     const now = new Date();
     // The time of use decides which files are removed.
-    const isCached = await utimes(file, now, now).then(
-      () => true,
-      () => false,
-    );
-    if (!isCached) await this.check(source, namespaceId);
-    return use(file);
+    await utimes(file, now, now).catch(() => this.check(source, namespaceId));
+    return file;
   }
 
   private async compile(source: StoredSource): Promise<{ isStateful: boolean }> {
@@ -68,7 +64,13 @@ export class SourceCompiler {
       const [from, to] = [join(work, 'in'), join(work, 'out.mjs')];
       await writeFile(from, source.sourceFiles[0].contents, { mode: 0o600 });
       const answer = await this.runApart([from, to, source.entrypoint]);
-      if ('diagnostics' in answer) throw invalid(source, answer.diagnostics);
+      if ('diagnostics' in answer) {
+        const { length } = answer.diagnostics;
+        const count = length === 1 ? 'one fault' : `${length} faults`;
+        // Published clients print the diagnostics as a list.
+        const message = `The module ${source.entrypoint} cannot be compiled: ${count}.`;
+        throw new InvalidSourceError(message, answer.diagnostics);
+      }
       await rename(to, this.fileOf(source));
       await this.sweep();
       return answer;
@@ -104,26 +106,11 @@ export class SourceCompiler {
     const files = await Promise.all(
       names.map(async (name) => {
         const file = join(this.folder, name);
-        return {
-          file,
-          at: await stat(file).then(
-            ({ mtimeMs }) => mtimeMs,
-            () => 0,
-          ),
-        };
+        return { file, usedAt: (await stat(file).catch(() => null))?.mtimeMs ?? 0 };
       }),
     );
-    const surplus = files.toSorted((a, b) => b.at - a.at).slice(CACHED_MAX);
+    const surplus = files.toSorted((a, b) => b.usedAt - a.usedAt).slice(CACHED_MAX);
     await Promise.all(surplus.map(({ file }) => rm(file, { force: true })));
     this.logger.debug(`${surplus.length} compiled modules were removed`);
   }
-}
-
-/** The error whose diagnostics published clients print as a list. */
-function invalid(
-  { entrypoint }: StoredSource,
-  diagnostics: Extract<SourceCompileAnswer, { diagnostics: unknown }>['diagnostics'],
-) {
-  const count = diagnostics.length === 1 ? 'one fault' : `${diagnostics.length} faults`;
-  return new InvalidSourceError(`The module ${entrypoint} cannot be compiled: ${count}.`, diagnostics);
 }

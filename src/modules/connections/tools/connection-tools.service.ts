@@ -11,13 +11,13 @@ import { completeOrRefuse } from '../../../mcp/protocol/messages.js';
 import type { ToolText } from '../../../mcp/client/tool-catalog.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import type { ConnectionHandle } from '../core/connection-handle.js';
+import type { ConnectionHandle } from '../core/connection-handles.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
-import { ConnectionInputError, ConnectionInputRequiredError } from '../core/connection-refusal.js';
+import { ConnectionInputError, ConnectionInputRequiredError } from '../core/connections.errors.js';
 import { statusAfter } from '../core/connection-status.js';
 import { Connection } from '../core/connection.entity.js';
 import { ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
-import type { CallRecord } from '../log/call-record.js';
+import type { CallRecord } from '../log/log-recorder.js';
 
 /** Connections of one answer, and concurrent requests to their upstreams. */
 const NAMESPACE_CONNECTIONS_MAX = 100;
@@ -68,12 +68,12 @@ export class ConnectionToolsService {
   ): Promise<string> {
     const handle = await this.handles.find(namespace, connectionId);
     record.connectionId = handle.id;
-    record.asked('tools/call', { name: path });
+    record.received('tools/call', { name: path });
     const args = argumentsText(body);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     // A name without separators needs no list. After a failure the list says if the tool exists.
     const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left())) : path;
-    if (name !== path) record.asked('tools/call', { name });
+    if (name !== path) record.received('tools/call', { name });
     const request = handle.request({
       method: 'tools/call',
       params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,

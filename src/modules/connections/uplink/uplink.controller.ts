@@ -5,14 +5,18 @@ import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
-import { UplinksService } from './uplinks.service.js';
+import { ConnectionReader } from '../core/connection-reader.js';
+import { UplinkTunnels } from './uplink-tunnels.js';
 
 @ApiTags('Connections')
 @Controller('connect/:namespace/:connectionId/uplink')
 @ApiParam(namespaceParam)
 @ApiParam(connectionIdParam)
 export class UplinkController {
-  constructor(private readonly uplinks: UplinksService) {}
+  constructor(
+    private readonly connections: ConnectionReader,
+    private readonly tunnels: UplinkTunnels,
+  ) {}
 
   /**
    * See whether a local server is paired. It pairs by a WebSocket at this path, or at the connection's own: text frames,
@@ -27,7 +31,8 @@ export class UplinkController {
     @CurrentNamespace() namespace: OwnedNamespace,
     @Param('connectionId') connectionId: string,
   ): Promise<SuccessDto> {
-    await this.uplinks.requirePaired(namespace, connectionId);
+    const { id } = await this.connections.find(namespace, connectionId, 'uplink');
+    await this.tunnels.requirePaired(id);
     return { success: true };
   }
 }

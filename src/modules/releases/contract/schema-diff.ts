@@ -1,4 +1,4 @@
-import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
+import { canonicalJson, isObject, pathStep, type JsonObject } from '../../../platform/text/json.js';
 import { resolved } from '../../../platform/json-schema/references.js';
 import { quoted } from '../../../platform/text/quoted.js';
 import type { ChangeLevel } from './contract-change.js';
@@ -188,10 +188,10 @@ class SchemaDiff {
     const kindOfLoss = this.direction === 'input' && after.additionalProperties === false ? 'refused' : 'removed';
     const lost = [...old.keys()].filter((name) => !now.has(name));
     return [
-      ...lost.map((name) => this.change(kindOfLoss, path + step(name), `The ${noun} was removed.`)),
+      ...lost.map((name) => this.change(kindOfLoss, path + pathStep(name, quoted), `The ${noun} was removed.`)),
       ...[...now].flatMap(([name, member]) => {
         const isRequired = nowRequired.has(name);
-        const place = path + step(name);
+        const place = path + pathStep(name, quoted);
         if (!old.has(name)) {
           const kind = isRequired ? 'required_added' : 'added';
           return [this.change(kind, place, `The ${isRequired ? 'required' : 'optional'} ${noun} was added.`)];
@@ -281,9 +281,4 @@ function kindOfBound(keyword: string, old: unknown, now: unknown): SchemaChangeK
   if (old === undefined || now === undefined) return old === undefined ? 'tightened' : 'loosened';
   if (typeof old !== 'number' || typeof now !== 'number' || !BOUNDS.has(keyword)) return 'schema_changed';
   return now > old === BOUNDS.get(keyword) ? 'tightened' : 'loosened';
-}
-
-/** One step of a path: `.name`, or `["a name"]` when it is no plain word. */
-export function step(name: string): string {
-  return /^[\w$-]{1,64}$/.test(name) ? `.${name}` : `[${quoted(name)}]`;
 }

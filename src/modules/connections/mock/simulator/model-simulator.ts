@@ -14,7 +14,7 @@ import {
   type Simulator,
   type ToolResult,
 } from './simulator.js';
-import type { ToolModel } from './tool-model.js';
+import type { ToolModel } from './schema-simulator.js';
 
 /** Bounds of a prompt: earlier calls, and characters of each call, of the schema and of the arguments. */
 const HISTORY_CALLS_MAX = 20;
@@ -25,7 +25,7 @@ const ARGUMENT_CHARS_MAX = 16_000;
 /** Time of the call reserved for an answer without the model. */
 const RESERVE_MS = 500;
 
-/** Questions for one call: an answer that breaks the schema is asked for again. */
+/** Attempts for one call: an answer that breaks the schema is requested once more. */
 const TRIES = 2;
 
 const SYSTEM =
@@ -54,13 +54,13 @@ export class ModelSimulator implements Simulator {
   ) {}
 
   async prepare(call: SimulatedCall): Promise<Answerer> {
-    if (this.schema.refusal(call)) return this.schema.answerer(call);
+    if (this.schema.refusal(call)) return this.schema.prepare(call);
     try {
       const result = marked(await this.answer(call), { [simulatorMark.by]: 'model' });
-      return (uses) => ({ result, uses });
+      return () => ({ result });
     } catch (error) {
       if (!(error instanceof ModelFailure)) throw error;
-      return fallback(this.schema.answerer(call), error.message);
+      return fallback(this.schema.prepare(call), error.message);
     }
   }
 
@@ -73,8 +73,8 @@ export class ModelSimulator implements Simulator {
     const prompt = this.prompt(tool, call, await call.recent(HISTORY_CALLS_MAX));
     let fault = '';
     for (let tried = 0; tried < TRIES; tried += 1) {
-      const asked = fault === '' ? prompt : `${prompt}\n\nYour last answer was refused: ${fault}. Write a better one.`;
-      const read = readAnswer(tool, await spend(() => client.ask(SYSTEM, asked, signal)));
+      const retry = fault === '' ? '' : `\n\nYour last answer was refused: ${fault}. Write a better one.`;
+      const read = readAnswer(tool, await spend(() => client.ask(SYSTEM, prompt + retry, signal)));
       if (typeof read !== 'string') return read;
       fault = read;
     }
@@ -82,22 +82,22 @@ export class ModelSimulator implements Simulator {
   }
 
   private prompt(tool: ToolModel, call: SimulatedCall, recent: PastCall[]): string {
-    const given = JSON.stringify(call.arguments);
-    if (given.length > ARGUMENT_CHARS_MAX) throw new ModelFailure('The arguments are too long for the language model.');
+    const args = JSON.stringify(call.arguments);
+    if (args.length > ARGUMENT_CHARS_MAX) throw new ModelFailure('The arguments are too long for the language model.');
     const { name, description, inputSchema } = tool.tool;
     const schema = JSON.stringify(tool.outputSchema);
     if (schema.length > SCHEMA_CHARS_MAX)
       throw new ModelFailure('The output schema is too long for the language model.');
     const described = JSON.stringify({ name, description, inputSchema }).slice(0, SCHEMA_CHARS_MAX);
-    const history = recent.map(({ tool: past, arguments: said, answer }) => {
-      return `${past} ${short(said)}\n  -> ${short(answer)}`;
+    const history = recent.map(({ tool: past, arguments: sent, answer }) => {
+      return `${past} ${short(sent)}\n  -> ${short(answer)}`;
     });
     return [
       `Scenario: ${this.options.scenario ?? 'none'}`,
       `Earlier calls, oldest first:\n${history.join('\n') || 'none'}`,
       `Tool: ${described}`,
       `Output schema: ${schema}`,
-      `Answer this call of ${call.tool} with the arguments ${given}`,
+      `Answer this call of ${call.tool} with the arguments ${args}`,
     ].join('\n\n');
   }
 }
@@ -106,7 +106,7 @@ function short(text: string | null): string {
   return text === null ? '(long)' : text.slice(0, HISTORY_CHARS_MAX);
 }
 
-/** The result that a model wrote, or an error text that it is asked again with. */
+/** The result that a model wrote, or the fault of its answer for the next attempt. */
 function readAnswer(tool: ToolModel, text: string): ToolResult | string {
   const value = parsed(text);
   if (!isObject(value)) return 'it was no JSON object';

@@ -1,4 +1,4 @@
-import type { SeededRandom } from './seeded-random.js';
+import type { SeededRandom } from './sample-text.js';
 
 /** Most repetitions beyond the minimum of an unbounded quantifier. */
 const EXTRA_REPEATS_MAX = 3;

@@ -6,13 +6,11 @@ import {
   fallback,
   marked,
   simulatorMark,
-  type Answer,
   type Answerer,
   type SimulatedCall,
   type Simulator,
   type ToolCall,
   type ToolResult,
-  type UseCounts,
 } from './simulator.js';
 
 /** A real call as it was recorded; `result` as JSON text. */
@@ -33,32 +31,25 @@ export class ReplaySimulator implements Simulator {
   ) {
     for (const call of recorded) {
       const key = keyOf(call);
-      const known = this.results.get(key);
-      if (known) known.push(call.result);
-      else this.results.set(key, [call.result]);
+      this.results.set(key, [...(this.results.get(key) ?? []), call.result]);
     }
   }
 
-  prepare(call: SimulatedCall): Promise<Answerer> {
+  prepare(call: SimulatedCall): Answerer {
     const key = keyOf(call);
     const results = this.results.get(key);
-    return Promise.resolve(
-      results
-        ? (uses) => replayed(key, results, uses)
-        : fallback(this.schema.answerer(call), 'No recorded call has these arguments.'),
-    );
+    if (!results) return fallback(this.schema.prepare(call), 'No recorded call has these arguments.');
+    return (uses) => {
+      const text = results[Math.min(uses[key] ?? 0, results.length - 1)];
+      const result = marked(JSON.parse(text) as ToolResult, { [simulatorMark.by]: 'recording' });
+      return { result, uses: counted(uses, key) };
+    };
   }
 }
 
-function replayed(key: string, results: string[], uses: UseCounts): Answer {
-  const text = results[Math.min(uses[key] ?? 0, results.length - 1)];
-  const result = marked(JSON.parse(text) as ToolResult, { [simulatorMark.by]: 'recording' });
-  return { result, uses: counted(uses, key) };
-}
-
-function keyOf({ tool, arguments: given }: ToolCall): string {
+function keyOf({ tool, arguments: args }: ToolCall): string {
   return createHash('sha256')
-    .update(canonicalJson([tool, given]))
+    .update(canonicalJson([tool, args]))
     .digest('hex')
     .slice(0, 32);
 }

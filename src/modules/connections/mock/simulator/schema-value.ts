@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
 import { plainName, textOfFormat, textOfName, words } from './sample-text.js';
-import { SeededRandom } from './seeded-random.js';
+import { SeededRandom } from './sample-text.js';
 
 /** Below this depth only required members are made, and lists are as short as allowed. */
 const GENEROUS_DEPTH = 5;
@@ -22,14 +22,14 @@ export interface ValueWish {
   /** The same seed and place give the same value. */
   seed: string;
   /** Known values, such as a call's arguments: used under equal names where the schema allows them. */
-  given?: unknown;
+  known?: unknown;
   /** Selects other alternatives of the schema, for another try. */
   attempt?: number;
 }
 
 /** A value for a JSON Schema. Each keyword is considered once, so the value may break the schema: check it. */
 export function valueFor(schema: unknown, wish: ValueWish): unknown {
-  return new ValueMaker(schema, wish).make();
+  return new ValueMaker(schema, wish).value(schema, [], wish.known);
 }
 
 /** Tries with other alternatives when a value does not satisfy its schema: keywords may contradict each other. */
@@ -41,44 +41,36 @@ const ATTEMPTS_MAX = 12;
  * @throws UnsatisfiableError when none is found
  */
 export function satisfyingValue(schema: unknown, check: SchemaCheck | null, wish: ValueWish): unknown {
-  for (const given of wish.given === undefined ? [undefined] : [wish.given, undefined]) {
+  for (const known of wish.known === undefined ? [undefined] : [wish.known, undefined]) {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-      const value = made(schema, { ...wish, given, attempt });
-      if (value !== undefined && (check === null || check(value) === null)) return value;
+      try {
+        const value = valueFor(schema, { ...wish, known, attempt });
+        if (check === null || check(value) === null) return value;
+      } catch (error) {
+        if (!(error instanceof UnsatisfiableError)) throw error;
+      }
     }
   }
   throw new UnsatisfiableError();
 }
 
-/** Undefined when this attempt fails. */
-function made(schema: unknown, wish: ValueWish): unknown {
-  try {
-    return valueFor(schema, wish);
-  } catch (error) {
-    if (error instanceof UnsatisfiableError) return undefined;
-    throw error;
-  }
-}
-
 class ValueMaker {
   private made = 0;
+  private readonly attempt: number;
 
   constructor(
     private readonly root: unknown,
     private readonly wish: ValueWish,
-  ) {}
-
-  make(): unknown {
-    return this.value(this.root, [], this.wish.given);
+  ) {
+    this.attempt = wish.attempt ?? 0;
   }
 
   /** @throws UnsatisfiableError */
-  private value(given: unknown, path: string[], known: unknown): unknown {
+  value(declared: unknown, path: string[], known: unknown): unknown {
     this.made += 1;
-    if (given === false || path.length > DEPTH_MAX || this.made > VALUES_MAX) throw new UnsatisfiableError();
-    const random = new SeededRandom(`${this.wish.seed}\0${this.wish.attempt ?? 0}\0${path.join('\0')}`);
-    const whole = mergedSchema(given, this.root);
-    const schema = this.variant(whole, path, known, random);
+    if (declared === false || path.length > DEPTH_MAX || this.made > VALUES_MAX) throw new UnsatisfiableError();
+    const random = new SeededRandom(`${this.wish.seed}\0${this.attempt}\0${path.join('\0')}`);
+    const schema = this.variant(mergedSchema(declared, this.root), path, known, random);
     if ('const' in schema) return schema.const;
     if (Array.isArray(schema.enum)) return pickEnum(schema.enum, known, random);
     const type = typeOf(schema, known, path.at(-1), random);
@@ -92,8 +84,7 @@ class ValueMaker {
   private variant(schema: JsonObject, path: string[], known: unknown, random: SeededRandom): JsonObject {
     const variants = variantsOf(schema, this.root);
     if (variants.length === 0) return schema;
-    const attempt = this.wish.attempt ?? 0;
-    if (attempt > 0) return variants[(attempt - 1) % variants.length];
+    if (this.attempt > 0) return variants[(this.attempt - 1) % variants.length];
     const fitting = variants.findIndex((variant) => known !== undefined && suits(variant, known));
     if (fitting >= 0) return variants[fitting];
     const generous = variants.filter(({ type }) => type !== 'null');
@@ -204,7 +195,7 @@ class ValueMaker {
   private scalar(schema: JsonObject, type: string, path: string[], random: SeededRandom): unknown {
     const examples = Array.isArray(schema.examples) ? (schema.examples as unknown[]) : [];
     const example = examples.length > 0 ? random.pick(examples) : schema.default;
-    if (example !== undefined && example !== null && (this.wish.attempt ?? 0) === 0 && fits(schema, type, example)) {
+    if (example !== undefined && example !== null && this.attempt === 0 && fits(schema, type, example)) {
       return example;
     }
     if (type === 'null') return null;

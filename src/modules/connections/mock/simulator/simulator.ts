@@ -48,8 +48,8 @@ export type UseCounts = Readonly<Record<string, number>>;
 /** The answer to a call. */
 export interface Answer {
   result: ToolResult;
-  /** After the call; the same object when nothing changed. */
-  uses: UseCounts;
+  /** After the call; absent when nothing changed. */
+  uses?: UseCounts;
   /** Delay before the result is sent. */
   delayMs?: number;
 }
@@ -62,7 +62,7 @@ export type Answerer = (uses: UseCounts) => Answer;
  * calls is decided afterwards, so that no call waits for another one's network.
  */
 export interface Simulator {
-  prepare(call: SimulatedCall): Promise<Answerer>;
+  prepare(call: SimulatedCall): Answerer | Promise<Answerer>;
 }
 
 /** Members of a result's `_meta` that name the source of an answer. */
