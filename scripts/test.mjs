@@ -5,6 +5,7 @@
  *   npm test -- <args>    Jest with these arguments: `npm test -- connections -t "another owner"`
  *   npm run test:quick    unit tests, and the e2e tests of what differs from `main`
  *   npm run test:long     what takes minutes: documentation, generated module, soak, conformance
+ *   npm test -- --all     both, with one count at the end, as the pipeline does
  *
  * Each step prints one line with its time; a failing step prints all of its output. The last line counts tests:
  * `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test counts as one failure.
@@ -90,6 +91,7 @@ const steps = {
 const args = process.argv.slice(2);
 if (args[0] === '--quick') await runQuick();
 else if (args[0] === '--long') await runLong();
+else if (args[0] === '--all') await runAll().then(runLong);
 else if (args.length > 0) await runSome(args);
 else await runAll();
 finish();
@@ -121,8 +123,11 @@ async function runQuick() {
     .map(repoPath)
     .filter((file) => file.endsWith('.e2e-spec.ts') && isWanted(file));
   const unit = ['--selectProjects', 'unit', '--maxWorkers=1'];
-  await Promise.all([runSteps(steps.build), runJest('unit tests', unit)]);
-  if (services.length > 0) await runJest('e2e tests', ['--selectProjects', 'e2e', '--runTestsByPath', ...services]);
+  const e2e = ['--selectProjects', 'e2e', '--runTestsByPath', ...services];
+  await Promise.all([
+    runJest('unit tests', unit),
+    runSteps(steps.build).then(() => services.length > 0 && runJest('e2e tests', e2e)),
+  ]);
 }
 
 async function runLong() {
