@@ -21,14 +21,17 @@ import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import { Listeners, type ListenStreamHandlers, type ListenStream } from './listeners.js';
 import { isObject } from '../../platform/text/json.js';
 
+/** A session as far as its notifications need it. */
+type ListeningSession = Pick<LegacySession, 'identity' | 'request' | 'startListening' | 'stopListening'>;
+
 /**
  * Change notifications of a legacy server. List changes arrive on the stream of its shared session. Resource updates
  * are subscribed to once per resource, however many listeners want them.
  */
-class LegacyListening {
+export class LegacyListening {
   private handlers: ListenStreamHandlers | null = null;
 
-  constructor(private readonly session: (timeoutMs: number) => Promise<LegacySession>) {}
+  constructor(private readonly session: (timeoutMs: number) => Promise<ListeningSession>) {}
 
   /** Handles a notification of the shared session. */
   onNotification(text: string, method: string): void {
@@ -57,7 +60,11 @@ class LegacyListening {
     }
   }
 
-  private async stop(session: LegacySession, subscribed: Set<string>, handlers: ListenStreamHandlers): Promise<void> {
+  private async stop(
+    session: ListeningSession,
+    subscribed: Set<string>,
+    handlers: ListenStreamHandlers,
+  ): Promise<void> {
     if (this.handlers === handlers) this.handlers = null;
     session.stopListening();
     // Unsubscribed because the session stays open for its callers while nobody listens.
@@ -193,7 +200,7 @@ export class LegacyAdapter implements ProtocolAdapter {
  * Subscribes and unsubscribes so that `subscribed` equals the wanted resources, without those that the server refuses.
  */
 async function subscribe(
-  session: LegacySession,
+  session: ListeningSession,
   subscribed: Set<string>,
   wanted: string[],
   timeoutMs: number,

@@ -105,11 +105,11 @@ export class Listeners {
     if (this.stream) this.lost(this.currentId);
   }
 
-  /** Ends all listeners and the stream. Never rejects. */
-  async close(): Promise<void> {
+  /** Ends all listeners and the stream. Never rejects. @param reason null when the connection was changed or deleted */
+  async close(reason: Error | null = null): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retry);
-    this.endAll(null);
+    this.endAll(reason);
     await this.enqueue(() => this.shut()).catch(() => undefined);
   }
 

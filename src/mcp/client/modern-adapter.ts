@@ -2,7 +2,7 @@ import type { Listening, ListenFilter, McpCall, McpReply, UpstreamListener } fro
 import { deadlineIn, withinDeadline } from '../protocol/deadline.js';
 import { elements, members, slice, splice } from '../protocol/json-text.js';
 import { listPages, mcpLists } from '../protocol/list-pages.js';
-import { UpstreamFailure, UpstreamError, fromHttpStatus } from '../protocol/mcp-errors.js';
+import { asCallError, UpstreamError, fromHttpStatus } from '../protocol/mcp-errors.js';
 import {
   headerValue,
   namedBy,
@@ -111,7 +111,7 @@ export class ModernAdapter implements ProtocolAdapter {
     } catch (error) {
       if (isOutOfPlace(error) && !this.options.isFresh()) throw new EraContradictedError(error as Error);
       if (mayRepeat(call, error)) return this.send(call, left());
-      throw error instanceof UpstreamFailure && call.method === 'tools/call' ? error.ofCall() : error;
+      throw asCallError(error, call);
     }
   }
 
