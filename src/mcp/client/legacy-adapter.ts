@@ -19,6 +19,7 @@ import {
 } from './session-slots.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import { Listeners, type ListenStreamHandlers, type ListenStream } from './listeners.js';
+import { listFilter } from '../protocol/list-pages.js';
 import { isObject } from '../../platform/text/json.js';
 
 /** A session as far as its notifications need it. */
@@ -41,12 +42,12 @@ export class LegacyListening {
   async start(filter: ListenFilter, handlers: ListenStreamHandlers, timeoutMs: number): Promise<ListenStream> {
     const session = await this.session(timeoutMs);
     this.handlers = handlers;
-    const isTold = await session.startListening(timeoutMs, () => handlers.lost());
-    if (!isTold) return { honoured: {}, close: async () => undefined };
+    const isListening = await session.startListening(timeoutMs, () => handlers.lost());
+    if (!isListening) return { honoured: {}, close: async () => undefined };
     const subscribed = new Set<string>();
     const change = async (wanted: ListenFilter, ms: number): Promise<ListenFilter> => {
       await subscribe(session, subscribed, wanted.resourceSubscriptions ?? [], ms);
-      return told(session.identity.capabilities, wanted, subscribed);
+      return honoured(session.identity.capabilities, wanted, subscribed);
     };
     try {
       return {
@@ -233,13 +234,11 @@ async function someAtOnce(uris: string[], work: (uri: string) => Promise<unknown
   await Promise.all(Array.from({ length: Math.min(PARALLEL, uris.length) }, worker));
 }
 
-function told(capabilities: Record<string, unknown>, wanted: ListenFilter, subscribed: Set<string>): ListenFilter {
-  const list = (key: 'toolsListChanged' | 'promptsListChanged' | 'resourcesListChanged', of: string): ListenFilter =>
-    wanted[key] && declares(capabilities, of, 'listChanged') ? { [key]: true } : {};
+function honoured(capabilities: Record<string, unknown>, wanted: ListenFilter, subscribed: Set<string>): ListenFilter {
   return {
-    ...list('toolsListChanged', 'tools'),
-    ...list('promptsListChanged', 'prompts'),
-    ...list('resourcesListChanged', 'resources'),
+    ...listFilter(
+      (flag) => wanted[flag] === true && declares(capabilities, flag.replace('ListChanged', ''), 'listChanged'),
+    ),
     ...(subscribed.size === 0 ? {} : { resourceSubscriptions: [...subscribed] }),
   };
 }
