@@ -5,7 +5,6 @@ import { AuthorizationsService } from './authorizations.service.js';
 import { CredentialRepository } from './credential.repository.js';
 import { CredentialsService } from './credentials.service.js';
 import { CredentialsMetrics } from './credentials.metrics.js';
-import { PreregisteredClientsService } from './preregistered-clients.service.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
@@ -19,7 +18,6 @@ const services = [
   CredentialRepository,
   CredentialsService,
   OAuthClientsService,
-  PreregisteredClientsService,
   SetupLinksService,
 ];
 
