@@ -21,7 +21,7 @@ import { requireConnectionId, type NewTarget } from './core/connection-target.js
 import { neverCalled, uplinkWaiting } from './core/connection-status.js';
 import { ConnectionValues } from './core/connection-values.js';
 import { queryFault } from './core/connection.validators.js';
-import type { QueryValues, StoredMock, TargetKind } from './core/connection.types.js';
+import type { QueryValues, StoredMock, TargetKind } from './core/connection.entity.js';
 import { InvalidSourceError, ResourceNotFoundError } from './core/connections.errors.js';
 import { TargetResolver } from './core/target-resolver.js';
 import { MockCreation, type NewMock } from './mock/mock-creation.js';

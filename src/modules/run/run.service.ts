@@ -13,7 +13,7 @@ import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
 import { HostedHttpProxy } from './hosted-http-proxy.js';
-import { isReserved } from './reserved-paths.js';
+import { isReserved } from './hosted-http-proxy.js';
 import { valuesOf, type RunValues } from './run-config-values.js';
 import type { ReleaseHandle } from './release-handles.js';
 import { ReleaseHandles } from './release-handles.js';

@@ -14,7 +14,7 @@ import { ConnectionUrls } from './connection-urls.js';
 import { ConnectionValues } from './connection-values.js';
 import { Connection } from './connection.entity.js';
 import { ConnectionEvents, type ConnectionChange } from './connection.events.js';
-import type { ConnectionTarget } from './connection.types.js';
+import type { ConnectionTarget } from './connection.entity.js';
 import { ResourceNotFoundError, withSetupUrl } from './connections.errors.js';
 import { StatusRecorder, type StatusObserver } from './status-recorder.js';
 import type { Channel, McpCall, McpReply } from '../../../mcp/protocol/channel.js';

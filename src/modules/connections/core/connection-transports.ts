@@ -6,7 +6,7 @@ import { RefusingChannel } from '../../../mcp/client/refusing-channel.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import { ServerGoneError } from '../../run/run.errors.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
-import type { ConnectionTarget, TargetOf } from './connection.types.js';
+import type { ConnectionTarget, TargetOf } from './connection.entity.js';
 
 /** Makes the channels of one kind of target. */
 export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {

@@ -4,7 +4,7 @@ import { Repository, type EntityManager, type FindOptionsWhere, type SelectQuery
 import type { QueryDeepPartialEntity } from 'typeorm';
 import { Connection } from './connection.entity.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
-import type { TargetKind } from './connection.types.js';
+import type { TargetKind } from './connection.entity.js';
 
 /** The columns that an answer is made from. Sealed values are not among them. */
 export const shownColumns = [

@@ -3,7 +3,7 @@ import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../../config/parse-url.js';
 import { storableFault } from '../../../platform/database/storable.js';
 import { isObject } from '../../../platform/text/json.js';
-import type { QueryValues } from './connection.types.js';
+import type { QueryValues } from './connection.entity.js';
 
 const URL_CHARS_MAX = 2048;
 const METADATA_BYTES_MAX = 16 * 1024;

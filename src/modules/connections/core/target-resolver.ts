@@ -19,7 +19,7 @@ import {
   type RequestedTarget,
 } from './connection-target.js';
 import { ConnectionTargetError } from './connections.errors.js';
-import type { QueryValues } from './connection.types.js';
+import type { QueryValues } from './connection.entity.js';
 
 const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, isStateful: false, query: [] };
 

@@ -1,16 +1,14 @@
-import { Controller, Get, Param } from '@nestjs/common';
-import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { Get, Param } from '@nestjs/common';
+import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../../auth/access.types.js';
-import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
+import { ConnectionController, ownConnections } from '../core/connections.access.js';
 import { DiagnosisDto, diagnosisExample } from './diagnosis.dto.js';
 import { DiagnosisService } from './diagnosis.service.js';
 
 @ApiTags('Connections')
-@Controller('connect/:namespace/:connectionId/diagnosis')
-@ApiParam(namespaceParam)
-@ApiParam(connectionIdParam)
+@ConnectionController('diagnosis')
 export class DiagnosisController {
   constructor(private readonly diagnoses: DiagnosisService) {}
 

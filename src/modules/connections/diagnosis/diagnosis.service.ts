@@ -10,7 +10,7 @@ import { ConnectionTransports } from '../core/connection-transports.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 import { statusAfter, statusReasons } from '../core/connection-status.js';
-import type { ConnectionTarget } from '../core/connection.types.js';
+import type { ConnectionTarget } from '../core/connection.entity.js';
 import { StatusRecorder } from '../core/status-recorder.js';
 import { DiagnosisLog, StepFailedError } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';

@@ -40,7 +40,7 @@ export class CallRecord extends RequestRecord {
       connectionId,
       at: this.at,
       method,
-      url: withoutQuery(url),
+      url: url.split('?', 1)[0],
       rpcMethod: this.rpcMethod,
       toolName: this.toolName,
       status: this.thrownStatus ?? status,
@@ -108,11 +108,6 @@ function isDenial(failure: Error): boolean {
   const state = statusAfter(failure)?.state;
   if (state !== undefined && state !== 'error') return true;
   return failure instanceof DomainError && !(failure instanceof UpstreamFailure);
-}
-
-function withoutQuery(url: string): string {
-  const mark = url.indexOf('?');
-  return mark < 0 ? url : url.slice(0, mark);
 }
 
 function tenths(ms: number | undefined): number | null {

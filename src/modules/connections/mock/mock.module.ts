@@ -10,7 +10,7 @@ import { MockCreation } from './mock-creation.js';
 import { MockModel } from './mock-model.js';
 import { MockReply } from './mock.entity.js';
 import { MockRepository } from './mock.repository.js';
-import { RecordedCallRow } from './recorded-call.entity.js';
+import { RecordedCallRow } from './mock.entity.js';
 import { RecordingController } from './recording.controller.js';
 import { RecordingsRepository } from './recordings.repository.js';
 import { RecordingsService } from './recordings.service.js';

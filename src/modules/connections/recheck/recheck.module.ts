@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { ConnectionCheck } from './connection-check.js';
 import { ConnectionRechecker } from './connection-rechecker.js';
-import { ConnectionRefresher } from './connection-refresher.js';
+import { ConnectionRefresher } from './connection-rechecker.js';
 import { RecheckRepository } from './recheck.repository.js';
 
 /** Checks of upstreams: after a change, and by itself for connections that nobody calls. */

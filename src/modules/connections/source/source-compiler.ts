@@ -5,7 +5,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
-import type { StoredSource } from '../core/connection.types.js';
+import type { StoredSource } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer } from './source-compile.process.js';
 
