@@ -25,7 +25,7 @@ const body = {
     first: { summary: 'An MCP server by its URL', value: newConnectionExample },
     headers: {
       summary: 'An MCP server that requires a key',
-      value: { mcpUrl: 'https://mcp.example.com/mcp', headers: { Authorization: 'Bearer the-key-it-wants' } },
+      value: { mcpUrl: 'https://mcp.example.com/mcp', headers: { Authorization: 'Bearer the-key' } },
     },
   },
 };

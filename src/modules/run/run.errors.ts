@@ -89,8 +89,8 @@ export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(server: string, inputs: string, challenges: string[]) {
     super(false, challenges);
     this.message =
-      `The server ${server} wants authorization of its own: it refused what it was sent, and your key for this ` +
-      `service is never passed on to it. ${inputs === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${inputs}.`}`;
+      `The server ${server} requires its own authorization and rejected the request. Your key for this ` +
+      `service is never sent to it. ${inputs === '' ? 'Ask its publisher for access.' : `Check the values in ${inputs}.`}`;
   }
 }
 

@@ -53,7 +53,7 @@ export class TargetResolver {
     if (requested.kind === 'server') throw unknownServer(requested.name);
     if (parseUrl(requested.url)?.origin === new URL(this.env.baseUrl).origin) {
       throw new InvalidInputError(
-        'mcpUrl is an address of this service, which would call itself: for a registry server give server.',
+        'mcpUrl is an address of this service, which would call itself: for a registry server send server.',
       );
     }
     requireNoMock(body, 'a custom mcpUrl');

@@ -14,14 +14,14 @@ export class DiagnosisController {
 
   /**
    * Find out why a connection does not work. Checks each step from DNS to the list of tools, with one line of evidence each,
-   * and says what to do. Takes 20 seconds at most, and updates the status.
+   * and the next step. Takes 20 seconds at most, and updates the status.
    */
   @Get()
   @Access('connections:read', ownConnections)
   @ApiOkResponse({ type: DiagnosisDto, example: diagnosisExample })
   @ApiErrors(404, {
     status: 503,
-    text: 'Too many diagnoses at once: try again after the seconds in Retry-After.',
+    text: 'Too many concurrent diagnoses: retry after the seconds in Retry-After.',
     code: 'unavailable',
     message: 'Too many requests of this kind are at work: try again in a few seconds',
   })

@@ -10,11 +10,11 @@ import { ModelSimulator } from './simulator/model-simulator.js';
 import type { SchemaSimulator } from './simulator/schema-simulator.js';
 import { fallback, type Simulator } from './simulator/simulator.js';
 
-/** Concurrent questions of one process, and how long one waits for a slot. */
+/** Concurrent requests of one process, and the wait for a slot. */
 const PARALLEL_MAX = 8;
 const SLOT_WAIT_MS = 2_000;
 
-/** A namespace may use one of so many parts of a day's questions. */
+/** A namespace may use a quarter of the day's requests. */
 const NAMESPACE_PART = 4;
 
 const NOT_INTERPRETED =
@@ -49,25 +49,26 @@ export class MockModel implements OnApplicationShutdown {
   ): Simulator {
     const { client } = this;
     if (client) {
-      const spend = <T>(question: () => Promise<T>) => this.spend(namespaceId, question);
+      const spend = <T>(request: () => Promise<T>) => this.spend(namespaceId, request);
       return new ModelSimulator(schema, { client, scenario, timeoutMs: this.env.simulatorTimeoutMs, spend });
     }
     if (scenario === null) return schema;
     return { prepare: (call) => fallback(schema.prepare(call), NOT_INTERPRETED) };
   }
 
-  private async spend<T>(namespaceId: string, question: () => Promise<T>): Promise<T> {
+  private async spend<T>(namespaceId: string, request: () => Promise<T>): Promise<T> {
     const total = this.env.simulatorDailyCallsMax;
     const quota = { total, namespace: Math.max(1, Math.floor(total / NAMESPACE_PART)) };
     try {
       return await this.slots.run(namespaceId, async () => {
-        if (!(await this.mocks.countQuestion(namespaceId, quota))) {
-          throw new ModelFailure('No more questions to the language model today.');
+        if (!(await this.mocks.countRequest(namespaceId, quota))) {
+          throw new ModelFailure('The daily quota of requests to the language model is used up.');
         }
-        return question();
+        return request();
       });
     } catch (error) {
-      if (error instanceof NoSlotError) throw new ModelFailure('Too many others ask the language model right now.');
+      if (error instanceof NoSlotError)
+        throw new ModelFailure('Too many requests to the language model are in progress.');
       throw error;
     }
   }

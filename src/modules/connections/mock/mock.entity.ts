@@ -44,7 +44,7 @@ export class RecordedCallRow {
   recordedAt: Date;
 }
 
-/** Questions to the language model by a namespace on one day. Only the current day is kept. */
+/** Questions to the language model by a namespace on one day. Only the current day is stored. */
 @Entity('simulator_days')
 export class SimulatorUsage {
   /** By the database's clock. */
@@ -79,7 +79,7 @@ export class MockReply {
   sealed: string;
 }
 
-/** A call that a simulated connection answered. The newest 1,000 of each are kept. */
+/** A call that a simulated connection answered. The newest 1,000 of each are stored. */
 @Entity('mock_calls')
 export class MockCall {
   @PrimaryColumn('uuid', { name: 'connection_id' })

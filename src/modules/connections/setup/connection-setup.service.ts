@@ -16,7 +16,7 @@ import type {
 import type { RunFormField, StoredValues } from '../../releases/releases.types.js';
 import { NotRunnableError, ServerGoneError } from '../../run/run.errors.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
-import { scopesAskedFor, statusReasons } from '../core/connection-status.js';
+import { requestedScopes, statusReasons } from '../core/connection-status.js';
 import { CONNECTION_LINKS, ConnectionUrls } from '../core/connection-urls.js';
 import { ConnectionValues } from '../core/connection-values.js';
 import { Connection } from '../core/connection.entity.js';
@@ -25,7 +25,8 @@ import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { ConnectionCheck } from '../recheck/connection-check.js';
 import { headersFault, queryFault } from '../core/connection.validators.js';
 
-const STEP_UPS_KEPT = 10;
+/** Newest authorizations that a row stores. */
+const STEP_UPS_MAX = 10;
 
 /** The target of a connection, and those of its values that a person may enter. */
 interface SetupTarget {
@@ -88,11 +89,11 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     if (target && state === 'auth_required') return this.pages.view(this.authorization(row, target));
     if (state === 'connected') {
       const text = 'This connection works. You can close this page.';
-      return { kind: 'message', title: 'Nothing is to be done', text };
+      return { kind: 'message', title: 'No action needed', text };
     }
     const { nextStep } = statusReasons[reason];
     const text = `${message ?? 'The connection does not work.'} ${nextStep ?? ''}`;
-    return { kind: 'message', title: 'This page cannot help', text };
+    return { kind: 'message', title: 'Setup is not possible here', text };
   }
 
   async submit(row: Connection, form: URLSearchParams, cookie: string): Promise<SetupAnswer> {
@@ -126,8 +127,8 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
     });
     if (!row) return false;
     const { authorization: _refused, ...headers } = this.values.openHeaders(id, row.sealedHeaders);
-    const scopes = scopesAskedFor({ challenges: row.statusChallenges });
-    const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_KEPT);
+    const scopes = requestedScopes({ challenges: row.statusChallenges });
+    const stepUps = [...row.stepUps, { at: new Date().toISOString(), scopes }].slice(-STEP_UPS_MAX);
     const change = {
       sealedHeaders: this.values.sealHeaders(id, headers),
       ...(row.statusReason === 'insufficient_scope' && { stepUps }),
@@ -163,7 +164,7 @@ export class ConnectionSetupService implements SetupSubject<Connection>, OnModul
   private valuesForm(row: Connection, target: SetupTarget, fields = this.fieldsFor(row, target)): FormView {
     const form = formOf(target, fields, this.linkTo(row));
     if (row.statusState === 'auth_required') return this.pages.valuesForm(form);
-    const reason = 'Its server wants values that only you know:';
+    const reason = 'The server requires configuration values:';
     return { ...form, kind: 'form', reason, client: null, fault: null };
   }
 

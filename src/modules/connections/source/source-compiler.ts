@@ -13,8 +13,8 @@ import type { SourceCompileAnswer } from './source-compile.process.js';
 const LIMITS = { memoryMbMax: 512, timeoutMs: 20_000 };
 
 /** Concurrent compilations of this process, of which one namespace may have half, and the wait for a slot. */
-const AT_ONCE_MAX = 2;
-const TURN_MS_MAX = 15_000;
+const CONCURRENT_MAX = 2;
+const SLOT_WAIT_MS = 15_000;
 
 /** Compiled modules on disk, about 1.4 MB each; those used least recently are removed. */
 const CACHED_MAX = 200;
@@ -26,7 +26,7 @@ const VERSION = '1';
 @Injectable()
 export class SourceCompiler {
   private readonly logger = new Logger('connections');
-  private readonly slots = new FairSemaphore(AT_ONCE_MAX, TURN_MS_MAX);
+  private readonly slots = new FairSemaphore(CONCURRENT_MAX, SLOT_WAIT_MS);
   private readonly folder: string;
 
   constructor(env: Env) {
@@ -88,7 +88,7 @@ export class SourceCompiler {
     } catch (error) {
       if (!(error instanceof EndedApartError)) throw error;
       const most = error.reason === 'memory' ? `${LIMITS.memoryMbMax} MB of memory` : `${LIMITS.timeoutMs / 1000} s`;
-      const message = `It takes more than ${most} to compile: make it smaller.`;
+      const message = `Compiling needs more than ${most}: make the module smaller.`;
       return { diagnostics: [{ path: path, line: 1, column: 1, message }] };
     }
   }

@@ -92,7 +92,7 @@ export class ConnectionToolsService {
 
   /**
    * The tools of every connection of a namespace, newest 100, as JSON text: an object keyed by connection id. A failing
-   * upstream does not fail the others, and one that wants authorization is not called.
+   * upstream does not fail the others, and one that requires authorization is not called.
    */
   async listNamespace(namespace: OwnedNamespace): Promise<string> {
     const rows = await this.connections.find({

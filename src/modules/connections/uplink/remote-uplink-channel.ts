@@ -155,7 +155,7 @@ export class RemoteUplinkChannel implements Channel {
   }
 }
 
-const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client could not be asked' } };
+const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client did not answer' } };
 
 /** The answer to one request. */
 class RemoteAnswer<T> {

@@ -17,9 +17,9 @@ export class UplinkController {
   ) {}
 
   /**
-   * See whether a local server is paired. It pairs by a WebSocket at this path, or at the connection's own: text frames,
-   * one JSON-RPC message each, in which Slipway is the MCP client. `?force=1` takes over from the one that is paired,
-   * which is closed with 1001 `replaced`.
+   * See whether a local server is paired. Pairing is a WebSocket at this path, or at the connection's own: text frames,
+   * one JSON-RPC message each, in which Slipway is the MCP client. `?force=1` replaces the paired one, which
+   * is closed with 1001 `replaced`.
    */
   @Get()
   @Access('connections:write', ownConnections)

@@ -9,10 +9,10 @@ export function mergedSchema(schema: unknown, root: unknown): JsonObject {
   return merge(schema, root, { left: PARTS_MAX });
 }
 
-function merge(given: unknown, root: unknown, budget: { left: number }): JsonObject {
+function merge(schema: unknown, root: unknown, budget: { left: number }): JsonObject {
   budget.left -= 1;
-  if (!isObject(given) || budget.left < 0) return {};
-  const { $ref, allOf, ...own } = given;
+  if (!isObject(schema) || budget.left < 0) return {};
+  const { $ref, allOf, ...own } = schema;
   const parts = [
     ...(typeof $ref === 'string' ? [merge(referenced($ref, root), root, budget)] : []),
     ...(Array.isArray(allOf) ? allOf.map((part: unknown) => merge(part, root, budget)) : []),

@@ -56,7 +56,7 @@ interface ModelEndpoint {
 /** Longest response body. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
-/** A question that failed. The message is shown to callers: a sentence without hosts and keys. */
+/** A request that failed. The message is shown to callers: a sentence without hosts and keys. */
 export class ModelFailure extends Error {}
 
 /** Client of the operator's language model. */
@@ -71,7 +71,7 @@ export class ModelClient {
   }
 
   /** The model's answer. Redirects are not followed: they would receive the key. @throws ModelFailure */
-  async ask(system: string, prompt: string, signal: AbortSignal): Promise<string> {
+  async complete(system: string, prompt: string, signal: AbortSignal): Promise<string> {
     const answer = await this.post(this.dialect.body(system, prompt), signal);
     const text = this.dialect.text(answer);
     if (text === null) throw new ModelFailure('The language model answered without a text.');
@@ -100,11 +100,11 @@ export class ModelClient {
 const ANSWER_TOKENS_MAX = 2_000;
 
 export interface ModelOptions {
-  client: Pick<ModelClient, 'ask'>;
+  client: Pick<ModelClient, 'complete'>;
   scenario: string | null;
   timeoutMs: number;
-  /** Runs one question within the quotas. Rejects with a {@link ModelFailure} when a quota is used up. */
-  spend: <T>(ask: () => Promise<T>) => Promise<T>;
+  /** Runs one request within the quotas. Rejects with a {@link ModelFailure} when a quota is used up. */
+  spend: <T>(request: () => Promise<T>) => Promise<T>;
 }
 
 /**
@@ -132,13 +132,13 @@ export class ModelSimulator implements Simulator {
     const tool = this.schema.tool(call.tool);
     const { timeoutMs, client, spend } = this.options;
     const ms = Math.min(timeoutMs, call.timeoutMs - RESERVE_MS);
-    if (ms <= 0) throw new ModelFailure('There was no time to ask the language model.');
+    if (ms <= 0) throw new ModelFailure('No time was left for the language model.');
     const signal = AbortSignal.timeout(ms);
     const prompt = this.prompt(tool, call, await call.recent(HISTORY_CALLS_MAX));
     let fault = '';
     for (let tried = 0; tried < TRIES; tried += 1) {
       const retry = fault === '' ? '' : `\n\nYour last answer was refused: ${fault}. Write a better one.`;
-      const read = readAnswer(tool, await spend(() => client.ask(SYSTEM, prompt + retry, signal)));
+      const read = readAnswer(tool, await spend(() => client.complete(SYSTEM, prompt + retry, signal)));
       if (typeof read !== 'string') return read;
       fault = read;
     }

@@ -211,8 +211,8 @@ function promptResult(prompt: JsonObject, args: JsonObject): object | string {
   const wanted = Array.isArray(prompt.arguments) ? (prompt.arguments as JsonObject[]) : [];
   const missing = wanted.find((one) => one.required === true && typeof args[String(one.name)] !== 'string');
   if (missing) return `Invalid arguments for prompt ${name}: ${String(missing.name)} is required`;
-  const said = Object.entries(args).map(([argument, value]) => `${argument}: ${String(value)}`);
+  const listed = Object.entries(args).map(([argument, value]) => `${argument}: ${String(value)}`);
   const described = typeof prompt.description === 'string' ? prompt.description : name;
-  const text = [described, ...said].join('\n');
+  const text = [described, ...listed].join('\n');
   return { description: described, messages: [{ role: 'user', content: { type: 'text', text } }] };
 }
