@@ -53,7 +53,7 @@ export async function createApp(
   }
   if (env.roles.includes('api')) {
     const fastPath = new FastPathRouter(routes, app.get(AccessService, { strict: false }), globalEnhancers(app));
-    adapter.useDoor((request, response) => fastPath.take(request, response));
+    adapter.useFastPath((request, response) => fastPath.take(request, response));
     const uplinks = app.get(UplinkGateway, { strict: false });
     adapter.useUpgradeDoor((request, socket, head) => void uplinks.take(request, socket, head));
   }

@@ -4,7 +4,7 @@ export type { Role } from './config/env.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
 export type { AccessRule, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';
-export { ForbiddenError } from './modules/auth/auth.errors.js';
+
 export { NamespaceNotFoundError } from './modules/namespaces/namespaces.errors.js';
 export { ServerCardField } from './modules/servers/server-card.decorator.js';
 export type { ServerCardContributor, ServerCardFieldOptions } from './modules/servers/server-card.decorator.js';
@@ -13,7 +13,13 @@ export type { ServerRef } from './modules/servers/server.types.js';
 export { NotServerOwnerError, ServerNotFoundError } from './modules/servers/servers.errors.js';
 export { ServersModule } from './modules/servers/servers.module.js';
 export { isForeignKeyViolation, isUniqueViolation } from './platform/database/postgres-errors.js';
-export { DomainError, InvalidInputError } from './platform/errors/domain-error.js';
+export {
+  ConflictError,
+  DomainError,
+  ForbiddenError,
+  InvalidInputError,
+  NotFoundError,
+} from './platform/errors/domain-error.js';
 export type { ErrorKind } from './platform/errors/domain-error.js';
 export { defineModule } from './platform/external-modules/external-module.types.js';
 export type { ExternalModule } from './platform/external-modules/external-module.types.js';

@@ -16,7 +16,7 @@ const SHARE = 4;
 
 /**
  * Runs MCPB bundles, which are made for a personal computer: one child process per session, in the strongest sandbox.
- * Off unless `RUNTIME_BUNDLES` enables it.
+ * Not loaded unless `RUNTIME_BUNDLES` enables it.
  */
 export class BundleEngine extends Engine {
   readonly name = 'bundle';
@@ -76,9 +76,6 @@ export class BundleEngine extends Engine {
   }
 
   override async whyNot(): Promise<string | null> {
-    if (this.env.runtimeBundles === 'off') {
-      return 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
-    }
     // In a user namespace, files on the host still see a bundle as the service's own account.
     const sharesFiles = process.getuid?.() !== 0 && !(await this.sandbox.hasOwnFiles());
     if (sharesFiles && !this.env.runtimeWithout?.includes('own-user')) {

@@ -131,7 +131,12 @@ export class BundleSession {
     child.stdout
       ?.on('error', () => this.kill())
       .on('data', (chunk: Buffer) => {
-        this.guarded(() => said.push(chunk), `It wrote a message of more than ${MESSAGE_CHARS_MAX} characters.`);
+        try {
+          said.push(chunk);
+        } catch (error) {
+          this.logger.debug({ msg: 'a bundle was stopped', err: error });
+          this.killFor('exceededResponse', `It wrote a message of more than ${MESSAGE_CHARS_MAX} characters.`);
+        }
       });
     child.stderr?.on('error', () => this.kill()).on('data', (chunk: Buffer) => logged.push(chunk));
     return new Promise((resolve) => {
@@ -150,14 +155,9 @@ export class BundleSession {
     });
   }
 
-  private guarded(work: () => void, message: string): void {
-    try {
-      work();
-    } catch (error) {
-      this.logger.debug({ msg: 'a bundle was stopped', err: error });
-      this.why ??= { outcome: 'exceededResponse', message };
-      this.kill();
-    }
+  private killFor(outcome: RuntimeOutcome, message: string): void {
+    this.why ??= { outcome, message };
+    this.kill();
   }
 
   private toChild(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
@@ -233,11 +233,8 @@ export class BundleSession {
     const over =
       used !== null && [...this.asked.values()].some(({ cpuAtStart }) => used - cpuAtStart > this.limits.cpuMs);
     if (!over) return;
-    this.why ??= {
-      outcome: 'exceededCpu',
-      message: `The call used more than ${this.limits.cpuMs} ms of CPU time and was ended, with its session.`,
-    };
-    this.kill();
+    const { cpuMs } = this.limits;
+    this.killFor('exceededCpu', `The call used more than ${cpuMs} ms of CPU time and was ended, with its session.`);
   }
 
   private words(): string {

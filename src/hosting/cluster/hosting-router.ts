@@ -17,9 +17,8 @@ import type { EngineName, HostedRequest, ProgramRef } from '../hosting.types.js'
 import { HostClient } from './host-client.js';
 import { HostSelector } from './host-selector.js';
 import { HostDirectory, type HostDetails } from './host-directory.js';
-import { DataFolder } from './data-folder.js';
+import { DataFolder, Placements } from './placements.js';
 import { RetryingDispatch, type AttemptHandler, type Place } from './retrying-dispatch.js';
-import { Placements } from './placements.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {

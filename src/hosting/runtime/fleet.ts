@@ -6,7 +6,7 @@ import { isUUID } from 'class-validator';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
-import type { Programs } from '../programs.js';
+import type { Programs } from '../hosting.js';
 import { noRoom, resting, stopping } from './termination-errors.js';
 import { LiveProgram, type RuntimeCounts } from './live-program.js';
 import { OwnerVersions } from './owner-versions.js';

@@ -2,7 +2,7 @@ import type { Listening, ListenFilter, UpstreamListener } from '../protocol/chan
 import { withinDeadline } from '../protocol/deadline.js';
 import { listChanges, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
-import { bounded, common, hasAny, isSame, union, uriIn, wants } from './listen-filter.js';
+import { parseMessage } from '../protocol/messages.js';
 
 /** Limit of listeners per channel. */
 const LISTENERS_MAX = 1_000;
@@ -20,6 +20,9 @@ const EARLY_CHARS_MAX = 1024 * 1024;
 
 /** Timeout of reopening a stream. */
 const REOPEN_TIMEOUT_MS = 30_000;
+
+/** Limit of resources for one listener, and for all listeners of a channel together. */
+const RESOURCES_MAX = 1_000;
 
 /** Stream over which an upstream sends notifications. */
 export interface ListenStream {
@@ -214,4 +217,61 @@ export class Listeners {
     this.members.clear();
     for (const { listener } of members) listener.onEnd(reason);
   }
+}
+
+/** The filter with its resources deduplicated and limited to 1,000. */
+function bounded({ resourceSubscriptions, ...lists }: ListenFilter): ListenFilter {
+  const uris = [...new Set(resourceSubscriptions)].slice(0, RESOURCES_MAX);
+  return uris.length === 0 ? lists : { ...lists, resourceSubscriptions: uris };
+}
+
+/** Union of several filters. */
+function union(filters: Iterable<ListenFilter>): ListenFilter {
+  const all: ListenFilter = {};
+  const uris: string[] = [];
+  for (const filter of filters) {
+    for (const key of listChanges.values()) if (filter[key]) all[key] = true;
+    uris.push(...(filter.resourceSubscriptions ?? []));
+  }
+  return bounded({ ...all, resourceSubscriptions: uris });
+}
+
+/** Intersection of two filters. */
+export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
+  const both: ListenFilter = {};
+  for (const key of listChanges.values()) if (wanted[key] && given[key]) both[key] = true;
+  const known = new Set(given.resourceSubscriptions);
+  const uris = wanted.resourceSubscriptions?.filter((uri) => known.has(uri)) ?? [];
+  return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
+}
+
+/** True if the filter matches anything at all. */
+function hasAny(filter: ListenFilter): boolean {
+  return Object.keys(filter).length > 0;
+}
+
+/** True if both filters match the same notifications. */
+function isSame(a: ListenFilter, b: ListenFilter): boolean {
+  const uris = new Set(a.resourceSubscriptions);
+  const others = b.resourceSubscriptions ?? [];
+  return (
+    [...listChanges.values()].every((key) => a[key] === b[key]) &&
+    uris.size === others.length &&
+    others.every((uri) => uris.has(uri))
+  );
+}
+
+/**
+ * True if the filter matches a notification of this method. @param uri resource URI of
+ * `notifications/resources/updated`, if it has one
+ */
+function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
+  const list = listChanges.get(method);
+  if (list) return filter[list] === true;
+  return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);
+}
+
+/** Resource URI of a `notifications/resources/updated` message. */
+function uriIn(text: string): unknown {
+  return (parseMessage(text)?.params as { uri?: unknown } | undefined)?.uri;
 }

@@ -18,12 +18,12 @@ import { identityOfDiscover } from '../protocol/session.js';
 import { EraContradictedError, isOutOfPlace, mayRepeat, type ProtocolAdapter } from './protocol-adapter.js';
 import type { HttpWire } from './http/http-wire.js';
 import { Listeners, type OpenListening } from './listeners.js';
-import { refusal } from './refusal.js';
+import { refusal } from './protocol-adapter.js';
 import type { ResultCache } from './result-cache.js';
 import { SingleFlight } from './single-flight.js';
 import { paramHeaders, ToolHeaders } from './tool-headers.js';
 import { isObject } from '../../platform/text/json.js';
-import { common } from './listen-filter.js';
+import { common } from './listeners.js';
 
 /** Minimum cache lifetime of a `server/discover` result, whatever its `ttlMs`. */
 const IDENTITY_MS_MIN = 30_000;

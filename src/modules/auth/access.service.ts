@@ -1,5 +1,8 @@
 import { Injectable, type Type } from '@nestjs/common';
 import { Env } from '../../config/env.js';
+import type { Route } from '../../platform/http/route-table.js';
+import { ACCESS } from '../../platform/http/public.decorator.js';
+import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import {
   ANONYMOUS,
   type AccessRule,
@@ -9,9 +12,7 @@ import {
   type NamespaceOwners,
 } from './access.types.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { AccountNotFoundError, ForbiddenError, UnauthenticatedError } from './auth.errors.js';
-import type { Route } from '../../platform/http/route-table.js';
-import { ACCESS } from '../../platform/http/public.decorator.js';
+import { AccountNotFoundError, UnauthenticatedError } from './auth.errors.js';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 

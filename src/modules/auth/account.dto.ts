@@ -1,7 +1,6 @@
 import { IsIn, IsISO8601, IsOptional, IsString, Length, Matches } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
-import { accountKinds, type AccountKind, type Account } from './account.entity.js';
-import type { ApiKey } from './api-key.entity.js';
+import { accountKinds, type AccountKind, type Account, type ApiKey } from './account.entity.js';
 
 /** A user or an organization: owns namespaces and API keys. */
 export class AccountDto {

@@ -8,11 +8,17 @@ import { isForeignKeyViolation } from '../../platform/database/postgres-errors.j
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import type { Caller } from './access.types.js';
-import { ApiKey } from './api-key.entity.js';
+import { ApiKey } from './account.entity.js';
 import { generateApiKey, hashApiKey, isApiKey, prefixOf } from './api-key.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
-import { toApiKeyDto, toCreatedApiKeyDto } from './account.dto.js';
-import type { ApiKeyDto, ApiKeyListDto, CreateApiKeyDto, CreatedApiKeyDto } from './account.dto.js';
+import {
+  toApiKeyDto,
+  toCreatedApiKeyDto,
+  type ApiKeyDto,
+  type ApiKeyListDto,
+  type CreateApiKeyDto,
+  type CreatedApiKeyDto,
+} from './account.dto.js';
 import { AccountNotFoundError, ApiKeyNotFoundError, UnauthenticatedError } from './auth.errors.js';
 
 declare module '../../platform/queue/pub-sub.js' {

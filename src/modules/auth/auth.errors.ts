@@ -17,12 +17,6 @@ export class UnauthenticatedError extends DomainError {
   }
 }
 
-/** The key is valid, but does not allow this. */
-export class ForbiddenError extends DomainError {
-  readonly kind = 'forbidden';
-  readonly code = 'forbidden';
-}
-
 /** The account does not exist, or belongs to somebody else. */
 export class AccountNotFoundError extends DomainError {
   readonly kind = 'not_found';

@@ -5,7 +5,7 @@ import { BlobStore, type Blob, type OpenBlob } from '../../platform/blobs/blob-s
 import { openZip } from '../../platform/zip/zip-archive.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { readBundle, type BundleFacts } from './bundle/bundle-manifest.js';
-import { ReleaseArtifact, type ArtifactKind } from './release-artifact.entity.js';
+import { ReleaseArtifact, type ArtifactKind } from './release.entity.js';
 import { FileLostError, UploadLostError } from './releases.errors.js';
 
 const MB = 1024 * 1024;

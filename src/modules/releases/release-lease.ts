@@ -1,10 +1,29 @@
 import { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager } from 'typeorm';
+import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
-import type { LogLine } from './release-log.entity.js';
+import type { LogLine, Release } from './release.entity.js';
 import type { ReleaseLogRepository } from './release-log.repository.js';
-import { requireTransition } from './release-state.js';
+import { requireTransition, type ReleaseStatus, type Stage } from './release-state.js';
 import type { Claim, ReleaseChange, ReleasesRepository } from './releases.repository.js';
+
+/** The result of a stage, written in one transaction. Without a status in `change` the next stage is due. */
+export interface StageOutcome {
+  change?: QueryDeepPartialEntity<Release> & { status?: ReleaseStatus };
+  lines?: LogLine[];
+  /** Further writes in the same transaction. */
+  inTransaction?: (tx: EntityManager) => Promise<void>;
+  /** Called after the commit, to publish it. */
+  onCommitted?: () => void;
+}
+
+/**
+ * One step of the pipeline. It may run again after a crash, so it makes changes only through its outcome, except for the
+ * icon of the metadata stage, which is idempotent.
+ */
+export interface ReleaseStage {
+  run(release: Release, lease: ReleaseLease): Promise<StageOutcome>;
+}
 
 /** The worker lost the release: it was cancelled, deleted, or another worker took it over. */
 export class LeaseLostError extends Error {}
@@ -96,4 +115,9 @@ export class ReleaseLease {
   stop(): void {
     this.renewal.stop();
   }
+}
+
+/** An outcome that ends a release. @param message what happened and what to do */
+export function failed(status: 'FAILURE' | 'FAILURE_SCAN', stage: Stage, message: string): StageOutcome {
+  return { change: { status }, lines: [{ stage, level: 'error', message }] };
 }

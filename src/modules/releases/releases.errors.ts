@@ -1,5 +1,5 @@
 import { DomainError } from '../../platform/errors/domain-error.js';
-import type { ArtifactKind } from './release-artifact.entity.js';
+import type { ArtifactKind } from './release.entity.js';
 import type { ReleaseStatus } from './release-state.js';
 
 /** The server has no release with this id, or none at all. */

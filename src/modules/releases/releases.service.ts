@@ -1,26 +1,28 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
 import { DataSource, MoreThan, Repository } from 'typeorm';
 import { isUUID } from 'class-validator';
 import { pageOf, type PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { PubSub } from '../../platform/queue/pub-sub.js';
+import { CredentialsService } from '../oauth/credentials.service.js';
 import type { ServerRef } from '../servers/server.types.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServerReleasesService } from '../servers/server-releases.service.js';
+import { ServersService } from '../servers/servers.service.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import type { ConfigSchema } from './config/config-fields.js';
-import type {
-  AskedRescanDto,
-  ReleaseDetailDto,
-  ReleaseDto,
-  ReleaseListDto,
-  RescanDto,
-  ResumedReleaseDto,
+import {
+  type AskedRescanDto,
+  type ReleaseDetailDto,
+  type ReleaseDto,
+  type ReleaseListDto,
+  type RescanDto,
+  type ResumedReleaseDto,
+  toReleaseDto,
+  toReleaseLogDto,
 } from './release.dto.js';
-import { ReleaseLog } from './release-log.entity.js';
-import { toReleaseDto, toReleaseLogDto } from './release.mapper.js';
+import { ReleaseLog, Release } from './release.entity.js';
 import { isResumable } from './release-state.js';
-import { Release } from './release.entity.js';
 import {
   NotCurrentError,
   NotPromotableError,
@@ -37,7 +39,7 @@ import type { ReleaseCurrent } from './releases.types.js';
 
 /** Lists, reads, resumes, promotes and rescans the releases of a server. */
 @Injectable()
-export class ReleasesService {
+export class ReleasesService implements OnModuleInit {
   constructor(
     @InjectDataSource() private readonly database: DataSource,
     @InjectRepository(Release) private readonly releases: Repository<Release>,
@@ -49,7 +51,15 @@ export class ReleasesService {
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
     private readonly urls: ServerUrlsService,
+    private readonly credentials: CredentialsService,
+    private readonly registry: ServersService,
   ) {}
+
+  /** Resumes a release once it is authorized, and revokes the credentials of a deleted server. */
+  onModuleInit(): void {
+    this.registry.beforeDeletion(({ id }) => this.credentials.remove({ kind: 'server', id }));
+    this.credentials.onAuthorized('server', (serverId) => this.resumeNewest(serverId));
+  }
 
   /** One page of a server's releases, newest first, without logs (Spec 4.6). */
   async list(server: ServerRef, query: PageQueryDto): Promise<ReleaseListDto> {
@@ -100,12 +110,6 @@ export class ReleasesService {
     return { status: 'WORKING', deploymentId: release.id };
   }
 
-  /** Continues the newest release of a server if it waits for authorization. */
-  async resumeNewest(serverId: string): Promise<void> {
-    const release = await this.releases.findOne({ where: { serverId }, order: { seq: 'DESC' } });
-    if (release && isResumable(release.status)) await this.continue(release.id);
-  }
-
   /**
    * Makes an earlier release that succeeded the current one again, without uploading it.
    *
@@ -146,6 +150,12 @@ export class ReleasesService {
     else if (current.hadCredentials) throw new ScanCredentialsNeededError();
     if (!(await this.rescans.request(server.id, releaseId, scanCredentials))) throw new NotCurrentError(status);
     return { status, deploymentId: releaseId };
+  }
+
+  /** Continues the newest release of a server if it waits for authorization. */
+  private async resumeNewest(serverId: string): Promise<void> {
+    const release = await this.releases.findOne({ where: { serverId }, order: { seq: 'DESC' } });
+    if (release && isResumable(release.status)) await this.continue(release.id);
   }
 
   /** Accepts that another request resumed the release, and refuses a cancelled one. @throws NotResumableError */

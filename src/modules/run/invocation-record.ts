@@ -7,7 +7,7 @@ import { redactedJson } from '../../platform/telemetry/redact-payload.js';
 import { isObject } from '../../platform/text/json.js';
 import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationOutcome } from '../logs/invocation.types.js';
-import { RequestRecord } from '../../mcp/server/request-record.js';
+import { RequestRecord } from '../../mcp/server/mcp-request.js';
 
 /** The HTTP method and status of a request. */
 export interface Answered {
@@ -55,8 +55,8 @@ export class InvocationRecord extends RequestRecord {
     if (toolName !== null && output !== null && isOutput(output)) this.output = { tool: toolName, result: output };
   }
 
-  override asked(method: string | null, params: unknown): void {
-    super.asked(method, params);
+  override received(method: string | null, params: unknown): void {
+    super.received(method, params);
     if (this.hasPayload()) this.params = params;
   }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import type { Channel, McpCall } from '../../mcp/protocol/channel.js';
-import { HttpChannels } from '../../mcp/client/http/http-channels.js';
+import { HttpChannels } from '../../mcp/client/http/http-channel.js';
 import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { HostedChannelsService, type HostedCall } from '../../hosting/mcp/hosted-channels.service.js';
 import { inputNames, type RunValues } from './run-config-values.js';

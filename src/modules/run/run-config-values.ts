@@ -1,6 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { mapConfig, type CompiledConfig, type MappedConfig } from '../releases/config/config-map.js';
-import type { ConfigField, ConfigPlace } from '../releases/config/config-fields.js';
+import {
+  mapConfig,
+  type CompiledConfig,
+  type ConfigField,
+  type ConfigPlace,
+  type MappedConfig,
+} from '../releases/config/config-fields.js';
 import type { RunFormField, StoredValues } from '../releases/releases.types.js';
 import { InputInvalidError, InputRequiredError, type RequiredInputs } from './run.errors.js';
 

@@ -17,9 +17,7 @@ import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
 import { rpcCode } from '../../mcp/protocol/protocol.js';
 import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
-import { Access } from '../auth/access.decorator.js';
-import { FastPath } from '../auth/fast-path.decorator.js';
-import type { FastPathRequest } from '../auth/fast-path.decorator.js';
+import { Access, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
 import { RunService } from './run.service.js';
 
 /** A route of the run endpoint that the API description leaves out. */

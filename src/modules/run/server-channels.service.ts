@@ -12,7 +12,7 @@ import { ServerUrlsService } from '../servers/server-urls.service.js';
 import { ServersService } from '../servers/servers.service.js';
 import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
-import type { AuthAdapter } from '../../mcp/oauth/auth-adapter.types.js';
+import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
 import { InvocationRecord, type Answered } from './invocation-record.js';
 import type { RunFormField, StoredValues } from '../releases/releases.types.js';
@@ -190,7 +190,7 @@ export class ServerChannelsService {
     const server = await this.resolver.byId(serverId).catch(() => null);
     const keepsPayload = server?.logPayloads;
     const record = new InvocationRecord({ keepsPayload, invocationId: call.invocationId });
-    record.asked(call.method, keepsPayload ? read(call.params) : nameIn(call));
+    record.received(call.method, keepsPayload ? read(call.params) : nameIn(call));
     try {
       const reply = await work(record.invocationId);
       record.answered(reply);

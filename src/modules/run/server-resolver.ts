@@ -8,7 +8,7 @@ import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { parseUrl } from '../../config/parse-url.js';
 import type { ProgramRef } from '../../hosting/hosting.types.js';
 import type { RunnableServer } from '../servers/server.types.js';
-import { compileConfig, type CompiledConfig } from '../releases/config/config-map.js';
+import { compileConfig, type CompiledConfig } from '../releases/config/config-fields.js';
 import type { ConfigKind } from '../releases/config/config-fields.js';
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';

@@ -2,9 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
 import { toStorableText } from '../../platform/database/storable.js';
-import { formatQualifiedName } from './qualified-name.js';
 import { Server } from './server.entity.js';
-import type { ServerOffers, ServerSnapshot } from './server.types.js';
+import { formatQualifiedName, type ServerOffers, type ServerSnapshot } from './server.types.js';
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 

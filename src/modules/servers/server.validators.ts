@@ -1,6 +1,8 @@
 import { registerDecorator, ValidateIf } from 'class-validator';
 import { parseUrl } from '../../config/parse-url.js';
 import { parseHostPattern } from '../../platform/egress/address-policy.js';
+import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/resource-names.js';
 
 /** With percent-encoding, as a repository's owner and name are stored and indexed. */
 const URL_CHARS_MAX = 2048;
@@ -56,4 +58,15 @@ export function IsHostPattern(): PropertyDecorator {
 /** Allows the member to be omitted. Unlike with `IsOptional`, null is validated. */
 export function Omittable(): PropertyDecorator {
   return ValidateIf((_body, value) => value !== undefined);
+}
+
+/** @throws InvalidInputError for a malformed or reserved name */
+export function requireServerName(name: string): void {
+  if (name === '') return;
+  if (!SERVER_NAME.test(name)) {
+    throw new InvalidInputError(
+      'server must be 3 to 39 letters, digits, hyphens and underscores, and begin with a letter or digit',
+    );
+  }
+  if (SERVER_SUBRESOURCES.has(name)) throw new InvalidInputError(`"${name}" is reserved: choose another server name`);
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { ZipFile } from 'yazl';
 import { SkillActivations } from './skill-activations.js';
-import { isSkillRef, type SkillRef } from './skill-slug.js';
+import { isSkillRef, type SkillRef } from './skills.access.js';
 import type { SkillIndexDto } from './skill.dto.js';
 import type { Skill } from './skill.entity.js';
 import { SkillFileNotFoundError, SkillNotFoundError, SkillReplacedError } from './skills.errors.js';

@@ -5,10 +5,16 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentNamespace } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { answerPublication, readArchive } from './skill-answers.js';
-import { SkillQueryDto } from './skill-query.dto.js';
-import { DeletedSkillDto, PublishedSkillDto, SetSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
-import { deleteErrors, gitErrors, namespaceParam, ownNamespace } from './skills.access.js';
-import { skillNotFound, slugParam, uploadErrors } from './skills.access.js';
+import { SkillQueryDto, DeletedSkillDto, PublishedSkillDto, SetSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
+import {
+  deleteErrors,
+  gitErrors,
+  namespaceParam,
+  ownNamespace,
+  skillNotFound,
+  slugParam,
+  uploadErrors,
+} from './skills.access.js';
 import { SkillsService } from './skills.service.js';
 
 const replaced = { type: PublishedSkillDto, description: 'There was one, and it is replaced.' };

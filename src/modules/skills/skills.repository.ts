@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, type SelectQueryBuilder } from 'typeorm';
-import { SkillFile } from './skill-file.entity.js';
+import { SkillFile, Skill } from './skill.entity.js';
 import type { PackagedFile } from './skill-package.js';
-import type { SkillQueryDto } from './skill-query.dto.js';
-import type { SkillRef } from './skill-slug.js';
-import { Skill } from './skill.entity.js';
+import type { SkillQueryDto } from './skill.dto.js';
+import type { SkillRef } from './skills.access.js';
 
 /** Rows of files in one statement, and their bytes: a statement is copied several times on its way. */
 const FILES_PER_INSERT = 50;

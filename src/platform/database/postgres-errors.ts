@@ -15,3 +15,15 @@ export function isForeignKeyViolation(error: unknown): boolean {
   const code = codeOf(error);
   return code === '23503' || code === '23001';
 }
+
+/**
+ * Replaces the error of a statement that a foreign key or a unique index refused; any other error is thrown as it is.
+ * Use as `statement.catch(onViolation({ unique: () => new … }))`.
+ */
+export function onViolation(replace: { foreignKey?: () => Error; unique?: () => Error }): (error: unknown) => never {
+  return (error) => {
+    if (replace.foreignKey && isForeignKeyViolation(error)) throw replace.foreignKey();
+    if (replace.unique && isUniqueViolation(error)) throw replace.unique();
+    throw error;
+  };
+}

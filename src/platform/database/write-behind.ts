@@ -135,7 +135,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   }
 
   /** Unless there is a newer one. */
-  private putBack(key: Key, value: Value): void {
+  protected putBack(key: Key, value: Value): void {
     const isReplaced = this.waiting.has(key);
     if (!isReplaced && this.waiting.size < WAITING_MAX) return this.put(key, value);
     this.weight -= this.bound.of(value);
@@ -145,5 +145,18 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private lose(): void {
     this.dropped += 1;
     this.group.dropped += 1;
+  }
+}
+
+/** Counts per key, added to their rows a second later. A killed process loses that second. */
+export class CountBehind<Key> extends WriteBehind<Key, number> {
+  /** Counts in memory only. */
+  add(key: Key, count = 1): void {
+    this.set(key, (this.get(key) ?? 0) + count);
+  }
+
+  /** Counts of a failed batch are added to newer ones. */
+  protected override putBack(key: Key, count: number): void {
+    this.add(key, count);
   }
 }

@@ -67,3 +67,21 @@ export class InvalidInputError extends DomainError {
   readonly kind = 'invalid';
   readonly code = 'validation_error';
 }
+
+/** The thing does not exist, or the caller may not know of it. */
+export class NotFoundError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+}
+
+/** The caller may not do this. */
+export class ForbiddenError extends DomainError {
+  readonly kind = 'forbidden';
+  readonly code = 'forbidden';
+}
+
+/** The request contradicts the state of the thing; repeating it does not help. */
+export class ConflictError extends DomainError {
+  readonly kind = 'conflict';
+  readonly code = 'conflict';
+}

@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Queue } from 'bullmq';
 import { withTimeout } from '../limits/with-timeout.js';
-import type { Sample } from '../telemetry/figures.js';
-import { Metrics } from '../telemetry/metrics.js';
+import { Metrics, type Sample } from '../telemetry/metrics.js';
 
 const states = ['waiting', 'active', 'delayed', 'failed'] as const;
 

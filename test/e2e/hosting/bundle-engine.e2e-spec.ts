@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
+import { spawn, execFileSync } from 'node:child_process';
 import { access, chmod, mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
+import { createServer, get, request, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -11,13 +11,12 @@ import { fetch as fetchBy } from 'undici';
 import { loadEnv } from '../../../src/config/env.js';
 import { BundleEngine } from '../../../src/hosting/bundle/bundle-engine.js';
 import type { OpenEgressProxy } from '../../../src/hosting/bundle/bundle-workspace.js';
-import { openProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
+import { ProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS } from '../../../src/hosting/egress/proxy-limits.js';
 import type { Instance } from '../../../src/hosting/engine.js';
 import { HostingUnavailableError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import type { Trace } from '../../../src/hosting/hosting.types.js';
-import { AddressPolicy } from '../../../src/platform/egress/address-policy.js';
-import { parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
+import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
 import { Sandbox } from '../../../src/hosting/sandbox/sandbox.js';
 import { bundleOf } from '../../support/bundles.js';
@@ -30,9 +29,7 @@ import { listen, shut } from '../../support/upstream-net.js';
 
 /** What a hostile bundle tries, beside the tools of an ordinary one. */
 const HOSTILE = `
-import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { get, request } from 'node:http';
 const outcome = (work) => { try { return 'done: ' + String(work()).slice(0, 400); } catch (error) { return error.code ?? error.message; } };
 const asked = (options) => new Promise((resolve) => get(options, async (answer) => {
   let body = '';
@@ -290,7 +287,7 @@ describe('a bundle that is run here', () => {
       const local: Server = createServer((request, response) => response.end(`hello ${request.headers.host}`));
       const port = await listen(local);
       const lenient: OpenEgressProxy = (place, options) =>
-        openProgramProxy(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
+        ProgramProxy.open(place, options, new Egress(new AddressPolicy(parseEgressAllow('127.0.0.1'))), PROXY_LIMITS);
       try {
         const allowed = `localhost:${port}`;
         const code = stdioServer + HOSTILE;

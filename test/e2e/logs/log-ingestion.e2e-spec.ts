@@ -8,9 +8,8 @@ import { DAY_MS, dayOf, HOUR_MS, partitionOf } from '../../../src/modules/logs/s
 import { InvocationStore } from '../../../src/modules/logs/store/invocation-store.js';
 import type { Invocation } from '../../../src/modules/logs/invocation.types.js';
 import { InvocationsService } from '../../../src/modules/logs/ingest/invocations.service.js';
-import { buildIndexes } from '../../../src/modules/logs/store/log-indexes.js';
+import { buildIndexes, PartitionMaintenance } from '../../../src/modules/logs/store/partition-maintenance.js';
 import { DeletedOwnerCleaner } from '../../../src/modules/logs/store/deleted-owner-cleaner.js';
-import { PartitionMaintenance } from '../../../src/modules/logs/store/partition-maintenance.js';
 import { PartitionsRepository } from '../../../src/modules/logs/store/partitions.repository.js';
 import { timeOfUuidV7, uuidV7 } from '../../../src/platform/database/uuid-v7.js';
 import { PubSub } from '../../../src/platform/queue/pub-sub.js';

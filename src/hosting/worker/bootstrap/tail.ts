@@ -1,5 +1,5 @@
 import { INVOCATION_HEADER } from '../../hosting.types.js';
-import type { TailItem } from '../tail-item.js';
+import type { TailItem } from '../trace-sink.js';
 
 /** Fields of a trace item that are used here. */
 interface TraceItem {

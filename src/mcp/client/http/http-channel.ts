@@ -1,6 +1,6 @@
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
 import { deadlineIn } from '../../protocol/deadline.js';
-import type { EraMemory } from '../../eras/era-memory.js';
+import { EraMemory } from '../../eras/era-memory.js';
 import { isDoubtful, type EraVerdict } from '../../eras/era.repository.js';
 import { tooSlow, UpstreamError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
@@ -10,17 +10,43 @@ import type { HttpDispatcher } from './http-exchange.js';
 import { HttpWire, type HttpTarget } from './http-wire.js';
 import { LegacyAdapter } from '../legacy-adapter.js';
 import { ModernAdapter } from '../modern-adapter.js';
-import type { ResultCache } from '../result-cache.js';
+import { type ResultCache, ResultStore } from '../result-cache.js';
 import { SingleFlight } from '../single-flight.js';
 import { withHiddenAddress } from './hidden-address.js';
 import { openSse } from './sse-session.js';
 import { openStreamable } from './streamable-session.js';
+import { Inject, Injectable } from '@nestjs/common';
+import { Env } from '../../../config/env.js';
+import { Egress } from '../../../platform/egress/egress.js';
+import { viaMark } from '../../protocol/via.js';
 
 /** A verdict younger than this is trusted: a failure is reported, not taken for an era change. */
 const FRESH_MS = 5_000;
 
 /** Tolerance for timers that fire early. */
 const TIMER_MS_EARLY = 50;
+
+/** Creates channels to MCP servers over HTTP. The channels share only the remembered eras of their endpoints. */
+@Injectable()
+export class HttpChannels {
+  private readonly results = new ResultStore();
+  private readonly via: string;
+
+  constructor(
+    private readonly egress: Egress,
+    private readonly eras: EraMemory,
+    @Inject(Env) env: Pick<Env, 'encryptionKeys'>,
+  ) {
+    this.via = viaMark(env);
+  }
+
+  /** Creates a separate channel to this target with its credentials. Dials on the first call. */
+  channelTo(target: HttpTarget): Channel {
+    // Hosted programs do not receive the `Via` mark.
+    const marked = target.dispatcher ? target : { ...target, via: this.via };
+    return new HttpChannel(target.dispatcher ?? this.egress, marked, this.eras, this.results.forChannel());
+  }
+}
 
 /** An adapter and the era verdict that selected it. */
 interface Choice {

@@ -15,12 +15,18 @@ import { bearerChallenge, challengeHeaders } from '../../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../../protocol/messages.js';
 import { rpcCode, type Era } from '../../protocol/protocol.js';
 import { VIA_HEADER } from '../../protocol/via.js';
-import { openStream, type StreamAnswer, type StreamRequest } from './event-stream.js';
-import type { HttpDispatcher } from './http-exchange.js';
-import { exchange, type ExchangeAnswer, type ExchangeRequest } from './http-exchange.js';
+import {
+  exchange,
+  openStream,
+  resumed,
+  type ExchangeAnswer,
+  type ExchangeRequest,
+  type HttpDispatcher,
+  type StreamAnswer,
+  type StreamRequest,
+} from './http-exchange.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
-import { refusalText } from '../refusal.js';
-import { resumed } from './resume.js';
+import { refusalText } from '../protocol-adapter.js';
 
 /** Timeout of messages without an awaited answer. */
 const ASIDE_TIMEOUT_MS = 2_000;

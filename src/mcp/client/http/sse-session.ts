@@ -16,11 +16,11 @@ import { parseMessage, progressTokenIn, replyTo, requestText, resultOf } from '.
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { HandshakeRefusedError } from '../protocol-adapter.js';
-import type { StreamAnswer } from './event-stream.js';
+import type { StreamAnswer } from './http-exchange.js';
 import { STREAM_MS_MAX } from './http-exchange.js';
 import { SessionLostError, type HttpWire } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
-import { refusalText } from '../refusal.js';
+import { refusalText } from '../protocol-adapter.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 
 /** Notifications that belong to no call. */

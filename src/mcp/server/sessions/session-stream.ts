@@ -1,7 +1,7 @@
 import type { Channel, Listening, ListenFilter } from '../../protocol/channel.js';
 import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
-import { isWanted, LISTEN_TIMEOUT_MS } from './subscription.js';
+import { isWanted, LISTEN_TIMEOUT_MS } from './subscriptions.js';
 
 /** Initial delay before listening to an upstream again after its stream ended; doubles with each attempt. */
 const AGAIN_MS = 1_000;

@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } fro
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
-import type { AuthAdapter } from '../../../mcp/oauth/auth-adapter.types.js';
+import type { AuthAdapter } from '../../../mcp/oauth/tokens.js';
 import { RowCache } from '../../../platform/database/row-cache.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import type { Channel } from '../../../mcp/protocol/channel.js';
-import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channel.js';
 import { RefusingChannel } from '../../../mcp/client/refusing-channel.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import { ServerGoneError } from '../../run/run.errors.js';

@@ -1,7 +1,6 @@
 import { applyDecorators, Controller } from '@nestjs/common';
 import { ApiExcludeEndpoint, ApiParam } from '@nestjs/swagger';
-import { Access } from '../../auth/access.decorator.js';
-import { FastPath } from '../../auth/fast-path.decorator.js';
+import { Access, FastPath } from '../../auth/access.decorator.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 
 /** Connections are readable only by the owner of the namespace; for others they look like missing ones. */

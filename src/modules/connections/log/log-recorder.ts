@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { CallTiming, McpReply } from '../../../mcp/protocol/channel.js';
 import { CallerLeftError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
-import { RequestRecord } from '../../../mcp/server/request-record.js';
+import { RequestRecord } from '../../../mcp/server/mcp-request.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
 import type { ConnectionCall, InvocationOutcome } from '../../logs/invocation.types.js';

@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, Optional, type OnModuleInit } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
@@ -29,6 +29,9 @@ import { canonicalJson } from '../../../platform/text/json.js';
 /** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
 const CACHED_MAX = 1_000;
 const CACHED_CHARS_MAX = 64 * 1024 * 1024;
+
+const NOT_INTERPRETED =
+  'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
 
 /** A real call as it was recorded; `result` as JSON text. */
 interface RecordedCall extends ToolCall {
@@ -84,9 +87,9 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     @InjectRepository(ConnectionMock) private readonly mocks: Repository<ConnectionMock>,
     @InjectRepository(MockReply) private readonly replies: Repository<MockReply>,
     private readonly repository: MockRepository,
-    private readonly model: MockModel,
     private readonly transports: ConnectionTransports,
     private readonly vault: Vault,
+    @Optional() private readonly model?: MockModel,
   ) {}
 
   onModuleInit(): void {
@@ -142,7 +145,8 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
     if (read.kind === 'fixture') return { simulator: new FixtureSimulator(schema, read.fixture), chars: 0 };
     if (read.kind !== 'replay') {
       const text = read.kind === 'prose' ? scenario : null;
-      return { simulator: this.model.simulator(schema, { namespaceId, scenario: text }), chars: 0 };
+      const modelled = this.model?.simulator(schema, { namespaceId, scenario: text });
+      return { simulator: modelled ?? withoutModel(schema, text), chars: 0 };
     }
     const rows = await this.replies.find({ where: { connectionId: id }, order: { place: 'ASC' } });
     const texts = rows.map(({ sealed }) => this.vault.open(sealed, id));
@@ -159,4 +163,10 @@ function keyOf({ tool, arguments: args }: ToolCall): string {
     .update(canonicalJson([tool, args]))
     .digest('hex')
     .slice(0, 32);
+}
+
+/** The answers of the schemas alone, which say so where they replace the interpretation of prose. */
+function withoutModel(schema: SchemaSimulator, prose: string | null): Simulator {
+  if (prose === null) return schema;
+  return { prepare: (call) => fallback(schema.prepare(call), NOT_INTERPRETED) };
 }

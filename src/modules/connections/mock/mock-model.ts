@@ -8,7 +8,6 @@ import { MockRepository } from './mock.repository.js';
 import { ModelClient, ModelFailure } from './simulator/model-simulator.js';
 import { ModelSimulator } from './simulator/model-simulator.js';
 import type { SchemaSimulator } from './simulator/schema-simulator.js';
-import { fallback, type Simulator } from './simulator/simulator.js';
 
 /** Concurrent requests of one process, and the wait for a slot. */
 const PARALLEL_MAX = 8;
@@ -17,43 +16,35 @@ const SLOT_WAIT_MS = 2_000;
 /** A namespace may use a quarter of the day's requests. */
 const NAMESPACE_PART = 4;
 
-const NOT_INTERPRETED =
-  'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
-
-/** The operator's language model, if one is configured. */
+/** The operator's language model. Loaded only with `SIMULATOR_URL`. */
 @Injectable()
 export class MockModel implements OnApplicationShutdown {
   private readonly slots = new FairSemaphore(PARALLEL_MAX, SLOT_WAIT_MS);
-  private readonly egress: Egress | null;
-  private readonly client: ModelClient | null;
+  private readonly egress: Egress;
+  private readonly client: ModelClient;
 
   constructor(
     private readonly mocks: MockRepository,
     private readonly env: Env,
   ) {
-    const { simulatorUrl: url, simulatorModel: model, simulatorApiKey: apiKey } = env;
+    const url = env.simulatorUrl ?? '';
     // The operator configures this host, so it may be internal. This egress can reach no other one.
-    this.egress = url === null ? null : new Egress(new AddressPolicy(parseEgressAllow(hostOf(url))));
-    this.client =
-      this.egress && url !== null && model !== null ? new ModelClient(this.egress, { url, model, apiKey }) : null;
+    this.egress = new Egress(new AddressPolicy(parseEgressAllow(hostOf(url))));
+    this.client = new ModelClient(this.egress, { url, model: env.simulatorModel ?? '', apiKey: env.simulatorApiKey });
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.egress?.close();
+    await this.egress.close();
   }
 
-  /** The simulator of a mock with a prose scenario, or without any: the model, else the schemas alone. */
+  /** The simulator of a mock with a prose scenario, or without any. */
   simulator(
     schema: SchemaSimulator,
     { namespaceId, scenario }: { namespaceId: string; scenario: string | null },
-  ): Simulator {
+  ): ModelSimulator {
     const { client } = this;
-    if (client) {
-      const spend = <T>(request: () => Promise<T>) => this.spend(namespaceId, request);
-      return new ModelSimulator(schema, { client, scenario, timeoutMs: this.env.simulatorTimeoutMs, spend });
-    }
-    if (scenario === null) return schema;
-    return { prepare: (call) => fallback(schema.prepare(call), NOT_INTERPRETED) };
+    const spend = <T>(request: () => Promise<T>) => this.spend(namespaceId, request);
+    return new ModelSimulator(schema, { client, scenario, timeoutMs: this.env.simulatorTimeoutMs, spend });
   }
 
   private async spend<T>(namespaceId: string, request: () => Promise<T>): Promise<T> {

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { ToolSchemasCoreModule } from '../../tool-schemas/tool-schemas-core.module.js';
+import { roleModule } from '../../../config/role-module.js';
+import { ToolSchemasModule } from '../../tool-schemas/tool-schemas.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { CallRecorder } from './call-recorder.js';
 import { ConnectionMock } from './mock.entity.js';
@@ -17,22 +18,27 @@ import { RecordingsService } from './recordings.service.js';
 import { SimulatorUsage } from './mock.entity.js';
 
 /** Simulated connections, and recordings of real calls. */
-@Module({
-  imports: [
-    TypeOrmModule.forFeature([ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorUsage]),
-    ConnectionCoreModule,
-    ToolSchemasCoreModule,
-  ],
-  controllers: [RecordingController],
-  providers: [
-    CallRecorder,
-    MockChannels,
-    MockCreation,
-    MockModel,
-    MockRepository,
-    RecordingsRepository,
-    RecordingsService,
-  ],
-  exports: [MockCreation],
-})
-export class MockModule {}
+@Module({})
+export class MockModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: MockModule,
+    api: {
+      imports: [
+        TypeOrmModule.forFeature([ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorUsage]),
+        ConnectionCoreModule.forRoles(env),
+        ToolSchemasModule.forRoles(env),
+      ],
+      controllers: [RecordingController],
+      providers: [
+        CallRecorder,
+        MockChannels,
+        MockCreation,
+        MockRepository,
+        RecordingsRepository,
+        RecordingsService,
+        ...(env.simulatorUrl === null ? [] : [MockModel]),
+      ],
+      exports: [MockCreation],
+    },
+  }));
+}

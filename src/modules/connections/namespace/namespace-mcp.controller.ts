@@ -7,10 +7,8 @@ import type { AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js'
 import { separators } from '../../../mcp/aggregate/member-names.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { Access } from '../../auth/access.decorator.js';
+import { Access, FastPath, type FastPathRequest } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { FastPath } from '../../auth/fast-path.decorator.js';
-import type { FastPathRequest } from '../../auth/fast-path.decorator.js';
 import { McpSessionRoute, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { NamespaceServers } from './namespace-servers.js';
 

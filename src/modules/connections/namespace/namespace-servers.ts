@@ -153,7 +153,7 @@ class NamespaceSource implements AggregateSource {
     const request = { method: 'POST', url: `/connect/${this.namespace.name}/.mcp` };
     return this.recorder.watching(request, { statusCode: 200 }, async (record) => {
       record.connectionId = (link as ConnectionHandle).id;
-      record.asked(method, { name: tool });
+      record.received(method, { name: tool });
       const reply = await work(record);
       record.answered(reply);
       return reply;

@@ -5,13 +5,14 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
+import type { Counter } from 'prom-client';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { isDatabaseAway } from '../../../platform/database/database-outage.js';
 import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
-import { Counts } from '../../../platform/telemetry/figures.js';
+import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ReleaseCurrent } from '../../releases/releases.types.js';
 import { failedInside, statusAfter } from '../core/connection-status.js';
 import { ConnectionCheck } from './connection-check.js';
@@ -36,7 +37,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   private readonly slots: FairSemaphore;
   private isEnding = false;
   /** Checks of this process, each for all connections that share it; `late` found no slot in time. */
-  readonly results = new Counts('result', ['done', 'late', 'failed']);
+  private readonly results: Counter<'result'>;
 
   constructor(
     private readonly repository: RecheckRepository,
@@ -44,8 +45,13 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     private readonly pubSub: PubSub,
     private readonly schedule: Schedule,
     env: Env,
+    metrics: Metrics,
   ) {
     this.slots = new FairSemaphore(CHECKS_MAX, env.upstreamConnectTimeoutMs);
+    const help = 'Looks at connections whose time had come, by result.';
+    this.results = metrics.labeledCounter('slipway_connection_rechecks_total', help, {
+      result: ['done', 'late', 'failed'],
+    });
   }
 
   async onModuleInit(): Promise<void> {
@@ -98,10 +104,10 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
       // A check for several accounts counts against none of them.
       const account = first === undefined || others.length > 0 ? [] : [`account ${first}`];
       await this.slots.run([parseUrl(url ?? '')?.host ?? 'registry', ...account], work);
-      this.results.add('done');
+      this.results.inc({ result: 'done' });
     } catch (error) {
       // Without a slot in time the connections are claimed again when the claim ends.
-      this.results.add(error instanceof NoSlotError ? 'late' : 'failed');
+      this.results.inc({ result: error instanceof NoSlotError ? 'late' : 'failed' });
       if (error instanceof NoSlotError) return;
       this.logger.error({ msg: 'a connection could not be checked', err: error });
       // For example secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.

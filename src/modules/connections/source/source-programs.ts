@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { Repository } from 'typeorm';
 import { ProgramStartError } from '../../../hosting/hosting.errors.js';
 import type { Program, ProgramRef, ProgramValues, Trace } from '../../../hosting/hosting.types.js';
-import { Programs, type ProgramOwner } from '../../../hosting/programs.js';
+import { Programs, type ProgramOwner } from '../../../hosting/hosting.js';
 import { ConnectionCallsService } from '../../logs/connection-calls.service.js';
 import type { ConnectionCall } from '../../logs/invocation.types.js';
 import { Connection } from '../core/connection.entity.js';

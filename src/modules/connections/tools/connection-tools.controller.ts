@@ -3,15 +3,13 @@ import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestj
 import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { readBody } from '../../../platform/http/request-body.js';
-import { Access, CurrentNamespace } from '../../auth/access.decorator.js';
+import { Access, CurrentNamespace, FastPath, type FastPathRequest } from '../../auth/access.decorator.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
-import { FastPath } from '../../auth/fast-path.decorator.js';
-import type { FastPathRequest } from '../../auth/fast-path.decorator.js';
-import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
-import { ConnectionToolsService } from './connection-tools.service.js';
 import { connectionIdParam, namespaceParam, ownConnections } from '../core/connections.access.js';
 import { LogRecorder } from '../log/log-recorder.js';
-import { whileConnected } from '../../../mcp/server/client-gone.js';
+import { whileConnected } from '../../../mcp/server/response-sink.js';
+import { CallToolResultDto, NamespaceToolsDto, ToolDto, toolExample, ToolListDto } from './connection-tools.dto.js';
+import { ConnectionToolsService } from './connection-tools.service.js';
 
 /** The largest body of arguments. */
 const ARGUMENTS_BYTES_MAX = 16 * 1024 * 1024;

@@ -68,12 +68,12 @@ export class ConnectionToolsService {
   ): Promise<string> {
     const handle = await this.handles.find(namespace, connectionId);
     record.connectionId = handle.id;
-    record.asked('tools/call', { name: path });
+    record.received('tools/call', { name: path });
     const args = argumentsText(body);
     const left = deadlineIn(this.env.upstreamCallTimeoutMs);
     // A name without separators needs no list. After a failure the list says if the tool exists.
     const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, left())) : path;
-    if (name !== path) record.asked('tools/call', { name });
+    if (name !== path) record.received('tools/call', { name });
     const request = handle.request({
       method: 'tools/call',
       params: `{"name":${JSON.stringify(name)},"arguments":${args}}`,

@@ -5,7 +5,7 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import type { Cancellation } from '../../../mcp/protocol/cancellation.js';
 import type { Channel, ClientAnswer, ListenFilter, McpCall } from '../../../mcp/protocol/channel.js';
 import { rpcCode } from '../../../mcp/protocol/protocol.js';
-import { whileConnected } from '../../../mcp/server/client-gone.js';
+import { whileConnected } from '../../../mcp/server/response-sink.js';
 import { InternalAnswer, InternalServer } from '../../../platform/internal-http/internal-server.js';
 import { Public } from '../../../platform/http/public.decorator.js';
 import type { UplinkMessage, UplinkRequest } from './remote-uplink-channel.js';

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { roleModule } from '../../../config/role-module.js';
 import { AuthModule } from '../../auth/auth.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { InternalUplinkController } from './internal-uplink.controller.js';
@@ -12,10 +13,15 @@ import { UplinkController } from './uplink.controller.js';
 import { UplinkGateway } from './uplink.gateway.js';
 
 /** Connections to local servers, over tunnels that their command line tool opens. */
-@Module({
-  imports: [TypeOrmModule.forFeature([UplinkTunnel]), AuthModule, ConnectionCoreModule],
-  controllers: [UplinkController, InternalUplinkController],
-  providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits],
-  exports: [UplinkTunnels, TunnelLimits],
-})
-export class UplinkModule {}
+@Module({})
+export class UplinkModule {
+  static readonly forRoles = roleModule((env) => ({
+    module: UplinkModule,
+    api: {
+      imports: [TypeOrmModule.forFeature([UplinkTunnel]), AuthModule.forRoles(env), ConnectionCoreModule.forRoles(env)],
+      controllers: [UplinkController, InternalUplinkController],
+      providers: [UplinkChannels, UplinkGateway, UplinkTunnelsRepository, UplinkTunnels, TunnelLimits],
+      exports: [UplinkTunnels, TunnelLimits],
+    },
+  }));
+}

@@ -3,7 +3,7 @@ import { STALL_MS_MAX } from '../../../platform/http/stalled-reader.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import type { InvocationQuery } from '../search/invocation-query.js';
 import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
-import { toInvocationDto } from '../search/runtime-log.mapper.js';
+import { toInvocationDto } from '../search/runtime-logs.service.js';
 
 /** Interval of queries without a message: messages are lost while the queue's store is unavailable. */
 const POLL_MS = 5_000;

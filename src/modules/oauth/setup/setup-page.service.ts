@@ -6,7 +6,7 @@ import type { BeginAuthorization, CredentialOwner, PreregisteredClient } from '.
 import { OAuthClientsService } from '../oauth-clients.service.js';
 import { PreregisteredClientsService } from '../preregistered-clients.service.js';
 import { AuthorizationFlowService, participantsOf } from './authorization-flow.service.js';
-import { isForClient, readClient } from './client-form.js';
+import { isForClient, readClient } from './setup-page.js';
 import type { ClientRequest, FormView, SetupAnswer, SetupView } from './setup.types.js';
 
 /** Cache lifetime of a discovery: people reload pages, and programs follow links before people do. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { ConfigKind } from './config-fields.js';
-import { compileConfig, mapConfig } from './config-map.js';
+import { compileConfig, mapConfig } from './config-fields.js';
 import { requireConfigSchema } from './config-schema.js';
 import { randomRuns } from '../../../../test/support/random-runs.js';
 

@@ -4,11 +4,9 @@ import { Egress } from '../../../platform/egress/egress.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { type ModuleFacts, InvalidModuleError } from '../../../hosting/hosted-module.js';
 import { ReleaseFiles } from '../release-files.js';
-import type { ReleaseLease } from '../release-lease.js';
-import type { LogLine } from '../release-log.entity.js';
-import type { HostingRequest, Release } from '../release.entity.js';
+import { type ReleaseLease, failed, type ReleaseStage, type StageOutcome } from '../release-lease.js';
+import type { LogLine, HostingRequest, Release } from '../release.entity.js';
 import { NotHostedHereError } from '../releases.errors.js';
-import { failed, type ReleaseStage, type StageOutcome } from '../stage-outcome.js';
 import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
 import type { ModuleCheckAnswer } from './module-check.process.js';
 

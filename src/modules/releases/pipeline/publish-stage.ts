@@ -4,12 +4,12 @@ import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import type { ReleaseType } from '../../servers/server.types.js';
-import { contractLines } from '../contract/contract-lines.js';
+import { contractLines } from '../contract/contract-change.js';
 import { ReleaseContracts } from '../contract/release-contracts.js';
 import type { Release } from '../release.entity.js';
 import type { ReleaseCurrent } from '../releases.types.js';
 import { RescansService } from '../rescan/rescans.service.js';
-import type { ReleaseStage, StageOutcome } from '../stage-outcome.js';
+import type { ReleaseStage, StageOutcome } from '../release-lease.js';
 
 /** Makes the release the current one, and logs the changes for callers. */
 @Injectable()

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
-import { HttpChannels } from '../../../mcp/client/http/http-channels.js';
+import { HttpChannels } from '../../../mcp/client/http/http-channel.js';
 import type { HttpTarget } from '../../../mcp/client/http/http-wire.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../../../mcp/protocol/mcp-errors.js';
 import { fetchServerCard } from '../../../mcp/client/server-card.js';
@@ -15,11 +15,11 @@ import {
 import { CredentialsService } from '../../oauth/credentials.service.js';
 import type { CredentialOwner } from '../../oauth/credentials.types.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
-import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import type { Release } from '../release.entity.js';
+import { failed, type StageOutcome } from '../release-lease.js';
+import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
-import { failed, type StageOutcome } from '../stage-outcome.js';
 
 /** A card is a small file; a slower server counts as one without a card. */
 const CARD_TIMEOUT_MS = 5_000;

@@ -5,15 +5,13 @@ import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { compileConfig, type CompiledConfig } from '../config/config-map.js';
+import { compileConfig, type CompiledConfig, type ConfigField } from '../config/config-fields.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
-import { scanUnderLease, type ScanHold } from './leased-scan.js';
-import type { LogLine } from '../release-log.entity.js';
-import type { Release } from '../release.entity.js';
+import type { LogLine, Release } from '../release.entity.js';
 import { scannedProgram } from '../program-ref.js';
+import { failed, type StageOutcome } from '../release-lease.js';
+import { scanUnderLease, type ScanHold } from './leased-scan.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
-import { failed, type StageOutcome } from '../stage-outcome.js';
-import type { ConfigField } from '../config/config-fields.js';
 
 /** MCP paths of modules: a factory's server answers at any path, a module with `fetch` at one of its author's choice. */
 const PATHS = ['/', '/mcp'];

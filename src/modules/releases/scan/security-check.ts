@@ -1,8 +1,7 @@
 import { DEPTH_MAX } from '../../../platform/database/storable.js';
 import { isObject, isWithinDepth } from '../../../platform/text/json.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { confusableSkeleton } from './confusables.js';
-import { hiddenCharacters } from './hidden-characters.js';
+import { confusableSkeleton, hiddenCharacters } from './hidden-characters.js';
 import { schemaIssues } from './schema-lint.js';
 
 /** One reason not to release a server. */

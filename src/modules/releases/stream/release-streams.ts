@@ -4,7 +4,7 @@ import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { repeat } from '../../../platform/schedule/repeat.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ServerRef } from '../../servers/server.types.js';
-import { toReleaseLogDto } from '../release.mapper.js';
+import { toReleaseLogDto } from '../release.dto.js';
 import { isAtRest, type ReleaseStatus } from '../release-state.js';
 import { ReleaseNotFoundError, TooManyFollowersError } from '../releases.errors.js';
 import { ReleasesService } from '../releases.service.js';
