@@ -7,8 +7,7 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, FastPath, type FastPathRequest } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { ConnectionHandles } from './core/connection-handles.js';
-import type { CallRecord } from './log/log-recorder.js';
-import { LogRecorder } from './log/log-recorder.js';
+import { LogRecorder, type CallRecord } from './log/log-recorder.js';
 import { ConnectionController, McpSessionRoute, ownConnections } from './core/connections.access.js';
 
 @ApiTags('MCP')

@@ -16,8 +16,7 @@ import {
 import { connectionIdParam, namespaceParam, ownConnections } from './core/connections.access.js';
 import { ConnectionReader } from './core/connection-reader.js';
 import { ConnectionsService } from './connections.service.js';
-import { MetadataFilters } from './core/metadata-filter.js';
-import type { MetadataFilter } from './core/metadata-filter.js';
+import { MetadataFilters, type MetadataFilter } from './core/metadata-filter.js';
 
 const body = {
   type: SetConnectionDto,

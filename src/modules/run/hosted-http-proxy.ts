@@ -45,12 +45,6 @@ const RESERVED = '__smithery';
 /** Rounds of percent-decoding: hosted code may decode a path again. */
 const DECODINGS = 3;
 
-/** The server that is called, and the account that calls it. */
-export interface HttpProxyCaller {
-  slug: string;
-  accountId: string;
-}
-
 /** Passes HTTP requests other than MCP to hosted code. Bodies stream in both directions. */
 @Injectable()
 export class HostedHttpProxy {
@@ -69,7 +63,7 @@ export class HostedHttpProxy {
    */
   async forward(
     ref: ProgramRef,
-    { slug, accountId }: HttpProxyCaller,
+    { slug, accountId }: { slug: string; accountId: string },
     request: IncomingMessage,
     response: ServerResponse,
     record: InvocationRecord,

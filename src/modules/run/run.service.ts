@@ -12,14 +12,11 @@ import { CallMetricsService } from '../logs/call-metrics.service.js';
 import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
-import { HostedHttpProxy } from './hosted-http-proxy.js';
-import { isReserved } from './hosted-http-proxy.js';
+import { HostedHttpProxy, isReserved } from './hosted-http-proxy.js';
 import { valuesOf, type RunValues } from './run-config-values.js';
-import type { ReleaseHandle } from './release-handles.js';
-import { ReleaseHandles } from './release-handles.js';
+import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
 import { NotRunnableError, RunPathNotFoundError, RunPathReservedError } from './run.errors.js';
-import type { ResolvedServer } from './server-resolver.js';
-import { ServerResolver } from './server-resolver.js';
+import { ServerResolver, type ResolvedServer } from './server-resolver.js';
 
 /** Open upstream handles: one for each release, account, and set of configuration values. */
 const HANDLES_MAX = 5_000;

@@ -19,8 +19,7 @@ import type { RunFormField, StoredValues } from '../releases/releases.types.js';
 import { toRunForm, valuesFor, type RunValues } from './run-config-values.js';
 import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
 import { AdapterAuthRequiredError, NotRunnableError, ServerGoneError } from './run.errors.js';
-import type { ResolvedServer, ResolvedRelease } from './server-resolver.js';
-import { ServerResolver } from './server-resolver.js';
+import { ServerResolver, type ResolvedServer, type ResolvedRelease } from './server-resolver.js';
 import type { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 

@@ -3,8 +3,7 @@ import { storableFault } from '../../../platform/database/storable.js';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { SetConnectionDto } from './connection.dto.js';
-import type { Connection } from './connection.entity.js';
-import type { QueryValues, StoredSource, TargetKind } from './connection.entity.js';
+import type { Connection, QueryValues, StoredSource, TargetKind } from './connection.entity.js';
 import { ConnectionTargetError } from './connections.errors.js';
 
 /** The limit of published clients for one file. */

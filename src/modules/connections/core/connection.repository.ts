@@ -1,10 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager, type FindOptionsWhere, type SelectQueryBuilder } from 'typeorm';
-import type { QueryDeepPartialEntity } from 'typeorm';
-import { Connection } from './connection.entity.js';
+import {
+  Repository,
+  type EntityManager,
+  type FindOptionsWhere,
+  type SelectQueryBuilder,
+  type QueryDeepPartialEntity,
+} from 'typeorm';
+import { Connection, type TargetKind } from './connection.entity.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
-import type { TargetKind } from './connection.entity.js';
 
 /** The columns that an answer is made from. Sealed values are not among them. */
 export const shownColumns = [

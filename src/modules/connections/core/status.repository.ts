@@ -116,22 +116,8 @@ export class StatusRepository {
 }
 
 function toRecord({ id, revision, status, at, okAt, serverInfo }: Observation, infos: readonly ServerInfo[]): object {
-  const { state, reason, message, inputs, challenges } = status;
-  const { pace } = statusReasons[reason];
+  const { pace } = statusReasons[status.reason];
   // An eighth more or less, so that connections that broke together are not rechecked together.
   const jitter = 0.875 + Math.random() / 4;
-  return {
-    id,
-    revision,
-    state,
-    reason,
-    message,
-    inputs,
-    challenges,
-    at,
-    ok_at: okAt,
-    info: serverInfo && infos.indexOf(serverInfo),
-    pace,
-    jitter,
-  };
+  return { ...status, id, revision, at, ok_at: okAt, info: serverInfo && infos.indexOf(serverInfo), pace, jitter };
 }

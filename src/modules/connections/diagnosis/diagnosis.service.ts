@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { deadlineIn } from '../../../mcp/protocol/deadline.js';
-import type { Channel } from '../../../mcp/protocol/channel.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import type { OwnedNamespace } from '../../auth/access.types.js';
@@ -14,8 +13,7 @@ import type { ConnectionTarget } from '../core/connection.entity.js';
 import { StatusRecorder } from '../core/status-recorder.js';
 import { DiagnosisLog, StepFailedError } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';
-import { probeMcp } from './probes.js';
-import { NetworkProbe, type NetworkPlace } from './probes.js';
+import { probeMcp, NetworkProbe, type NetworkPlace } from './probes.js';
 
 /** The time of all steps together. */
 const DIAGNOSIS_MS_MAX = 20_000;
@@ -101,13 +99,15 @@ export class DiagnosisService {
       }
       case 'mock':
         log.ok('target', `The connection simulates ${target.serverName}: no server is contacted.`);
-        return this.probeShared(namespace, target, log, left);
+        break;
       case 'source':
         log.ok('target', 'The target is a module that is stored here.');
-        return this.probeShared(namespace, target, log, left);
+        break;
       case 'uplink':
-        return this.probeUplink(namespace, target, log, left);
+        await this.probeTunnel(namespace, target, log, left);
     }
+    // The channel that calls use: for a hosted or simulated server a second channel could be a second server.
+    await probeMcp(await this.handles.find(namespace, target.connectionId), log, left, { overHttp: false });
   }
 
   /** Null for a hosted server. */
@@ -128,7 +128,7 @@ export class DiagnosisService {
     return url && { url, alias: serverName };
   }
 
-  private async probeUplink(
+  private async probeTunnel(
     namespace: OwnedNamespace,
     target: ConnectionTarget,
     log: DiagnosisLog,
@@ -146,18 +146,6 @@ export class DiagnosisService {
         : 'A local server is paired.';
     };
     await log.run('tunnel', isPaired, (error) => error as Error);
-    await probeMcp(channel, log, left, { overHttp: false });
-  }
-
-  /** Uses the channel that calls use: for a hosted or simulated server a second channel could be a second server. */
-  private async probeShared(
-    namespace: OwnedNamespace,
-    target: ConnectionTarget,
-    log: DiagnosisLog,
-    left: () => number,
-  ): Promise<void> {
-    const channel: Channel = await this.handles.find(namespace, target.connectionId);
-    await probeMcp(channel, log, left, { overHttp: false });
   }
 }
 

@@ -7,9 +7,8 @@ import { RequestRecord } from '../../../mcp/server/mcp-request.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
 import type { ConnectionCall, InvocationOutcome } from '../../logs/invocation.types.js';
-import { originalOf } from '../core/connections.errors.js';
+import { originalOf, ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
 import { statusAfter } from '../core/connection-status.js';
-import { ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
 
 /** Maximum length of the message of a failure. */
 const MESSAGE_CHARS_MAX = 1_000;

@@ -5,8 +5,7 @@ import { AddressPolicy, parseEgressAllow } from '../../../platform/egress/addres
 import { Egress } from '../../../platform/egress/egress.js';
 import { FairSemaphore, NoSlotError } from '../../../platform/limits/fair-semaphore.js';
 import { MockRepository } from './mock.repository.js';
-import { ModelClient, ModelFailure } from './simulator/model-simulator.js';
-import { ModelSimulator } from './simulator/model-simulator.js';
+import { ModelClient, ModelFailure, ModelSimulator } from './simulator/model-simulator.js';
 import type { SchemaSimulator } from './simulator/schema-simulator.js';
 
 /** Concurrent requests of one process, and the wait for a slot. */

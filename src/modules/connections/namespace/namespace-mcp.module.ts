@@ -3,8 +3,7 @@ import { roleModule } from '../../../config/role-module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { ConnectionLogModule } from '../log/connection-log.module.js';
 import { NamespaceMcpController } from './namespace-mcp.controller.js';
-import { NamespaceMembers } from './namespace-servers.js';
-import { NamespaceServers } from './namespace-servers.js';
+import { NamespaceMembers, NamespaceServers } from './namespace-servers.js';
 
 /** All connections of a namespace as one MCP endpoint. */
 @Module({})

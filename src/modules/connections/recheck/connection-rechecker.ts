@@ -72,19 +72,13 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   async run(): Promise<number> {
     const claimed = await this.repository.claimDue();
     const groups = new Map<string, ClaimedConnection[]>();
-    const checks: Promise<void>[] = [];
     for (const one of claimed) {
-      const { mcpUrl } = one;
-      if (!one.isShared || mcpUrl === null) {
-        checks.push(this.check(mcpUrl, [one], () => this.checks.runAside(one)));
-        continue;
-      }
-      const group = groups.get(mcpUrl);
+      const key = (one.isShared && one.mcpUrl) || one.id;
+      const group = groups.get(key);
       if (group) group.push(one);
-      else groups.set(mcpUrl, [one]);
+      else groups.set(key, [one]);
     }
-    for (const [url, group] of groups) checks.push(this.check(url, group, () => this.checks.runPublic(url, group)));
-    await Promise.all(checks);
+    await Promise.all([...groups.values()].map((group) => this.check(group)));
     return claimed.length;
   }
 
@@ -97,13 +91,15 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     }
   }
 
-  /** @param url null for a registry server */
-  private async check(url: string | null, group: ClaimedConnection[], work: () => Promise<void>): Promise<void> {
+  private async check(group: ClaimedConnection[]): Promise<void> {
+    const [one] = group;
+    const { mcpUrl, isShared, accountId } = one;
+    // A check for several accounts counts against none of them.
+    const account = group.every((other) => other.accountId === accountId) ? [`account ${accountId}`] : [];
     try {
-      const [first, ...others] = new Set(group.map(({ accountId }) => accountId));
-      // A check for several accounts counts against none of them.
-      const account = first === undefined || others.length > 0 ? [] : [`account ${first}`];
-      await this.slots.run([parseUrl(url ?? '')?.host ?? 'registry', ...account], work);
+      await this.slots.run([parseUrl(mcpUrl ?? '')?.host ?? 'registry', ...account], () =>
+        isShared && mcpUrl !== null ? this.checks.runPublic(mcpUrl, group) : this.checks.runAside(one),
+      );
       this.results.inc({ result: 'done' });
     } catch (error) {
       // Without a slot in time the connections are claimed again when the claim ends.

@@ -2,8 +2,7 @@ import { Module } from '@nestjs/common';
 import { roleModule } from '../../../config/role-module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { ConnectionCheck } from './connection-check.js';
-import { ConnectionRechecker } from './connection-rechecker.js';
-import { ConnectionRefresher } from './connection-rechecker.js';
+import { ConnectionRechecker, ConnectionRefresher } from './connection-rechecker.js';
 import { RecheckRepository } from './recheck.repository.js';
 
 /** Checks of upstreams: after a change, and by itself for connections that nobody calls. */

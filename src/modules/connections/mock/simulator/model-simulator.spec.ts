@@ -3,8 +3,7 @@ import { startLanguageModel, type LanguageModel } from '../../../../../test/supp
 import { tracker } from '../../../../../test/support/tracker.js';
 import { AddressPolicy, parseEgressAllow } from '../../../../platform/egress/address-policy.js';
 import { Egress } from '../../../../platform/egress/egress.js';
-import { ModelClient, ModelFailure } from './model-simulator.js';
-import { ModelSimulator } from './model-simulator.js';
+import { ModelClient, ModelFailure, ModelSimulator } from './model-simulator.js';
 import type { JsonObject } from '../../../../platform/text/json.js';
 import { SchemaSimulator } from './schema-simulator.js';
 import type { PastCall, ToolResult } from './simulator.js';

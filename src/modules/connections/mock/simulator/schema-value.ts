@@ -3,8 +3,7 @@ import { matchesPattern, type SchemaCheck } from '../../../../platform/json-sche
 import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
-import { plainName, textOfFormat, textOfName, words } from './sample-text.js';
-import { SeededRandom } from './sample-text.js';
+import { plainName, textOfFormat, textOfName, words, SeededRandom } from './sample-text.js';
 
 /** Below this depth only required members are made, and lists are as short as allowed. */
 const GENEROUS_DEPTH = 5;
