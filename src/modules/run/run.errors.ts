@@ -61,26 +61,10 @@ export class ServerGoneError extends UpstreamFailure {
   }
 }
 
-/** The current release answers MCP and nothing else. */
+/** The server does not answer at this path. */
 export class RunPathNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
-
-  constructor(server: string, endpoint: string) {
-    super(`${server} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`);
-  }
-}
-
-/** The path is reserved for requests of this service to hosted code. */
-export class RunPathReservedError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
-  constructor(server: string, endpoint: string) {
-    super(
-      `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${server} answers at other paths.`,
-    );
-  }
 }
 
 /** The upstream requires authorization, and the caller uses no connection that could store it. */

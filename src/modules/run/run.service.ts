@@ -15,7 +15,7 @@ import { InvocationRecord } from './invocation-record.js';
 import { HostedHttpProxy, isReserved } from './hosted-http-proxy.js';
 import { valuesOf, type RunValues } from './run-config-values.js';
 import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
-import { NotRunnableError, RunPathNotFoundError, RunPathReservedError } from './run.errors.js';
+import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
 import { ServerResolver, type ResolvedServer } from './server-resolver.js';
 
 /** Open upstream handles: one for each release, account, and set of configuration values. */
@@ -64,7 +64,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
    * missing values become JSON-RPC errors.
    *
-   * @throws ServerNotFoundError, RunPathNotFoundError, RunPathReservedError, NotRunnableError, errors of the MCP server, and
+   * @throws ServerNotFoundError, RunPathNotFoundError, NotRunnableError, errors of the MCP server, and
    * for other paths UpstreamFailure
    */
   async forward(
@@ -138,7 +138,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Passes a request below the run endpoint to the hosted code.
    *
-   * @throws RunPathNotFoundError, RunPathReservedError, McpMethodNotAllowedError, NotRunnableError
+   * @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError
    */
   private async below(
     { serverId, name, slug, release }: ResolvedServer,
@@ -148,12 +148,21 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     record: InvocationRecord,
   ): Promise<void> {
     if ('reason' in release) throw new NotRunnableError(release.reason);
+    const endpoint = this.addresses.run(slug);
     if (!release.program) {
-      if (request.method === 'POST') throw new RunPathNotFoundError(name, this.addresses.run(slug));
+      if (request.method === 'POST') {
+        throw new RunPathNotFoundError(
+          `${name} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`,
+        );
+      }
       response.setHeader('allow', 'POST');
       throw new McpMethodNotAllowedError();
     }
-    if (isReserved(request.url ?? '')) throw new RunPathReservedError(name, this.addresses.run(slug));
+    if (isReserved(request.url ?? '')) {
+      throw new RunPathNotFoundError(
+        `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${name} answers at other paths.`,
+      );
+    }
     this.registry.countUse(serverId);
     await this.httpProxy.forward(release.program, { slug, accountId }, request, response, record);
   }
