@@ -174,7 +174,7 @@ export class Connection {
   @Column('integer', { name: 'setup_epoch', default: 1 })
   setupEpoch: number;
 
-  /** Counted up with every change, so that no process goes on with a channel made before. */
+  /** Counted up with every change, so that no process continues with an older channel. */
   @Column('integer', { default: 1 })
   revision: number;
 

@@ -123,7 +123,7 @@ export class ConnectionRepository {
   }
 
   /**
-   * Changes a connection and counts up its revision, so that no process goes on with a channel made before. Observations of
+   * Changes a connection and counts up its revision, so that no process continues with an older channel. Observations of
    * the earlier revision no longer count.
    *
    * @param options `endLinks` ends the setup links handed out before; `setupEpoch` changes the row of that epoch only

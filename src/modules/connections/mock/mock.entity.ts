@@ -109,7 +109,7 @@ export class MockCall {
   calledAt: Date;
 }
 
-/** The mock of a simulated connection: its server at the moment of creation, and the state of its fixture or recording. */
+/** The mock of a simulated connection: its server at creation, and the state of its fixture or recording. */
 @Entity('connection_mocks')
 export class ConnectionMock {
   @PrimaryColumn('uuid', { name: 'connection_id' })

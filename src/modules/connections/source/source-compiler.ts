@@ -9,7 +9,7 @@ import type { StoredSource } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer } from './source-compile.process.js';
 
-/** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of anything else takes less. */
+/** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of other code need less. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 20_000 };
 
 /** Concurrent compilations of this process, of which one namespace may have half, and the wait for a slot. */

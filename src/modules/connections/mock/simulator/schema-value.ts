@@ -9,7 +9,7 @@ import { plainName, textOfFormat, textOfName, words, SeededRandom } from './samp
 const GENEROUS_DEPTH = 5;
 const DEPTH_MAX = 24;
 
-/** Values in one answer; a schema that wants more cannot be satisfied here. */
+/** Values in one answer; a schema that needs more is unsatisfiable here. */
 const VALUES_MAX = 20_000;
 const TEXT_CHARS_MAX = 100_000;
 
