@@ -17,7 +17,7 @@ import { NamespaceMcpController } from './namespace/namespace-mcp.controller.js'
 import { NamespaceMembers, NamespaceServers } from './namespace/namespace-servers.js';
 import { ConnectionCheck } from './recheck/connection-check.js';
 import { ConnectionRechecker } from './recheck/connection-rechecker.js';
-import { ConnectionRefresher } from './recheck/connection-refresher.js';
+import { ConnectionRefresher } from './recheck/connection-rechecker.js';
 import { RecheckRepository } from './recheck/recheck.repository.js';
 import { ConnectionSetupService } from './setup/connection-setup.service.js';
 import { SourceModule } from './source/source.module.js';

@@ -7,7 +7,7 @@ import { InputInvalidError, InputRequiredError, type RequiredInputs } from './ru
 export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
 
 /**
- * The configuration values in a request. Whatever a schema says, the API key and cookies are not among them.
+ * The configuration values in a request. The API key and cookies are excluded, whatever the schema declares.
  *
  * @throws InputRequiredError, InputInvalidError
  */

@@ -107,16 +107,15 @@ export class ServerResolver implements OnModuleInit {
 
 /** Prepares a server for calls. @param runsBundles true if this service runs bundles */
 function toResolvedServer(server: RunnableServer, runsBundles: boolean): ResolvedServer {
-  const { id, namespace, name, slug, logPayloads, current } = server;
+  const { id, namespace, name, slug, logPayloads } = server;
   const qualifiedName = name === '' ? namespace : `${namespace}/${name}`;
-  const release = releaseOf(qualifiedName, id, current, runsBundles);
+  const release = releaseOf(qualifiedName, server, runsBundles);
   return { serverId: id, name: qualifiedName, slug, logPayloads, release };
 }
 
 function releaseOf(
   name: string,
-  serverId: string,
-  current: RunnableServer['current'],
+  { id: serverId, current }: RunnableServer,
   runsBundles: boolean,
 ): ResolvedServer['release'] {
   const path = `/servers/${encodeURIComponent(name)}`;
