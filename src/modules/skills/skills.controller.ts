@@ -43,8 +43,8 @@ export class SkillsController {
   }
 
   /**
-   * Publish a skill from a Git repository. The repository is fetched once, now; repeat the request to fetch it again. Of
-   * the repository the folder that holds SKILL.md is kept: at most 1,000 files of 5 MB each and 50 MB together.
+   * Publish a skill from a Git repository. The repository is fetched once, now; repeat the request to fetch it again. Only
+   * the folder that holds SKILL.md is stored: at most 1,000 files of 5 MB each and 50 MB together.
    */
   @Put(':namespace/:slug')
   @ApiParam(namespaceParam)
