@@ -4,7 +4,7 @@ import { migrate, pendingMigrations, SchemaVersionError } from './platform/datab
 import { holdsDatabase, startEmbeddedPostgres } from './platform/embedded/embedded-postgres.js';
 import { loadExternalModules } from './platform/external-modules/load-external-modules.js';
 import { migrateQueue } from './platform/queue/queue-backend.js';
-import { keysFromFile } from './platform/vault/key-file.js';
+import { keysFromFile } from './platform/vault/vault.js';
 import { ApiKeysRepository } from './modules/auth/api-keys.repository.js';
 
 /** The running parts that the application needs. */

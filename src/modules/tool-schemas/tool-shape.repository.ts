@@ -1,8 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import { isDatabaseAway } from '../../platform/database/database-outage.js';
-import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { isDatabaseAway, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
 
 /** Weeks that count, the current one included: samples expire after 28 to 35 days. */

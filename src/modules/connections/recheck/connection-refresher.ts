@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';

@@ -4,7 +4,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import type { Counter } from 'prom-client';
 import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-lease.js';
