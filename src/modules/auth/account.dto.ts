@@ -47,12 +47,12 @@ export class ApiKeyDto {
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
   /**
-   * When it was last used, up to a second behind; null when never.
+   * Time of the last use, up to a second behind; null if unused.
    * @example '2026-11-20T10:15:00.000Z'
    */
   lastUsedAt: string | null;
   /**
-   * When it stops working; null when never.
+   * Expiry; null if it does not expire.
    * @example '2027-11-20T00:00:00.000Z'
    */
   expiresAt: string | null;
@@ -60,7 +60,7 @@ export class ApiKeyDto {
 
 export class CreatedApiKeyDto extends ApiKeyDto {
   /**
-   * The key itself: shown here and never again.
+   * The key itself. No other response contains it.
    * @example 'slipway_Qw3xZ0mJb6v1cT8r2yKqL5nD9sF4hG7jA0eWuXoPiR1'
    */
   key: string;
@@ -79,7 +79,7 @@ export class CreateApiKeyDto {
   name: string;
 
   /**
-   * When the key stops working, in the future. Omitted: never.
+   * Expiry, in the future. Omitted: the key does not expire.
    * @example '2027-11-20T00:00:00.000Z'
    */
   @IsOptional()

@@ -29,7 +29,7 @@ export class AccountsController {
     private readonly keys: ApiKeysService,
   ) {}
 
-  /** The account behind the key that asks. */
+  /** Get the account of the API key. */
   @Get('me')
   @Access('accounts:read')
   @ApiErrors()
@@ -53,7 +53,7 @@ export class AccountsController {
     return this.accounts.list(query);
   }
 
-  /** Make an API key for an account. It is shown in this answer and never again. */
+  /** Create an API key for an account. Only this response contains it. */
   @Post(':accountId/api-keys')
   @ApiParam(accountIdParam)
   @Access('accounts:write', { account: 'accountId' })

@@ -130,22 +130,22 @@ function answerError(response: ServerResponse, error: unknown, path: string): vo
 }
 
 /** The parameters of a matching path, decoded once; null when it does not match or cannot be decoded. */
-function match(pattern: string[], given: string[]): Record<string, string | string[]> | null {
+function match(pattern: string[], segments: string[]): Record<string, string | string[]> | null {
   const last = pattern[pattern.length - 1] ?? '';
   const isOpen = last.startsWith('*');
-  if (isOpen ? given.length < pattern.length : given.length !== pattern.length) return null;
+  if (isOpen ? segments.length < pattern.length : segments.length !== pattern.length) return null;
   const params: Record<string, string | string[]> = {};
   try {
     for (let i = 1; i < pattern.length; i += 1) {
       const part = pattern[i];
       if (part.startsWith(':')) {
-        if (given[i] === '') return null;
-        params[part.slice(1)] = decodeURIComponent(given[i]);
+        if (segments[i] === '') return null;
+        params[part.slice(1)] = decodeURIComponent(segments[i]);
       } else if (part.startsWith('*')) {
-        const rest = given.slice(i).map(decodeURIComponent);
+        const rest = segments.slice(i).map(decodeURIComponent);
         if (rest.every((segment) => segment === '')) return null;
         params[part.slice(1)] = rest;
-      } else if (part !== given[i]) return null;
+      } else if (part !== segments[i]) return null;
     }
   } catch {
     return null;

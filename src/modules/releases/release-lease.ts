@@ -61,7 +61,7 @@ export interface LeaseContext {
 
 /**
  * The exclusive hold of one worker on a release, renewed every third of its duration. Writes through it fail once it is
- * lost, so a worker that was taken for dead changes nothing.
+ * lost, so a worker whose lease expired changes nothing.
  */
 export class ReleaseLease extends Hold {
   private readonly logger = new Logger('releases');

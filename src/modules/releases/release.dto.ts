@@ -45,18 +45,18 @@ export class ReleaseErrorDto {
   message: string;
 }
 
-/** One line of what the pipeline did. */
+/** One line of the log of a release. */
 export class ReleaseLogDto {
   @ApiProperty({ enum: stages, example: 'scan' })
   stage: Stage;
-  /** `error` is the line that says why a release failed, or what a scan found in one that is published. */
+  /** `error` is the reason why a release failed, or a finding in a published one. */
   @ApiProperty({ enum: logLevels, example: 'success' })
   level: LogLevel;
   /** @example 'Found 13 tools, 7 resources, 2 resource templates, 4 prompts; the security check passed' */
   message: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   timestamp: string;
-  /** Why, where the message says what. */
+  /** The cause, if the message does not contain it. */
   error?: ReleaseErrorDto;
 }
 
@@ -70,7 +70,7 @@ export class ReleaseListDto {
   pagination: PaginationDto;
 }
 
-/** The pipeline goes on. Spec 4.7. */
+/** A resumed release. Spec 4.7. */
 export class ResumedReleaseDto {
   /** @example 'WORKING' */
   status: string;
@@ -81,10 +81,10 @@ export class ResumedReleaseDto {
   deploymentId: string;
 }
 
-/** How a published release is scanned again. */
+/** Options of a rescan. */
 export class RescanDto {
   /**
-   * Values this scan needs: of the configSchema's properties, else sent as headers. Never kept after it. Required where
+   * Values this scan needs: of the configSchema's properties, else sent as headers. Deleted after it. Required if
    * the release was published with some.
    * @example { "apiKey": "for the scan only" }
    */

@@ -48,7 +48,7 @@ export class ReleasesController {
     return this.releases.get(server, id);
   }
 
-  /** Resume a release that waits for authorization. It looks at the server again. Spec 4.7. */
+  /** Resume a release that waits for authorization. The server is scanned again. Spec 4.7. */
   @Post(':id/resume')
   @HttpCode(202)
   @ApiParam(releaseId)

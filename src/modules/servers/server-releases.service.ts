@@ -58,11 +58,12 @@ export class ServerReleasesService {
     return { ...(displayName && { displayName }), ...(description && { description }) };
   }
 
-  /** Fills fields that are still empty. @throws ServerNotFoundError */
+  /** Fills fields that are still empty. */
   async fillIn(id: string, { displayName, description }: FilledFields, tx: EntityManager): Promise<void> {
     if (description !== undefined) await tx.update(Server, { id, description: '' }, { description });
     if (displayName === undefined) return;
-    await tx.update(Server, { id, displayName: defaultName(await this.find(id, tx)) }, { displayName });
+    const row = await tx.findOne(Server, { where: { id }, relations: { namespace: true } });
+    if (row) await tx.update(Server, { id, displayName: defaultName(row) }, { displayName });
   }
 
   /** Makes a release the current one, within the transaction that publishes or promotes it. */
@@ -75,8 +76,8 @@ export class ServerReleasesService {
     await tx.update(Server, { id: serverId }, { scanPassed });
   }
 
-  private async find(id: string, manager: EntityManager = this.servers.manager): Promise<Server> {
-    const row = await manager.findOne(Server, { where: { id }, relations: { namespace: true } });
+  private async find(id: string): Promise<Server> {
+    const row = await this.servers.findOne({ where: { id }, relations: { namespace: true } });
     if (!row) throw new ServerNotFoundError();
     return row;
   }

@@ -61,12 +61,12 @@ export class HttpServerConnectionDto {
   configSchema: Record<string, unknown>;
 }
 
-/** A server that runs on the machine of whoever uses it. */
+/** A server that runs on its user's machine. */
 export class StdioServerConnectionDto {
   @ApiProperty({ enum: ['stdio'] })
   type: 'stdio';
   /**
-   * Where its bundle is downloaded; needs no key for a day at least.
+   * Download URL of its bundle; needs no key for at least a day.
    * @example 'http://127.0.0.1:3000/servers/acme%2Fweather/download?expires=1795305600&signature=…'
    */
   bundleUrl: string;
@@ -112,7 +112,7 @@ export class PromptSummaryDto {
   arguments?: PromptArgumentDto[];
 }
 
-/** Everything about a server. Every key is present; null means there is nothing yet. Spec 2.3. */
+/** A server with its connections, tools and security status. Every member is present; null means unknown. Spec 2.3. */
 @ApiExtraModels(HttpServerConnectionDto, StdioServerConnectionDto)
 export class ServerDetailDto {
   /** @example 'acme/weather' */
@@ -121,13 +121,13 @@ export class ServerDetailDto {
   displayName: string;
   /** @example 'Forecasts for any place.' */
   description: string;
-  /** Where its icon is; needs no key for a day at least. */
+  /** URL of its icon; needs no key for at least a day. */
   iconUrl: string | null;
   /** True when its current release is reached over the network. */
   remote: boolean;
   /** The MCP address of the current release. */
   deploymentUrl: string | null;
-  /** How to connect to it: one way, that of its current release. Empty before the first. */
+  /** The connection of its current release. Empty before the first release. */
   @ApiProperty({
     type: 'array',
     items: {

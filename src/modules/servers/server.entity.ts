@@ -75,11 +75,11 @@ export class Server {
   @Column('text', { name: 'icon_url', nullable: true })
   iconUrl: string | null;
 
-  /** Hidden from lists of others; whoever knows its name can still read and use it. */
+  /** Hidden from lists of others; anyone who knows its name can still read and use it. */
   @Column('boolean', { default: false })
   unlisted: boolean;
 
-  /** The operator vouches for it. */
+  /** True if the operator verified it. */
   @Column('boolean', { default: false })
   verified: boolean;
 
@@ -105,7 +105,7 @@ export class Server {
   @Column({ type: 'text', name: 'search_words', nullable: true, select: false, insert: false, update: false })
   searchWords: string | null;
 
-  /** The release that is run, and what is known through it; all null before the first success. */
+  /** The current release and its snapshot; null before the first success. */
   @Column('uuid', { name: 'current_release_id', nullable: true })
   currentReleaseId: string | null;
 

@@ -35,7 +35,7 @@ export class ServersController {
     private readonly settings: ServerSettingsService,
   ) {}
 
-  /** Create a server. Repeating it changes nothing. */
+  /** Create a server. Idempotent. */
   @Put('servers/:qualifiedName')
   @HttpCode(201)
   @ApiServerName()
@@ -90,7 +90,7 @@ export class ServersController {
     return this.settings.transfer(server, caller, body);
   }
 
-  /** Vouch for a server, or no longer. Operator only; not part of the published interface. */
+  /** Verify a server, or withdraw the verification. Operator only; not part of the published interface. */
   @Put('servers/:qualifiedName/verified')
   @ApiServerName()
   @Access('servers:write', { operator: true })

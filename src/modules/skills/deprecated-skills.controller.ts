@@ -1,10 +1,10 @@
 import { Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
-import { ApiOperation, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiOperation, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';
 import { CreateSkillDto, PublishedSkillDto } from './skill.dto.js';
-import { gitErrors, namespaceParam, ownNamespace, slugParam } from './skills.access.js';
+import { gitErrors, ownNamespace, ApiSkillName } from './skills.access.js';
 import { SkillsService } from './skills.service.js';
 
 /** The predecessor of `PUT /skills/{namespace}/{slug}`, which published clients still use. */
@@ -27,8 +27,7 @@ export class DeprecatedSkillsController {
   @Post(':namespace/:slug/sync')
   @HttpCode(200)
   @ApiOperation({ deprecated: true })
-  @ApiParam(namespaceParam)
-  @ApiParam(slugParam)
+  @ApiSkillName()
   @Access('skills:write', ownNamespace)
   @ApiErrors(...gitErrors)
   sync(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<PublishedSkillDto> {

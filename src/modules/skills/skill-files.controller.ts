@@ -1,21 +1,19 @@
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ApiEtag } from '../../platform/http/api-docs.decorators.js';
-import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
+import { ApiEtag, ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';
 import { sendBundle, sendFile } from './skill-answers.js';
 import { SkillFilesService } from './skill-files.service.js';
 import { SkillIndexDto } from './skill.dto.js';
-import { namespaceParam, skillNotFound, slugParam } from './skills.access.js';
+import { skillNotFound, ApiSkillName } from './skills.access.js';
 
 const binary = { schema: { type: 'string', format: 'binary' } } as const;
 
 /** Files for installers, which send no key: they need `PUBLIC_READS=true`. */
 @ApiTags('Skills')
 @Controller('skills/:namespace/:slug')
-@ApiParam(namespaceParam)
-@ApiParam(slugParam)
+@ApiSkillName()
 export class SkillFilesController {
   constructor(private readonly files: SkillFilesService) {}
 

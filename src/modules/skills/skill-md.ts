@@ -1,7 +1,7 @@
 import { parse } from 'yaml';
 import { STORABLE } from '../../platform/http/input-values.js';
-import { InvalidSkillMdError } from './skills.errors.js';
 import { isObject } from '../../platform/text/json.js';
+import { InvalidSkillMdError } from './skills.errors.js';
 
 /** The contents of a SKILL.md. */
 export interface SkillMd {

@@ -46,7 +46,7 @@ export class SkillQueryDto extends PageQueryDto {
   @IsCommaList(50)
   fields?: string[];
 
-  /** Taken for clients that send one. The order is the same for every seed and on every page. */
+  /** Accepted for clients that send one, and ignored. */
   @ApiProperty({ type: 'integer' })
   @IsOptional()
   @Type(() => Number)
@@ -57,7 +57,7 @@ export class SkillQueryDto extends PageQueryDto {
 export class SetSkillDto {
   /**
    * The repository, or the page of a folder in it as a browser shows it. Fetched as a zip from GitHub, GitLab, Bitbucket,
-   * Gitea and hosts that speak like one of them; it must be readable without signing in.
+   * Gitea and hosts with the same URLs; it must be public.
    * @example 'https://github.com/acme/skills/tree/main/code-review'
    */
   @IsString()
@@ -112,12 +112,12 @@ export class SkillSummaryDto {
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
   /**
-   * Stars of the source repository. Always 0: the host is not asked.
+   * Stars of the source repository. Always 0: not read from the host.
    * @example 0
    */
   externalStars: number;
   /**
-   * Forks of the source repository. Always 0: the host is not asked.
+   * Forks of the source repository. Always 0: not read from the host.
    * @example 0
    */
   externalForks: number;

@@ -1,3 +1,5 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiParam } from '@nestjs/swagger';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { InvalidInputError, ForbiddenError } from '../../platform/errors/domain-error.js';
 import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
@@ -11,13 +13,17 @@ export const ownNamespace = {
   foreign: () => new ForbiddenError(forbidden.message),
 };
 
-export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };
-
-export const slugParam = {
-  name: 'slug',
-  description: 'The skill in its namespace: 1 to 64 lower-case letters, digits and hyphens.',
-  example: 'code-review',
-};
+/** Documents `:namespace` and `:slug`. */
+export function ApiSkillName(): MethodDecorator & ClassDecorator {
+  return applyDecorators(
+    ApiParam({ name: 'namespace', description: 'The namespace.', example: 'acme' }),
+    ApiParam({
+      name: 'slug',
+      description: 'The skill in its namespace: 1 to 64 lower-case letters, digits and hyphens.',
+      example: 'code-review',
+    }),
+  );
+}
 
 export const skillNotFound = { status: 404, message: 'Skill not found' };
 

@@ -1,20 +1,12 @@
 import { Body, Controller, Delete, Get, Param, Put, Query, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiConsumes, ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiConsumes, ApiCreatedResponse, ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentNamespace } from '../auth/access.decorator.js';
 import type { OwnedNamespace } from '../auth/access.types.js';
 import { answerPublication, readArchive } from './skill-answers.js';
 import { SkillQueryDto, DeletedSkillDto, PublishedSkillDto, SetSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
-import {
-  gitErrors,
-  namespaceParam,
-  ownNamespace,
-  skillNotFound,
-  slugParam,
-  publishErrors,
-  forbidden,
-} from './skills.access.js';
+import { gitErrors, ownNamespace, skillNotFound, publishErrors, forbidden, ApiSkillName } from './skills.access.js';
 import { SkillsService } from './skills.service.js';
 
 const replaced = { type: PublishedSkillDto, description: 'There was one, and it is replaced.' };
@@ -34,8 +26,7 @@ export class SkillsController {
 
   /** Get a skill with its instructions. */
   @Get(':namespace/:slug')
-  @ApiParam(namespaceParam)
-  @ApiParam(slugParam)
+  @ApiSkillName()
   @Access('skills:read', { anonymous: true })
   @ApiErrors(skillNotFound)
   get(@Param('namespace') namespace: string, @Param('slug') slug: string): Promise<SkillDto> {
@@ -43,12 +34,11 @@ export class SkillsController {
   }
 
   /**
-   * Publish a skill from a Git repository. The repository is fetched once, now; repeat the request to fetch it again. Of
-   * the repository the folder that holds SKILL.md is kept: at most 1,000 files of 5 MB each and 50 MB together.
+   * Publish a skill from a Git repository. The repository is fetched once, now; repeat the request to fetch it again. Only
+   * the folder that holds SKILL.md is stored: at most 1,000 files of 5 MB each and 50 MB together.
    */
   @Put(':namespace/:slug')
-  @ApiParam(namespaceParam)
-  @ApiParam(slugParam)
+  @ApiSkillName()
   @ApiCreatedResponse({ type: PublishedSkillDto })
   @ApiOkResponse(replaced)
   @Access('skills:write', ownNamespace)
@@ -68,8 +58,7 @@ export class SkillsController {
    * 5 MB each and 50 MB together. Hidden folders and `node_modules` are left out.
    */
   @Put(':namespace/:slug/upload')
-  @ApiParam(namespaceParam)
-  @ApiParam(slugParam)
+  @ApiSkillName()
   @ApiConsumes('multipart/form-data')
   @ApiBody({
     schema: {
@@ -94,8 +83,7 @@ export class SkillsController {
 
   /** Delete a skill with its files. Spec 4.14. */
   @Delete(':namespace/:slug')
-  @ApiParam(namespaceParam)
-  @ApiParam(slugParam)
+  @ApiSkillName()
   @Access('skills:write', ownNamespace)
   @ApiErrors(forbidden, skillNotFound)
   remove(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedSkillDto> {

@@ -13,7 +13,7 @@ export class SkillReplacedError extends DomainError {
   override readonly retryAfterSeconds = 1;
 
   constructor() {
-    super('The skill was published again meanwhile: download it anew');
+    super('The skill was published again meanwhile: download it again');
   }
 }
 

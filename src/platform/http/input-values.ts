@@ -46,6 +46,12 @@ export function IsText(charsMax: number): PropertyDecorator {
 /** A text of one line, without control characters. */
 export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
   return applyDecorators(
+    ApiProperty({
+      type: String,
+      maxLength: charsMax,
+      ...(charsMin > 0 && { minLength: charsMin }),
+      pattern: '^\\P{Cc}*$',
+    }),
     IsString(),
     Length(charsMin, charsMax),
     Matches(/^\P{Cc}*$/u, { message: '$property must not hold control characters' }),

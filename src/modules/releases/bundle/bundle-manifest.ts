@@ -45,7 +45,7 @@ export interface BundleFacts {
   isComplete: boolean;
   /** Null when the manifest lists none. */
   prompts: Record<string, unknown>[] | null;
-  /** JSON Schema of the values its installer asks for (`user_config`); `{}` without any. */
+  /** JSON Schema of the values that a user enters at installation (`user_config`); `{}` without any. */
   configSchema: ConfigSchema | Record<string, never>;
 }
 

@@ -162,7 +162,7 @@ export function mapConfig(fields: readonly ConfigField[], caller: CallerConfig):
     if (fault !== null) refuse(`${fault}.`);
     else if (to.place === 'query') mapped.query.push([to.name, value]);
     else if (HEADER_VALUE.test(value)) mapped.headers[to.name] = value;
-    else refuse('of visible ASCII characters: it goes on in a header.');
+    else refuse('of visible ASCII characters: it is sent on in a header.');
   }
   return mapped;
 }

@@ -125,7 +125,7 @@ describe('a config schema', () => {
       ],
       [
         one({ default: 'a\r\nb: c', 'x-to': { header: 'X-A' } }),
-        'configSchema.properties.key.default must be of visible ASCII characters: it goes on in a header',
+        'configSchema.properties.key.default must be of visible ASCII characters: it is sent on in a header',
       ],
       [{ properties: {}, required: 'key' }, 'configSchema.required must be an array'],
       [{ properties: {}, required: ['toString'] }, 'configSchema.required.0 must be the name of a property'],
@@ -220,8 +220,8 @@ describe('the configuration of a caller', () => {
       't=1&days=1.5&ratio=0x10&debug=yes&units=secret&region=a%0D%0Ab',
     );
     expect(faults.map(({ message }) => message)).toEqual([
-      'The header "X-Api-Key" must be of visible ASCII characters: it goes on in a header.',
-      'The query "region" must be of visible ASCII characters: it goes on in a header.',
+      'The header "X-Api-Key" must be of visible ASCII characters: it is sent on in a header.',
+      'The query "region" must be of visible ASCII characters: it is sent on in a header.',
       'The query "units" must be one of the values its schema lists.',
       'The query "days" must be a whole number.',
       'The query "ratio" must be a number.',

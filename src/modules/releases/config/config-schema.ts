@@ -82,7 +82,7 @@ function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]):
     warnings.push(`${path}.default is not of type ${field.type}: it is not used.`);
   }
   if (field.to.place === 'header' && field.fallback !== undefined && !HEADER_VALUE.test(field.fallback)) {
-    throw new InvalidInputError(`${path}.default must be of visible ASCII characters: it goes on in a header`);
+    throw new InvalidInputError(`${path}.default must be of visible ASCII characters: it is sent on in a header`);
   }
   for (const member of ['x-from', 'x-to'] as const) requirePlace(field.schema[member], `${path}.${member}`);
   // The default places carry the property's own name, which must fit there as well.

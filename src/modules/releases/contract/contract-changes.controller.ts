@@ -16,7 +16,7 @@ export class ContractChangesController {
 
   /**
    * List the changes of a server's tools, resources and prompts. One entry for each release that became current and for
-   * each change found without a release, newest first, each compared with the one before. The newest 500 are kept. For
+   * each change found without a release, newest first, each compared with the one before. The newest 500 are stored. For
    * everybody who may read the server.
    */
   @Get()

@@ -47,8 +47,8 @@ export class ReleaseStages {
 }
 
 const starts: Record<Stage, string> = {
-  deploy: 'Checking what was published',
-  scan: 'Looking at what the server offers',
-  metadata: 'Collecting what people see of the server',
+  deploy: 'Checking the published files or URL',
+  scan: 'Reading tools, resources and prompts of the server',
+  metadata: 'Filling in display name, description and icon',
   publish: 'Making this release the current one',
 };

@@ -9,7 +9,7 @@ import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type ExpiredRelease } from '../releases.repository.js';
 import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
-/** After this many deaths of its workers a release is taken for their cause. */
+/** Restarts after worker deaths; a release that exceeds them fails, since it probably causes them. */
 const RECOVERIES_MAX = 5;
 
 /**

@@ -95,7 +95,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
 
   async withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T> {
     const release = await this.releaseOf(ref);
-    const values = await this.given(release);
+    const values = await this.valuesFor(release);
     try {
       return await this.files.withFile(release.id, ref.engine === 'bundle' ? 'bundle' : 'module', (file) =>
         use({ ref, file, configSchema: release.configSchema, ...values }),
@@ -107,7 +107,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
   }
 
   async valuesOf(ref: ProgramRef): Promise<ProgramValues> {
-    return this.given(await this.releaseOf(ref));
+    return this.valuesFor(await this.releaseOf(ref));
   }
 
   /** Records the trace in the log of the release that is scanned, otherwise in the log of the server. */
@@ -124,7 +124,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
     return release;
   }
 
-  private async given({ serverId, hosting }: Release): Promise<ProgramValues> {
+  private async valuesFor({ serverId, hosting }: Release): Promise<ProgramValues> {
     const names = hosting?.secretNames ?? [];
     const secrets = await this.settings.secretsOf(serverId, names.length === 0 ? null : names);
     return { secrets, egressAllow: await this.settings.egressAllowOf(serverId) };
@@ -140,7 +140,7 @@ export class ReleasePrograms implements ProgramOwner, OnModuleInit {
         isBundle ? bundleProgram(releaseId, serverId) : releaseProgram(releaseId, serverId, isStateful),
       );
     } catch (error) {
-      this.logger.warn({ msg: 'what a release replaces runs until nobody calls it', err: error });
+      this.logger.warn({ msg: 'the replaced release was not ended; it ends when it is idle', err: error });
     }
   }
 }

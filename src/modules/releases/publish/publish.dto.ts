@@ -14,7 +14,7 @@ import {
 } from 'class-validator';
 import { bundleRuntimes, type BundleRuntime } from '../../servers/server.types.js';
 
-/** Where the release comes from. */
+/** Source of the release. */
 export class ReleaseSourceDto {
   /** @example '8f2d1c0' */
   @IsOptional()
@@ -34,12 +34,12 @@ export class ReleaseSourceDto {
 
 /** Members of every kind of release. Unknown members are ignored, since published tools send more. */
 export abstract class PublishPayloadDto {
-  /** JSON Schema of what a caller configures. What it does not name is not handed on to the server. */
+  /** JSON Schema of the values that callers configure. Other values are not passed on to the server. */
   @IsOptional()
   @IsObject()
   configSchema?: Record<string, unknown>;
 
-  /** Where it comes from. */
+  /** Source of the release. */
   @IsOptional()
   @IsObject()
   @ValidateNested()
@@ -57,7 +57,7 @@ export class ExternalPayloadDto extends PublishPayloadDto {
   @MaxLength(2_048)
   upstreamUrl: string;
 
-  /** Values the scan needs: of the configSchema's properties, else sent as headers. Never kept after the scan. */
+  /** Values the scan needs: of the configSchema's properties, else sent as headers. Deleted after the scan. */
   @IsOptional()
   @IsObject()
   scanCredentials?: Record<string, string>;
@@ -65,7 +65,7 @@ export class ExternalPayloadDto extends PublishPayloadDto {
 
 /** A JavaScript module that Slipway runs. */
 export class HostedPayloadDto extends PublishPayloadDto {
-  /** True: one session for each client, kept on disk. What the module itself exports as `stateful` counts before. */
+  /** True: one session for each client, stored on disk. An export `stateful` of the module takes precedence. */
   @IsOptional()
   @IsBoolean()
   stateful?: boolean = false;
@@ -84,24 +84,24 @@ export class HostedPayloadDto extends PublishPayloadDto {
   @Matches(STORABLE, { each: true, message: '$property must not hold NUL characters or broken unicode' })
   secretNames?: string[] = [];
 
-  /** Tools, resources and prompts of the server, as the publishing tool found them. */
+  /** Tools, resources and prompts of the server, as found by the publishing tool. */
   @IsOptional()
   @IsObject()
   serverCard?: Record<string, unknown>;
 }
 
-/** An MCPB bundle that people run on their machines. */
+/** An MCPB bundle that users run on their machines. */
 export class StdioPayloadDto extends PublishPayloadDto {
   @IsIn(bundleRuntimes)
   runtime: BundleRuntime;
 
-  /** Tools, resources and prompts of the server, as the publishing tool found them. */
+  /** Tools, resources and prompts of the server, as found by the publishing tool. */
   @IsOptional()
   @IsObject()
   serverCard?: Record<string, unknown>;
 }
 
-/** Taken for work. */
+/** An accepted release. */
 export class PublishedDto {
   /**
    * The release's id.

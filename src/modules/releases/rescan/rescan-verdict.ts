@@ -80,8 +80,8 @@ function unsafe(
     ...(all.length > FINDING_LINES_MAX ? [line('warning', `${all.length - FINDING_LINES_MAX} more findings`)] : []),
     line(
       'warning',
-      'The server is called as before, and may show this to models. Slipway goes on showing what it offered before: ' +
-        'mend the server, or publish another release.',
+      'The server is called as before, and may show this to models. Slipway still shows the earlier tools: ' +
+        'repair the server, or publish another release.',
     ),
     ...contractLines(compared.changes, SINCE),
   ];

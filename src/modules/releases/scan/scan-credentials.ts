@@ -40,7 +40,7 @@ export function requireScanCredentials(credentials: Record<string, unknown>, con
       );
     }
     if (!HEADER_VALUE.test(value)) {
-      throw new InvalidInputError(`${shown} must be of visible ASCII characters: it goes on in a header`);
+      throw new InvalidInputError(`${shown} must be of visible ASCII characters: it is sent on in a header`);
     }
   }
 }

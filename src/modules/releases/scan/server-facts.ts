@@ -77,7 +77,7 @@ export function findingsOf(facts: ServerFacts, source: FactsSource, snapshot: Se
 function oversize(snapshot: ServerSnapshot): ScanFinding[] {
   if (Buffer.byteLength(JSON.stringify(snapshot)) <= SNAPSHOT_MB_MAX * 1024 * 1024) return [];
   const message =
-    `what it offers takes more than ${SNAPSHOT_MB_MAX} MB as JSON, which every client would load: ` +
+    `its tools, resources and prompts take more than ${SNAPSHOT_MB_MAX} MB as JSON, which every client would load: ` +
     'offer fewer tools, or shorten their descriptions and schemas.';
   return [{ where: 'server', message }];
 }
@@ -101,7 +101,9 @@ export function summary({ tools, resources, resourceTemplates, prompts }: Server
     .map(([name, items]) => `${items === null ? 'unknown' : items.length} ${name}`)
     .join(', ');
   const verdict =
-    source === 'claims' ? 'no problem in what it claims, which nobody could compare' : 'the security check passed';
+    source === 'claims'
+      ? 'no problem in its claims, which could not be compared with the server'
+      : 'the security check passed';
   return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 

@@ -69,12 +69,12 @@ export class ServerQueryDto {
   @IsFlag()
   isDeployed?: boolean;
 
-  /** Only servers the operator vouches for, or only others: `1`, `0`, `true` or `false`. */
+  /** Only servers that the operator verified, or only others: `1`, `0`, `true` or `false`. */
   @IsOptional()
   @IsFlag()
   verified?: boolean;
 
-  /** Only servers managed by the makers of the published clients: there are none here. */
+  /** Only servers managed by Smithery: there are none here. */
   @IsOptional()
   @IsFlag()
   smitheryManaged?: boolean;
@@ -103,9 +103,9 @@ export class ServerSummaryDto {
   displayName: string;
   /** @example 'Forecasts for any place.' */
   description: string;
-  /** Where its icon is; needs no key for a day at least. */
+  /** URL of its icon; needs no key for at least a day. */
   iconUrl: string | null;
-  /** The operator vouches for it. */
+  /** True if the operator verified it. */
   verified: boolean;
   /** Connections made to it and calls through it. */
   useCount: number;

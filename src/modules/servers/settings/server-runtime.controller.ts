@@ -13,7 +13,7 @@ import { ServerSettingsService } from './server-settings.service.js';
 export class ServerRuntimeController {
   constructor(private readonly settings: ServerSettingsService) {}
 
-  /** Get the runtime settings of a server. They say where its code may go, and what its logs keep. */
+  /** Get the runtime settings of a server: the hosts that its code may reach, and whether payloads are logged. */
   @Get()
   @Access('servers:read', ownServerOrNone)
   @ApiErrors(serverNotFound)
@@ -21,7 +21,7 @@ export class ServerRuntimeController {
     return this.settings.runtime(server);
   }
 
-  /** Change the runtime settings of a server. Code that runs starts anew with them; requests under way end as they began. */
+  /** Change the runtime settings of a server. Running code restarts with them; requests in progress finish with the old ones. */
   @Patch()
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)

@@ -23,7 +23,7 @@ export class ServerSecretsController {
     return this.secrets.list(server);
   }
 
-  /** Create or replace a secret. Hosted code finds it under its name: in the `env` its factory is given. */
+  /** Create or replace a secret. Hosted code reads it by its name from the `env` of its factory. */
   @Put()
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)

@@ -32,7 +32,7 @@ export class ServerRuntimeDto {
   @ApiProperty(egressAllow)
   egressAllow: string[] | null;
 
-  /** True when arguments and results are kept in the runtime logs, redacted. */
+  /** True if arguments and results are stored in the runtime logs, redacted. */
   logPayloads: boolean;
 }
 
@@ -53,8 +53,8 @@ export class UpdateServerRuntimeDto {
   egressAllow?: string[] | null;
 
   /**
-   * True keeps arguments and results in the runtime logs from now on, at most 16 KB of each. What looks like a secret is
-   * blanked, but nobody can know every secret: turn it on while you look for something.
+   * True stores arguments and results in the runtime logs from now on, at most 16 KB of each. Text that looks like a secret is
+   * redacted, but not every secret can be recognised: turn it on only while you debug.
    */
   @Omittable()
   @IsBoolean()
@@ -96,7 +96,7 @@ export class UpdateServerDto {
   repositoryUrl?: string | null;
 
   /**
-   * A page that speaks of it.
+   * A page that links to it.
    * @example 'https://acme.example.com/blog/weather'
    */
   @IsOptional()
@@ -119,7 +119,7 @@ export class UpdateServerDto {
   @IsWebUrl()
   iconUrl?: string | null;
 
-  /** True hides it from the lists of others; whoever knows its name can still read and use it. */
+  /** True hides it from the lists of others; anyone who knows its name can still read and use it. */
   @Omittable()
   @IsBoolean()
   unlisted?: boolean;
@@ -137,10 +137,10 @@ export class UpdatedServerDto {
   server: string;
 }
 
-/** Where a server goes. */
+/** The target of a transfer. */
 export class TransferServerDto {
   /**
-   * The account that gets it: the id of `GET /accounts/me`, or `me`.
+   * The account that receives it: the id of `GET /accounts/me`, or `me`.
    * @example 'me'
    */
   @IsString()
@@ -178,7 +178,7 @@ export class VerifyServerDto {
 
 export class UploadedIconDto {
   /**
-   * Where the icon is; needs no key for a day at least.
+   * URL of the icon; needs no key for at least a day.
    * @example 'http://127.0.0.1:3000/servers/acme%2Fweather/icon?expires=1795305600&signature=…'
    */
   iconUrl: string;
@@ -200,14 +200,14 @@ export class UpdateDomainDto {
   subdomain: string;
 }
 
-/** Where a server's current release is reached. */
+/** The address of a server's current release. */
 export class ServerDomainDto {
   /** @example 'managed' */
   id: string;
   /** @example 'managed' */
   type: string;
   /**
-   * The host of this service: run endpoints are told apart by their path.
+   * The host of this service: run endpoints differ in their path.
    * @example '127.0.0.1'
    */
   hostname: string;

@@ -13,7 +13,7 @@ export class ServerRuntime {
   @Column('text', { name: 'egress_allow', array: true, nullable: true })
   egressAllow: string[] | null;
 
-  /** Arguments and results are kept with its invocations, redacted. */
+  /** Arguments and results are stored with its invocations, redacted. */
   @Column('boolean', { name: 'log_payloads', default: false })
   logPayloads: boolean;
 }
