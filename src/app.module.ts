@@ -52,8 +52,8 @@ const modules = [
   ToolSchemasModule,
   ReleasesModule,
   RunModule,
-  ConnectionsModule,
   SkillsModule,
+  ConnectionsModule,
 ];
 
 @Module({})

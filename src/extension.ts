@@ -1,6 +1,7 @@
 /** The entry point `slipway`: everything that a module outside the tree may import. Everything else may change at any time. */
 export { Env } from './config/env.js';
 export type { Role } from './config/env.js';
+export { roleModule } from './config/role-module.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
 export type { AccessRule, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';

@@ -483,8 +483,11 @@ export class Env {
   }
 }
 
+/** A reason not to start that the operator can correct; `message` is for them. */
+export class StartError extends Error {}
+
 /** One or more settings are wrong; `message` names each of them on a line of its own. */
-export class SettingsError extends Error {}
+export class SettingsError extends StartError {}
 
 /** The settings in the order of docs/settings.md. */
 export function settingDocs(): SettingDoc[] {

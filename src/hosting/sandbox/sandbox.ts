@@ -69,6 +69,9 @@ export interface IsolationReport {
  */
 const WORKERD_RESERVED_MB = 640;
 
+/** Isolation of this host, which is the same for every sandbox of the process. */
+let ofHost: Promise<Isolation> | undefined;
+
 /** Isolation of hosted code from this host. Determined once, at start or at the first use. */
 @Injectable()
 export class Sandbox {
@@ -77,7 +80,7 @@ export class Sandbox {
 
   constructor(
     private readonly env: Env,
-    private readonly probe: () => Promise<Isolation> = probeIsolation,
+    private readonly probe: () => Promise<Isolation> = () => (ofHost ??= probeIsolation()),
   ) {}
 
   /** Logs the isolation once. */

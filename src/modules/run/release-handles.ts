@@ -83,7 +83,7 @@ export class ReleaseHandles {
   ): ReleaseHandle {
     const { id, config, authAddress } = release;
     const isClosed = authAddress !== null && !caller.bearer && values?.headers.authorization === undefined;
-    const channel = this.channelTo(name, release, values ?? { headers: {}, query: [] }, caller);
+    const channel = this.channelTo(`"${name}"`, release, { headers: {}, query: [], ...values, ...caller });
     return new ReleaseHandle(channel, {
       serverId,
       releaseId: id,
@@ -96,21 +96,13 @@ export class ReleaseHandles {
   private channelTo(
     name: string,
     { upstream, program }: ResolvedRelease,
-    { headers, query }: RunValues,
-    { sessionsOf, bearer }: Pick<HostedCall, 'sessionsOf' | 'bearer'>,
+    { headers, query, bearer, sessionsOf }: RunValues & Pick<HostedCall, 'sessionsOf' | 'bearer'>,
   ): Channel {
     if (program) {
-      const mcpPath = upstream.pathname;
-      return this.hosted.channelTo(program, { mcpPath, name: `"${name}"`, headers, query, bearer, sessionsOf });
+      return this.hosted.channelTo(program, { mcpPath: upstream.pathname, name, headers, query, bearer, sessionsOf });
     }
     const url = new URL(upstream);
     for (const [key, value] of query) url.searchParams.append(key, value);
-    return this.channels.channelTo({
-      url,
-      name: `"${name}"`,
-      headers,
-      bearer,
-      connectTimeoutMs: this.env.upstreamConnectTimeoutMs,
-    });
+    return this.channels.channelTo({ url, name, headers, bearer, connectTimeoutMs: this.env.upstreamConnectTimeoutMs });
   }
 }

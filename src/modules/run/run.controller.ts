@@ -51,7 +51,7 @@ export class RunController {
     { status: 404, text: 'No server has this slug.', message: 'Server not found' },
     {
       status: 409,
-      text: 'The server wants values that were not sent (-32002, `data` names them), or has no release that runs here.',
+      text: 'Required configuration values are missing (-32002, `data` names them), or no release runs here.',
       rpcCode: rpcCode.notRunnable,
       message: 'The server acme/weather has no successful release yet: its owner publishes one.',
     },

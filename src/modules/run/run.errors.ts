@@ -61,26 +61,10 @@ export class ServerGoneError extends UpstreamFailure {
   }
 }
 
-/** The current release answers MCP and nothing else. */
+/** The server does not answer at this path. */
 export class RunPathNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
-
-  constructor(server: string, endpoint: string) {
-    super(`${server} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`);
-  }
-}
-
-/** The path is reserved for requests of this service to hosted code. */
-export class RunPathReservedError extends DomainError {
-  readonly kind = 'not_found';
-  readonly code = 'not_found';
-
-  constructor(server: string, endpoint: string) {
-    super(
-      `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${server} answers at other paths.`,
-    );
-  }
 }
 
 /** The upstream requires authorization, and the caller uses no connection that could store it. */
@@ -89,8 +73,8 @@ export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(server: string, inputs: string, challenges: string[]) {
     super(false, challenges);
     this.message =
-      `The server ${server} wants authorization of its own: it refused what it was sent, and your key for this ` +
-      `service is never passed on to it. ${inputs === '' ? 'Its publisher can say how to get access.' : `Check what you send in ${inputs}.`}`;
+      `The server ${server} requires its own authorization and rejected the request. Your key for this ` +
+      `service is never sent to it. ${inputs === '' ? 'Ask its publisher for access.' : `Check the values in ${inputs}.`}`;
   }
 }
 

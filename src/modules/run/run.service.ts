@@ -12,14 +12,11 @@ import { CallMetricsService } from '../logs/call-metrics.service.js';
 import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import { InvocationRecord } from './invocation-record.js';
-import { HostedHttpProxy } from './hosted-http-proxy.js';
-import { isReserved } from './reserved-paths.js';
+import { HostedHttpProxy, isReserved } from './hosted-http-proxy.js';
 import { valuesOf, type RunValues } from './run-config-values.js';
-import type { ReleaseHandle } from './release-handles.js';
-import { ReleaseHandles } from './release-handles.js';
-import { NotRunnableError, RunPathNotFoundError, RunPathReservedError } from './run.errors.js';
-import type { ResolvedServer } from './server-resolver.js';
-import { ServerResolver } from './server-resolver.js';
+import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
+import { NotRunnableError, RunPathNotFoundError } from './run.errors.js';
+import { ServerResolver, type ResolvedServer } from './server-resolver.js';
 
 /** Open upstream handles: one for each release, account, and set of configuration values. */
 const HANDLES_MAX = 5_000;
@@ -67,7 +64,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
    * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
    * missing values become JSON-RPC errors.
    *
-   * @throws ServerNotFoundError, RunPathNotFoundError, RunPathReservedError, NotRunnableError, errors of the MCP server, and
+   * @throws ServerNotFoundError, RunPathNotFoundError, NotRunnableError, errors of the MCP server, and
    * for other paths UpstreamFailure
    */
   async forward(
@@ -125,7 +122,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const { release } = server;
     if ('reason' in release) throw new NotRunnableError(release.reason);
     const { id, config } = release;
-    const values = config.fields.length === 0 ? null : valuesOf(config, request);
+    const values = config.length === 0 ? null : valuesOf(config, request);
     const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
     const existing = this.handles.get(key);
     if (existing) return existing;
@@ -141,7 +138,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Passes a request below the run endpoint to the hosted code.
    *
-   * @throws RunPathNotFoundError, RunPathReservedError, McpMethodNotAllowedError, NotRunnableError
+   * @throws RunPathNotFoundError, McpMethodNotAllowedError, NotRunnableError
    */
   private async below(
     { serverId, name, slug, release }: ResolvedServer,
@@ -151,12 +148,21 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     record: InvocationRecord,
   ): Promise<void> {
     if ('reason' in release) throw new NotRunnableError(release.reason);
+    const endpoint = this.addresses.run(slug);
     if (!release.program) {
-      if (request.method === 'POST') throw new RunPathNotFoundError(name, this.addresses.run(slug));
+      if (request.method === 'POST') {
+        throw new RunPathNotFoundError(
+          `${name} speaks MCP at ${endpoint} and has no other paths: its release runs elsewhere.`,
+        );
+      }
       response.setHeader('allow', 'POST');
       throw new McpMethodNotAllowedError();
     }
-    if (isReserved(request.url ?? '')) throw new RunPathReservedError(name, this.addresses.run(slug));
+    if (isReserved(request.url ?? '')) {
+      throw new RunPathNotFoundError(
+        `There is nothing below ${endpoint} whose path holds a segment "__smithery": ${name} answers at other paths.`,
+      );
+    }
     this.registry.countUse(serverId);
     await this.httpProxy.forward(release.program, { slug, accountId }, request, response, record);
   }

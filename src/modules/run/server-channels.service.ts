@@ -14,18 +14,17 @@ import { InvocationsService } from '../logs/ingest/invocations.service.js';
 import { ToolOutputsService } from '../tool-schemas/tool-outputs.service.js';
 import type { AuthAdapter } from '../../mcp/oauth/tokens.js';
 import { HostedChannelsService } from '../../hosting/mcp/hosted-channels.service.js';
-import { InvocationRecord, type Answered } from './invocation-record.js';
+import { InvocationRecord } from './invocation-record.js';
 import type { RunFormField, StoredValues } from '../releases/releases.types.js';
 import { toRunForm, valuesFor, type RunValues } from './run-config-values.js';
 import { ReleaseHandles, type ReleaseHandle } from './release-handles.js';
 import { AdapterAuthRequiredError, NotRunnableError, ServerGoneError } from './run.errors.js';
-import type { ResolvedServer, ResolvedRelease } from './server-resolver.js';
-import { ServerResolver } from './server-resolver.js';
+import { ServerResolver, type ResolvedServer, type ResolvedRelease } from './server-resolver.js';
 import type { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import type { UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 
 /** A call through a connection is recorded like one at the run address. */
-const BY_CONNECTION: Answered = { method: 'POST', status: 200 };
+const BY_CONNECTION = { method: 'POST', status: 200 };
 
 /** A server with a release that can be called. */
 type CallableServer = ResolvedServer & { release: ResolvedRelease };

@@ -8,8 +8,7 @@ import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { parseUrl } from '../../config/parse-url.js';
 import type { ProgramRef } from '../../hosting/hosting.types.js';
 import type { RunnableServer } from '../servers/server.types.js';
-import { compileConfig, type CompiledConfig } from '../releases/config/config-fields.js';
-import type { ConfigKind } from '../releases/config/config-fields.js';
+import { configFields, type ConfigField, type ConfigKind } from '../releases/config/config-fields.js';
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
 
@@ -28,7 +27,7 @@ export interface ResolvedRelease {
   id: string;
   /** For hosted code an address under `.invalid`. */
   upstream: URL;
-  config: CompiledConfig;
+  config: readonly ConfigField[];
   /** The hosted code; null for a server that runs elsewhere. */
   program: ProgramRef | null;
   /**
@@ -108,16 +107,15 @@ export class ServerResolver implements OnModuleInit {
 
 /** Prepares a server for calls. @param runsBundles true if this service runs bundles */
 function toResolvedServer(server: RunnableServer, runsBundles: boolean): ResolvedServer {
-  const { id, namespace, name, slug, logPayloads, current } = server;
+  const { id, namespace, name, slug, logPayloads } = server;
   const qualifiedName = name === '' ? namespace : `${namespace}/${name}`;
-  const release = releaseOf(qualifiedName, id, current, runsBundles);
+  const release = releaseOf(qualifiedName, server, runsBundles);
   return { serverId: id, name: qualifiedName, slug, logPayloads, release };
 }
 
 function releaseOf(
   name: string,
-  serverId: string,
-  current: RunnableServer['current'],
+  { id: serverId, current }: RunnableServer,
   runsBundles: boolean,
 ): ResolvedServer['release'] {
   const path = `/servers/${encodeURIComponent(name)}`;
@@ -127,7 +125,7 @@ function releaseOf(
   }
   const { releaseId: id, type, upstreamUrl, hosted } = current;
   const configFor = (kind: ConfigKind) =>
-    compileConfig({ properties: {}, ...current.configSchema, type: 'object' }, kind);
+    configFields({ properties: {}, ...current.configSchema, type: 'object' }, kind);
   switch (type) {
     case 'stdio': {
       if (runsBundles) {

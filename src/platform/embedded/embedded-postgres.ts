@@ -103,7 +103,14 @@ async function prepare(dataDir: string): Promise<{ installation: Installation; d
 function settingsFor(throwaway: boolean): string[] {
   const common = ['shared_buffers=64MB', 'log_min_messages=log', 'log_checkpoints=off', 'log_line_prefix='];
   return throwaway
-    ? [...common, 'max_connections=200', 'fsync=off', 'full_page_writes=off', 'synchronous_commit=off']
+    ? [
+        ...common,
+        'max_connections=200',
+        'fsync=off',
+        'full_page_writes=off',
+        'synchronous_commit=off',
+        'autovacuum=off',
+      ]
     : [...common, 'max_connections=100'];
 }
 

@@ -14,7 +14,7 @@ import type { OpenEgressProxy } from '../../../src/hosting/bundle/bundle-workspa
 import { ProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS } from '../../../src/hosting/egress/proxy-limits.js';
 import type { Instance } from '../../../src/hosting/engine.js';
-import { HostingUnavailableError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
+import { ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import type { Trace } from '../../../src/hosting/hosting.types.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
@@ -346,12 +346,7 @@ describe('a bundle that is run here', () => {
     expect(processesOf(uid)).toEqual([]);
   });
 
-  verifies(
-    'bundle:off',
-    'is refused while bundles are off, and when its manifest says nothing of how it starts',
-    async () => {
-      await expect(start({}, { RUNTIME_BUNDLES: 'off' })).rejects.toThrow(HostingUnavailableError);
-      await expect(start({ changes: { server: {} } })).rejects.toThrow(ProgramStartError);
-    },
-  );
+  it('is refused when its manifest says nothing of how it starts', async () => {
+    await expect(start({ changes: { server: {} } })).rejects.toThrow(ProgramStartError);
+  });
 });

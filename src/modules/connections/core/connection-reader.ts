@@ -10,7 +10,7 @@ import type {
 } from './connection.dto.js';
 import { ConnectionRepository, type ConnectionRow, type ShownConnection } from './connection.repository.js';
 import { isConnectionId } from './connection-target.js';
-import type { TargetKind } from './connection.types.js';
+import type { TargetKind } from './connection.entity.js';
 import { ConnectionUrls } from './connection-urls.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import type { MetadataFilter } from './metadata-filter.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Vault } from '../../../platform/vault/vault.js';
-import type { QueryValues } from './connection.types.js';
+import type { QueryValues } from './connection.entity.js';
 
 /** Encrypts headers and query values for the row of a connection. The API never returns them. */
 @Injectable()

@@ -1,10 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type EntityManager, type FindOptionsWhere, type SelectQueryBuilder } from 'typeorm';
-import type { QueryDeepPartialEntity } from 'typeorm';
-import { Connection } from './connection.entity.js';
+import {
+  Repository,
+  type EntityManager,
+  type FindOptionsWhere,
+  type SelectQueryBuilder,
+  type QueryDeepPartialEntity,
+} from 'typeorm';
+import { Connection, type TargetKind } from './connection.entity.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
-import type { TargetKind } from './connection.types.js';
 
 /** The columns that an answer is made from. Sealed values are not among them. */
 export const shownColumns = [
@@ -119,7 +123,7 @@ export class ConnectionRepository {
   }
 
   /**
-   * Changes a connection and counts up its revision, so that no process goes on with a channel made before. Observations of
+   * Changes a connection and counts up its revision, so that no process continues with an older channel. Observations of
    * the earlier revision no longer count.
    *
    * @param options `endLinks` ends the setup links handed out before; `setupEpoch` changes the row of that epoch only

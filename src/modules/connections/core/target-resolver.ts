@@ -8,7 +8,7 @@ import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { ServersService } from '../../servers/servers.service.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
 import type { SetConnectionDto } from './connection.dto.js';
-import type { Connection } from './connection.entity.js';
+import type { Connection, QueryValues } from './connection.entity.js';
 import {
   isSamePlace,
   queryOf,
@@ -19,7 +19,6 @@ import {
   type RequestedTarget,
 } from './connection-target.js';
 import { ConnectionTargetError } from './connections.errors.js';
-import type { QueryValues } from './connection.types.js';
 
 const NOWHERE = { mcpUrl: null, serverId: null, serverName: null, source: null, isStateful: false, query: [] };
 
@@ -53,7 +52,7 @@ export class TargetResolver {
     if (requested.kind === 'server') throw unknownServer(requested.name);
     if (parseUrl(requested.url)?.origin === new URL(this.env.baseUrl).origin) {
       throw new InvalidInputError(
-        'mcpUrl is an address of this service, which would call itself: for a registry server give server.',
+        'mcpUrl is an address of this service, which would call itself: for a registry server send server.',
       );
     }
     requireNoMock(body, 'a custom mcpUrl');

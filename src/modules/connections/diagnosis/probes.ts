@@ -51,13 +51,13 @@ export class NetworkProbe {
       };
       await this.log.run('dns', probe, (error) => this.failure(error, 'has no address in DNS.'));
     } else {
-      this.log.skip('dns', 'The host is an address, so there is nothing to ask DNS.');
+      this.log.skip('dns', 'The host is an IP address: no DNS lookup.');
       await locate();
     }
     if (refusal !== null) {
-      this.log.fail('guard', this.failure(refusal, 'has an address that Slipway does not dial.', 'blocked'));
+      this.log.fail('guard', this.failure(refusal, 'has an address that the egress rules refuse.', 'blocked'));
     }
-    this.log.ok('guard', 'Its address may be dialled.');
+    this.log.ok('guard', 'The egress rules allow its address.');
     await this.dial(url);
   }
 
@@ -70,12 +70,18 @@ export class NetworkProbe {
       const { tlsVersion, certificateUntil } = await this.wait(this.egress.dial(url));
       this.log.ok('connect', 'A connection was opened.', past());
       if (isSecure)
-        this.log.ok('tls', `${tlsVersion ?? 'TLS'}, with a certificate good until ${certificateUntil ?? 'some day'}.`);
+        this.log.ok(
+          'tls',
+          `${tlsVersion ?? 'TLS'}, with a certificate that is valid until ${certificateUntil ?? 'an unknown date'}.`,
+        );
       else this.log.skip('tls', 'The URL begins with http://, so there is no TLS.');
     } catch (error) {
       const isTls = isSecure && isTlsError(error);
       if (isTls) this.log.ok('connect', 'A connection was opened.', past());
-      const failure = this.failure(error, isTls ? 'has no certificate that is valid for it.' : 'takes no connection.');
+      const failure = this.failure(
+        error,
+        isTls ? 'has no certificate that is valid for it.' : 'accepts no connection.',
+      );
       this.log.fail(isTls ? 'tls' : 'connect', failure, past());
     }
   }
@@ -112,12 +118,12 @@ export async function probeMcp(
     if (overHttp) log.ok('http', 'It answers requests.', past());
     const server = `${quoted(serverInfo.name)} ${quoted(serverInfo.version)}`;
     log.ok('era', `It speaks MCP ${protocolVersion} (${era}) and calls itself ${server}.`, past());
-    log.ok('authorization', 'It takes us as who we are.');
+    log.ok('authorization', 'It accepts the credentials.');
   } catch (error) {
     const failure = requireFailure(error);
     const step = overHttp ? stepOf(failure) : 'era';
     if (step !== 'http' && overHttp) log.ok('http', 'It answers requests.', past());
-    if (step === 'authorization') log.skip('era', 'It says nothing before it knows who asks.');
+    if (step === 'authorization') log.skip('era', 'The server requires authorization before it opens a session.');
     log.fail(step, failure, past());
   }
   const list = async () => {

@@ -7,9 +7,8 @@ import { RequestRecord } from '../../../mcp/server/mcp-request.js';
 import { DomainError } from '../../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../../platform/errors/error-body.js';
 import type { ConnectionCall, InvocationOutcome } from '../../logs/invocation.types.js';
-import { originalOf } from '../core/connections.errors.js';
+import { originalOf, ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
 import { statusAfter } from '../core/connection-status.js';
-import { ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
 
 /** Maximum length of the message of a failure. */
 const MESSAGE_CHARS_MAX = 1_000;
@@ -40,7 +39,7 @@ export class CallRecord extends RequestRecord {
       connectionId,
       at: this.at,
       method,
-      url: withoutQuery(url),
+      url: url.split('?', 1)[0],
       rpcMethod: this.rpcMethod,
       toolName: this.toolName,
       status: this.thrownStatus ?? status,
@@ -108,11 +107,6 @@ function isDenial(failure: Error): boolean {
   const state = statusAfter(failure)?.state;
   if (state !== undefined && state !== 'error') return true;
   return failure instanceof DomainError && !(failure instanceof UpstreamFailure);
-}
-
-function withoutQuery(url: string): string {
-  const mark = url.indexOf('?');
-  return mark < 0 ? url : url.slice(0, mark);
 }
 
 function tenths(ms: number | undefined): number | null {

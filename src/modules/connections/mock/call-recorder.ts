@@ -1,4 +1,4 @@
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
@@ -32,7 +32,6 @@ interface BufferedCall {
 /** Records the tool calls of connections, after they were answered. */
 @Injectable()
 export class CallRecorder implements OnApplicationShutdown {
-  private readonly logger = new Logger('recordings');
   private readonly buffer = new WriteBehind<number, BufferedCall>('recorded calls', (batch) => this.write(batch), {
     of: ({ bytes }) => bytes,
     max: BUFFER_BYTES_MAX,
@@ -46,17 +45,8 @@ export class CallRecorder implements OnApplicationShutdown {
     events: ConnectionEvents,
   ) {
     events.on('answered', ({ id, recordingUntil }, call, reply) => {
-      if (Date.now() < (recordingUntil?.getTime() ?? 0)) this.tryRecord(id, call, reply);
+      if (Date.now() < (recordingUntil?.getTime() ?? 0)) this.record(id, call, reply);
     });
-  }
-
-  /** Never throws: a call that cannot be recorded is left out. */
-  private tryRecord(id: string, call: McpCall, reply: McpReply): void {
-    try {
-      this.record(id, call, reply);
-    } catch (error) {
-      this.logger.warn({ msg: 'a call could not be recorded', connectionId: id, err: error });
-    }
   }
 
   /** Writes the buffered calls of this process. */
@@ -89,11 +79,8 @@ export class CallRecorder implements OnApplicationShutdown {
     const ids = [...new Set(calls.map(({ connectionId }) => connectionId))].sort();
     await this.database.transaction(async (tx) => {
       for (const id of ids) {
-        await this.writeOf(
-          id,
-          calls.filter(({ connectionId }) => connectionId === id),
-          tx,
-        );
+        const own = calls.filter(({ connectionId }) => connectionId === id);
+        await this.writeOf(id, own, tx);
       }
     });
   }

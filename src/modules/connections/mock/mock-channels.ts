@@ -6,16 +6,25 @@ import type { Channel } from '../../../mcp/protocol/channel.js';
 import { Vault } from '../../../platform/vault/vault.js';
 import { ConnectionTransports, type ConnectionTransport } from '../core/connection-transports.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
-import { ConnectionMock } from './mock.entity.js';
+import { ConnectionMock, MockReply } from './mock.entity.js';
 import { MockModel } from './mock-model.js';
-import { MockReply } from './mock.entity.js';
 import { MockRepository } from './mock.repository.js';
-import { readScenario } from './simulator/fixture.js';
-import { FixtureSimulator } from './simulator/fixture.js';
-import { ReplaySimulator, type RecordedCall } from './simulator/replay-simulator.js';
+import { readScenario, FixtureSimulator } from './simulator/fixture.js';
 import { SchemaSimulator } from './simulator/schema-simulator.js';
 import { SimulatedChannel, type CallHistory, type SimulatedServer } from './simulator/simulated-channel.js';
-import { fallback, type Simulator } from './simulator/simulator.js';
+import {
+  type Simulator,
+  counted,
+  fallback,
+  marked,
+  simulatorMark,
+  type Answerer,
+  type SimulatedCall,
+  type ToolCall,
+  type ToolResult,
+} from './simulator/simulator.js';
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../../platform/text/json.js';
 
 /** Bounds of the frozen servers cached by one process: their number, and their characters of JSON. */
 const CACHED_MAX = 1_000;
@@ -23,6 +32,40 @@ const CACHED_CHARS_MAX = 64 * 1024 * 1024;
 
 const NOT_INTERPRETED =
   'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
+
+/** A real call as it was recorded; `result` as JSON text. */
+interface RecordedCall extends ToolCall {
+  result: string;
+}
+
+/**
+ * Answers with the results recorded for the same tool and equal arguments, in the recorded order; the last one repeats.
+ * Calls that were not recorded are answered by the schemas and marked.
+ */
+class ReplaySimulator implements Simulator {
+  private readonly results = new Map<string, string[]>();
+
+  constructor(
+    private readonly schema: SchemaSimulator,
+    recorded: readonly RecordedCall[],
+  ) {
+    for (const call of recorded) {
+      const key = keyOf(call);
+      this.results.set(key, [...(this.results.get(key) ?? []), call.result]);
+    }
+  }
+
+  prepare(call: SimulatedCall): Answerer {
+    const key = keyOf(call);
+    const results = this.results.get(key);
+    if (!results) return fallback(this.schema.prepare(call), 'No recorded call has these arguments.');
+    return (uses) => {
+      const text = results[Math.min(uses[key] ?? 0, results.length - 1)];
+      const result = marked(JSON.parse(text) as ToolResult, { [simulatorMark.by]: 'recording' });
+      return { result, uses: counted(uses, key) };
+    };
+  }
+}
 
 /** A simulated connection. */
 export interface MockTarget {
@@ -113,6 +156,13 @@ export class MockChannels implements ConnectionTransport<'mock'>, OnModuleInit {
       chars: texts.reduce((sum, { length }) => sum + length, 0),
     };
   }
+}
+
+function keyOf({ tool, arguments: args }: ToolCall): string {
+  return createHash('sha256')
+    .update(canonicalJson([tool, args]))
+    .digest('hex')
+    .slice(0, 32);
 }
 
 /** The answers of the schemas alone, which say so where they replace the interpretation of prose. */

@@ -5,15 +5,14 @@ import { AddressPolicy, parseEgressAllow } from '../../../platform/egress/addres
 import { Egress } from '../../../platform/egress/egress.js';
 import { FairSemaphore, NoSlotError } from '../../../platform/limits/fair-semaphore.js';
 import { MockRepository } from './mock.repository.js';
-import { ModelClient, ModelFailure } from './simulator/model-client.js';
-import { ModelSimulator } from './simulator/model-simulator.js';
+import { ModelClient, ModelFailure, ModelSimulator } from './simulator/model-simulator.js';
 import type { SchemaSimulator } from './simulator/schema-simulator.js';
 
-/** Concurrent questions of one process, and how long one waits for a slot. */
+/** Concurrent requests of one process, and the wait for a slot. */
 const PARALLEL_MAX = 8;
 const SLOT_WAIT_MS = 2_000;
 
-/** A namespace may use one of so many parts of a day's questions. */
+/** A namespace may use a quarter of the day's requests. */
 const NAMESPACE_PART = 4;
 
 /** The operator's language model. Loaded only with `SIMULATOR_URL`. */
@@ -43,22 +42,23 @@ export class MockModel implements OnApplicationShutdown {
     { namespaceId, scenario }: { namespaceId: string; scenario: string | null },
   ): ModelSimulator {
     const { client } = this;
-    const spend = <T>(question: () => Promise<T>) => this.spend(namespaceId, question);
+    const spend = <T>(request: () => Promise<T>) => this.spend(namespaceId, request);
     return new ModelSimulator(schema, { client, scenario, timeoutMs: this.env.simulatorTimeoutMs, spend });
   }
 
-  private async spend<T>(namespaceId: string, question: () => Promise<T>): Promise<T> {
+  private async spend<T>(namespaceId: string, request: () => Promise<T>): Promise<T> {
     const total = this.env.simulatorDailyCallsMax;
     const quota = { total, namespace: Math.max(1, Math.floor(total / NAMESPACE_PART)) };
     try {
       return await this.slots.run(namespaceId, async () => {
-        if (!(await this.mocks.countQuestion(namespaceId, quota))) {
-          throw new ModelFailure('No more questions to the language model today.');
+        if (!(await this.mocks.countRequest(namespaceId, quota))) {
+          throw new ModelFailure('The daily quota of requests to the language model is used up.');
         }
-        return question();
+        return request();
       });
     } catch (error) {
-      if (error instanceof NoSlotError) throw new ModelFailure('Too many others ask the language model right now.');
+      if (error instanceof NoSlotError)
+        throw new ModelFailure('Too many requests to the language model are in progress.');
       throw error;
     }
   }

@@ -1,8 +1,50 @@
-import { Column, Entity, JoinColumn, OneToOne, PrimaryColumn, type Relation, ManyToOne } from 'typeorm';
+import {
+  Column,
+  Entity,
+  JoinColumn,
+  OneToOne,
+  PrimaryColumn,
+  type Relation,
+  ManyToOne,
+  Index,
+  PrimaryGeneratedColumn,
+} from 'typeorm';
 import { Connection } from '../core/connection.entity.js';
 import type { FrozenServer, UseCounts } from './simulator/simulator.js';
 
-/** Questions to the language model by a namespace on one day. Only the current day is kept. */
+/** A real tool call of a connection that is being recorded. Kept for 7 days; at most 1,000 calls and 16 MB a connection. */
+@Entity('recorded_calls')
+@Index('recorded_calls_order', ['connectionId', 'seq'])
+export class RecordedCallRow {
+  /** The order of recording. Text, since a bigint does not fit a number. */
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
+  seq: string;
+
+  @Column('uuid', { name: 'connection_id' })
+  connectionId: string;
+
+  /** CASCADE: a recording goes with its connection. Mocks made from it have a copy. */
+  @ManyToOne(() => Connection, { nullable: false, onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'connection_id', foreignKeyConstraintName: 'recorded_calls_connection_fk' })
+  connection: Relation<Connection>;
+
+  @Column('text')
+  tool: string;
+
+  /** Tool, arguments and result, sealed by the vault for the connection's row: they may hold secrets. */
+  @Column('text')
+  sealed: string;
+
+  /** Size before sealing. */
+  @Column('integer')
+  bytes: number;
+
+  @Index('recorded_calls_age')
+  @Column({ type: 'timestamptz', name: 'recorded_at', precision: 3, default: () => 'now()' })
+  recordedAt: Date;
+}
+
+/** Questions to the language model by a namespace on one day. Only the current day is stored. */
 @Entity('simulator_days')
 export class SimulatorUsage {
   /** By the database's clock. */
@@ -37,7 +79,7 @@ export class MockReply {
   sealed: string;
 }
 
-/** A call that a simulated connection answered. The newest 1,000 of each are kept. */
+/** A call that a simulated connection answered. The newest 1,000 of each are stored. */
 @Entity('mock_calls')
 export class MockCall {
   @PrimaryColumn('uuid', { name: 'connection_id' })
@@ -67,7 +109,7 @@ export class MockCall {
   calledAt: Date;
 }
 
-/** The mock of a simulated connection: its server at the moment of creation, and the state of its fixture or recording. */
+/** The mock of a simulated connection: its server at creation, and the state of its fixture or recording. */
 @Entity('connection_mocks')
 export class ConnectionMock {
   @PrimaryColumn('uuid', { name: 'connection_id' })

@@ -4,18 +4,14 @@ import { roleModule } from '../../../config/role-module.js';
 import { ToolSchemasModule } from '../../tool-schemas/tool-schemas.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { CallRecorder } from './call-recorder.js';
-import { ConnectionMock } from './mock.entity.js';
-import { MockCall } from './mock.entity.js';
+import { ConnectionMock, MockCall, MockReply, SimulatorUsage, RecordedCallRow } from './mock.entity.js';
 import { MockChannels } from './mock-channels.js';
 import { MockCreation } from './mock-creation.js';
 import { MockModel } from './mock-model.js';
-import { MockReply } from './mock.entity.js';
 import { MockRepository } from './mock.repository.js';
-import { RecordedCallRow } from './recorded-call.entity.js';
 import { RecordingController } from './recording.controller.js';
 import { RecordingsRepository } from './recordings.repository.js';
 import { RecordingsService } from './recordings.service.js';
-import { SimulatorUsage } from './mock.entity.js';
 
 /** Simulated connections, and recordings of real calls. */
 @Module({})

@@ -70,8 +70,8 @@ export class MockRepository {
     });
   }
 
-  /** Counts a question to the language model. @returns false when a quota of the day is used up */
-  async countQuestion(namespaceId: string, quota: { total: number; namespace: number }): Promise<boolean> {
+  /** Counts a request to the language model. @returns false when a quota of the day is used up */
+  async countRequest(namespaceId: string, quota: { total: number; namespace: number }): Promise<boolean> {
     const rows = await this.database.query<{ calls: number }[]>(
       `INSERT INTO simulator_days AS d (day, namespace_id, calls)
        SELECT current_date, $1, 1

@@ -3,7 +3,7 @@ import type { ChangedConnection } from '../core/connection-handles.js';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 
-/** How long recording goes on by itself, and how long a recorded call is kept. */
+/** Duration of a recording, and retention of a recorded call. */
 const RETENTION = `interval '7 days'`;
 
 /** A recorded call; `sealed` by the vault for the connection's row, `bytes` before sealing. */

@@ -8,7 +8,7 @@ import type { OwnedNamespace } from '../../auth/access.types.js';
 import { ConnectionHandles } from '../core/connection-handles.js';
 import { ConnectionReader } from '../core/connection-reader.js';
 import { CallRecorder } from './call-recorder.js';
-import { RecordedCallRow } from './recorded-call.entity.js';
+import { RecordedCallRow } from './mock.entity.js';
 import type { RecordingDto } from './recording.dto.js';
 import { RecordingsRepository } from './recordings.repository.js';
 

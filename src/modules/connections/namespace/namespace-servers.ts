@@ -19,7 +19,7 @@ import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { ConnectionEvents } from '../core/connection.events.js';
 import { Connection } from '../core/connection.entity.js';
 
-/** Aggregate channels that this process keeps open. */
+/** Open aggregate channels of this process at most. */
 const AGGREGATES_MAX = 1_000;
 
 /** The newest connections of a namespace take part; it may have a million. */

@@ -14,9 +14,18 @@ import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import type { ReleaseCurrent } from '../../releases/releases.types.js';
-import { failedInside } from '../core/connection-status.js';
+import { failedInside, statusAfter } from '../core/connection-status.js';
 import { ConnectionCheck } from './connection-check.js';
-import { RECHECK_BATCH, RecheckRepository, sweepPauseMs, type ClaimedConnection } from './recheck.repository.js';
+import {
+  RECHECK_BATCH,
+  RecheckRepository,
+  sweepPauseMs,
+  type ClaimedConnection,
+  REFRESH_BATCH,
+  type DueToken,
+} from './recheck.repository.js';
+import { AuthorizationRequiredError, CredentialUnavailableError } from '../../oauth/credentials.errors.js';
+import { CredentialsService } from '../../oauth/credentials.service.js';
 
 /** Concurrent checks of this process; half of them at one host, and half for one account. */
 const CHECKS_MAX = 4;
@@ -63,19 +72,13 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   async run(): Promise<number> {
     const claimed = await this.repository.claimDue();
     const groups = new Map<string, ClaimedConnection[]>();
-    const checks: Promise<void>[] = [];
     for (const one of claimed) {
-      const { mcpUrl } = one;
-      if (!one.isShared || mcpUrl === null) {
-        checks.push(this.check(mcpUrl, [one], () => this.checks.runAside(one)));
-        continue;
-      }
-      const group = groups.get(mcpUrl);
+      const key = (one.isShared && one.mcpUrl) || one.id;
+      const group = groups.get(key);
       if (group) group.push(one);
-      else groups.set(mcpUrl, [one]);
+      else groups.set(key, [one]);
     }
-    for (const [url, group] of groups) checks.push(this.check(url, group, () => this.checks.runPublic(url, group)));
-    await Promise.all(checks);
+    await Promise.all([...groups.values()].map((group) => this.check(group)));
     return claimed.length;
   }
 
@@ -88,13 +91,15 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     }
   }
 
-  /** @param url null for a registry server */
-  private async check(url: string | null, group: ClaimedConnection[], work: () => Promise<void>): Promise<void> {
+  private async check(group: ClaimedConnection[]): Promise<void> {
+    const [one] = group;
+    const { mcpUrl, isShared, accountId } = one;
+    // A check for several accounts counts against none of them.
+    const account = group.every((other) => other.accountId === accountId) ? [`account ${accountId}`] : [];
     try {
-      const [first, ...others] = new Set(group.map(({ accountId }) => accountId));
-      // A check for several accounts counts against none of them.
-      const account = first === undefined || others.length > 0 ? [] : [`account ${first}`];
-      await this.slots.run([parseUrl(url ?? '')?.host ?? 'registry', ...account], work);
+      await this.slots.run([parseUrl(mcpUrl ?? '')?.host ?? 'registry', ...account], () =>
+        isShared && mcpUrl !== null ? this.checks.runPublic(mcpUrl, group) : this.checks.runAside(one),
+      );
       this.results.inc({ result: 'done' });
     } catch (error) {
       // Without a slot in time the connections are claimed again when the claim ends.
@@ -103,6 +108,60 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
       this.logger.error({ msg: 'a connection could not be checked', err: error });
       // For example secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.
       if (!isDatabaseAway(error)) await this.checks.record(group, failedInside);
+    }
+  }
+}
+
+/**
+ * Refreshes the tokens of connections in use before they end, so that no call waits for it, and the status shows an
+ * authorization that has ended before a call does. TokenRefresherService makes sure that only one process refreshes a token.
+ */
+@Injectable()
+export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger = new Logger('connections');
+  private isEnding = false;
+
+  constructor(
+    private readonly repository: RecheckRepository,
+    private readonly credentials: CredentialsService,
+    private readonly checks: ConnectionCheck,
+    private readonly schedule: Schedule,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.schedule.every('refresh of tokens', sweepPauseMs(), () => this.run());
+  }
+
+  onModuleDestroy(): void {
+    this.isEnding = true;
+  }
+
+  /** Refreshes all tokens that are due, the earliest first. One that cannot be refreshed now holds up no other. */
+  async run(): Promise<void> {
+    let due: DueToken[] = [];
+    do {
+      due = await this.repository.dueTokens(due.at(-1) ?? null);
+      await Promise.all(due.map((one) => this.attempt(one)));
+    } while (due.length === REFRESH_BATCH && !this.isEnding);
+  }
+
+  private async attempt(one: DueToken): Promise<void> {
+    try {
+      await this.refresh(one);
+    } catch (error) {
+      const level = isDatabaseAway(error) ? 'debug' : 'error';
+      this.logger[level]({ msg: 'a token could not be refreshed before its end', connectionId: one.id, err: error });
+    }
+  }
+
+  private async refresh({ id, revision, upstreamUrl }: DueToken): Promise<void> {
+    try {
+      await this.credentials.accessToken({ kind: 'connection', id }, upstreamUrl);
+    } catch (error) {
+      const isKnown = error instanceof AuthorizationRequiredError || error instanceof CredentialUnavailableError;
+      const status = isKnown ? statusAfter(error) : null;
+      if (!status) throw error;
+      await this.checks.record([{ id, revision }], status);
     }
   }
 }

@@ -5,16 +5,16 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { ChildProcessKilledError, runInChildProcess } from '../../../platform/child-process/run-in-child-process.js';
-import type { StoredSource } from '../core/connection.types.js';
+import type { StoredSource } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer } from './source-compile.process.js';
 
-/** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of anything else takes less. */
+/** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of other code need less. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 20_000 };
 
 /** Concurrent compilations of this process, of which one namespace may have half, and the wait for a slot. */
-const AT_ONCE_MAX = 2;
-const TURN_MS_MAX = 15_000;
+const CONCURRENT_MAX = 2;
+const SLOT_WAIT_MS = 15_000;
 
 /** Compiled modules on disk, about 1.4 MB each; those used least recently are removed. */
 const CACHED_MAX = 200;
@@ -26,7 +26,7 @@ const VERSION = '1';
 @Injectable()
 export class SourceCompiler {
   private readonly logger = new Logger('connections');
-  private readonly slots = new FairSemaphore(AT_ONCE_MAX, TURN_MS_MAX);
+  private readonly slots = new FairSemaphore(CONCURRENT_MAX, SLOT_WAIT_MS);
   private readonly folder: string;
 
   constructor(env: Env) {
@@ -88,7 +88,7 @@ export class SourceCompiler {
     } catch (error) {
       if (!(error instanceof ChildProcessKilledError)) throw error;
       const most = error.reason === 'memory' ? `${LIMITS.memoryMbMax} MB of memory` : `${LIMITS.timeoutMs / 1000} s`;
-      const message = `It takes more than ${most} to compile: make it smaller.`;
+      const message = `Compiling needs more than ${most}: make the module smaller.`;
       return { diagnostics: [{ path: path, line: 1, column: 1, message }] };
     }
   }

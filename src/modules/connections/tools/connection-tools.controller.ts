@@ -28,7 +28,7 @@ const failures = [
   404,
   {
     status: 409,
-    text: 'The MCP server wants authorization.',
+    text: 'The MCP server requires authorization.',
     code: 'auth_required',
     message:
       'The MCP server answered 401: it wants authorization. ' +
@@ -122,7 +122,7 @@ export class ConnectionToolsController {
   /**
    * List the tools of all connections of a namespace.
    *
-   * The newest 100 connections are asked, and the answer is keyed by connection id. A failing MCP server is listed with its
+   * Lists the newest 100 connections; the answer is keyed by connection id. A failing MCP server is listed with its
    * error and does not fail the others.
    */
   @Get('.tools')

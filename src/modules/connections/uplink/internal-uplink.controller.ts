@@ -72,7 +72,7 @@ export class InternalUplinkController {
     send: Send,
   ): Promise<void> {
     const open = new Set<string>();
-    const onRequest: McpCall['onRequest'] = (asked, askedParams) => {
+    const onRequest: McpCall['onRequest'] = (requested, requestedParams) => {
       const id = randomUUID();
       open.add(id);
       return new Promise((resolve) => {
@@ -81,7 +81,7 @@ export class InternalUplinkController {
           open.delete(id);
           resolve(answer);
         });
-        send({ type: 'client-request', id, method: asked, params: askedParams });
+        send({ type: 'client-request', id, method: requested, params: requestedParams });
       });
     };
     try {

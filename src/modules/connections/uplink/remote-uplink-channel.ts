@@ -155,7 +155,7 @@ export class RemoteUplinkChannel implements Channel {
   }
 }
 
-const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client could not be asked' } };
+const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client did not answer' } };
 
 /** The answer to one request. */
 class RemoteAnswer<T> {
@@ -195,7 +195,7 @@ class RemoteAnswer<T> {
     this.stream.abort(reason);
   }
 
-  /** Suspends the timeout while `work` goes on; it starts anew afterwards. `work` must not reject. */
+  /** Suspends the timeout while `work` goes on; it restarts afterwards. `work` must not reject. */
   async suspendTimeout<W>(work: W): Promise<Awaited<W>> {
     this.suspensions += 1;
     const done = await work;
@@ -244,7 +244,7 @@ function lost(head: TimedRequest, isSent: boolean): UplinkDisconnectedError {
   return head.kind === 'request' && head.method === 'tools/call' ? error.ofCall() : error;
 }
 
-/** Parses the reply anew: its spans are not sent. @throws UpstreamError */
+/** Parses the reply again: its spans are not sent. @throws UpstreamError */
 function toReply(text: string): McpReply {
   const head = parseMessage(text);
   const reply = head && replyTo(head.id as number, text, head, 'legacy');

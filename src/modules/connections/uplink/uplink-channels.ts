@@ -11,7 +11,7 @@ import { ConnectionTransports, type ConnectionTransport } from '../core/connecti
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
-/** Lifetime of a cached owner. A new pairing is also published, and a process that has not got the tunnel says so. */
+/** Lifetime of a cached owner. A new pairing is also published, and a process without the tunnel answers with TunnelMovedError. */
 const OWNER_CACHED_MS = 5_000;
 const OWNERS_CACHED_MAX = 50_000;
 
@@ -77,7 +77,7 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
     if (!owner || owner.processId === this.registry.id) throw new UplinkDisconnectedError();
     if (owner.url === null) {
       throw new UpstreamError(
-        'Another process of this service holds the tunnel and does not say where it is reached: set ADVERTISE_URL for it.',
+        'Another process of this service holds the tunnel and has no internal address: set ADVERTISE_URL for it.',
       );
     }
     return new RemoteUplinkChannel(this.client, owner.url, { connectionId: id, tunnel: owner.tunnel });

@@ -17,7 +17,7 @@ export interface TunnelName {
 export interface TunnelOwner {
   tunnel: string;
   processId: string;
-  /** Null when the process does not say where it is reached. */
+  /** Null for a process without an internal address. */
   url: string | null;
 }
 

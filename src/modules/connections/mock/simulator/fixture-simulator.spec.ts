@@ -2,8 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { tracker } from '../../../../../test/support/tracker.js';
 import { InvalidInputError } from '../../../../platform/errors/domain-error.js';
 import type { JsonObject } from '../../../../platform/text/json.js';
-import { parseFixture, requireTools } from './fixture.js';
-import { FixtureSimulator } from './fixture.js';
+import { parseFixture, requireTools, FixtureSimulator } from './fixture.js';
 import { SchemaSimulator } from './schema-simulator.js';
 import type { Answer, UseCounts } from './simulator.js';
 

@@ -82,7 +82,7 @@ export class SchemaSimulator implements Simulator {
       return structuredResult(satisfyingValue(outputSchema, checkOutput, { seed, known: args }));
     } catch (error) {
       if (!(error instanceof UnsatisfiableError)) throw error;
-      const why = 'its output schema asks for something the simulator cannot make.';
+      const why = 'the simulator cannot make a value of its output schema.';
       return errorResult(`The simulated tool ${name} has no answer: ${why}`);
     }
   }

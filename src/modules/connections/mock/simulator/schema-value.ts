@@ -3,14 +3,13 @@ import { matchesPattern, type SchemaCheck } from '../../../../platform/json-sche
 import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
-import { plainName, textOfFormat, textOfName, words } from './sample-text.js';
-import { SeededRandom } from './sample-text.js';
+import { plainName, textOfFormat, textOfName, words, SeededRandom } from './sample-text.js';
 
 /** Below this depth only required members are made, and lists are as short as allowed. */
 const GENEROUS_DEPTH = 5;
 const DEPTH_MAX = 24;
 
-/** Values in one answer; a schema that wants more cannot be satisfied here. */
+/** Values in one answer; a schema that needs more is unsatisfiable here. */
 const VALUES_MAX = 20_000;
 const TEXT_CHARS_MAX = 100_000;
 
@@ -96,18 +95,18 @@ class ValueMaker {
   private object(schema: JsonObject, path: string[], known: unknown): JsonObject {
     const properties = isObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === 'string') : [];
-    const given = isObject(known) ? known : {};
-    const byPlainName = new Map(Object.keys(given).map((name) => [plainName(name), name]));
+    const source = isObject(known) ? known : {};
+    const byPlainName = new Map(Object.keys(source).map((name) => [plainName(name), name]));
     const value: JsonObject = {};
     const isGenerous = path.length < GENEROUS_DEPTH;
     for (const name of new Set([...Object.keys(properties), ...required])) {
-      const from = Object.hasOwn(given, name) ? name : byPlainName.get(plainName(name));
+      const from = Object.hasOwn(source, name) ? name : byPlainName.get(plainName(name));
       if (!required.includes(name) && from === undefined && !isGenerous) continue;
       const member = Object.hasOwn(properties, name) ? properties[name] : schemaOfOther(schema, name);
       if (member === false && !required.includes(name)) continue;
-      this.set(value, name, () => this.value(member, [...path, name], from && given[from]), required.includes(name));
+      this.set(value, name, () => this.value(member, [...path, name], from && source[from]), required.includes(name));
     }
-    this.addOthers(schema, value, given, path);
+    this.addOthers(schema, value, source, path);
     return value;
   }
 
@@ -121,12 +120,12 @@ class ValueMaker {
   }
 
   /** Adds known members where the schema names none, and members up to `minProperties`. */
-  private addOthers(schema: JsonObject, value: JsonObject, given: JsonObject, path: string[]): void {
+  private addOthers(schema: JsonObject, value: JsonObject, source: JsonObject, path: string[]): void {
     const isOpen = schema.additionalProperties !== false && schema.unevaluatedProperties !== false;
-    const saysNothing = isOpen && !isObject(schema.properties);
-    for (const name of saysNothing ? Object.keys(given) : []) {
+    const hasNoNames = isOpen && !isObject(schema.properties);
+    for (const name of hasNoNames ? Object.keys(source) : []) {
       if (Object.hasOwn(value, name)) continue;
-      this.set(value, name, () => this.value(schemaOfOther(schema, name), [...path, name], given[name]), false);
+      this.set(value, name, () => this.value(schemaOfOther(schema, name), [...path, name], source[name]), false);
     }
     const min = Math.max(countOf(schema.minProperties) ?? 0, this.wantsExample(schema, value) ? 1 : 0);
     if (min > VALUES_MAX) throw new UnsatisfiableError();
@@ -150,13 +149,11 @@ class ValueMaker {
   }
 
   private array(schema: JsonObject, path: string[], known: unknown, random: SeededRandom): unknown[] {
-    const prefix = Array.isArray(schema.prefixItems)
-      ? (schema.prefixItems as unknown[])
-      : Array.isArray(schema.items)
-        ? (schema.items as unknown[])
-        : [];
+    const prefix = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? ([] as unknown[]);
     const rest = Array.isArray(schema.items) ? (schema.additionalItems ?? true) : (schema.items ?? true);
-    const count = this.countFor(schema, prefix.length, rest, path, known, random);
+    const isGenerous = path.length < GENEROUS_DEPTH;
+    const wanted = Array.isArray(known) ? known.length : isGenerous ? Math.max(prefix.length, random.between(1, 3)) : 0;
+    const count = countFor(schema, wanted, prefix.length, rest);
     const list: unknown[] = [];
     const seen = new Set<string>();
     for (let at = 0; list.length < count; at += 1) {
@@ -175,23 +172,6 @@ class ValueMaker {
     return list;
   }
 
-  private countFor(
-    schema: JsonObject,
-    prefix: number,
-    rest: unknown,
-    path: string[],
-    known: unknown,
-    random: SeededRandom,
-  ): number {
-    const contains = isObject(schema.contains) ? prefix + (countOf(schema.minContains) ?? 1) : 0;
-    const min = Math.max(countOf(schema.minItems) ?? 0, contains);
-    const max = rest === false ? prefix : (countOf(schema.maxItems) ?? Infinity);
-    if (min > VALUES_MAX || min > max) throw new UnsatisfiableError();
-    if (Array.isArray(known)) return Math.min(Math.max(known.length, min), max);
-    const usual = path.length < GENEROUS_DEPTH ? Math.max(prefix, random.between(1, 3)) : 0;
-    return Math.min(Math.max(usual, min), max);
-  }
-
   private scalar(schema: JsonObject, type: string, path: string[], random: SeededRandom): unknown {
     const examples = Array.isArray(schema.examples) ? (schema.examples as unknown[]) : [];
     const example = examples.length > 0 ? random.pick(examples) : schema.default;
@@ -205,6 +185,15 @@ class ValueMaker {
   }
 }
 
+/** The length of a list nearest to `wanted` that the schema allows. */
+function countFor(schema: JsonObject, wanted: number, prefix: number, rest: unknown): number {
+  const contains = isObject(schema.contains) ? prefix + (countOf(schema.minContains) ?? 1) : 0;
+  const min = Math.max(countOf(schema.minItems) ?? 0, contains);
+  const max = rest === false ? prefix : (countOf(schema.maxItems) ?? Infinity);
+  if (min > VALUES_MAX || min > max) throw new UnsatisfiableError();
+  return Math.min(Math.max(wanted, min), max);
+}
+
 /** The schema of a member that `properties` does not name. */
 function schemaOfOther(schema: JsonObject, name: string): unknown {
   for (const [pattern, member] of Object.entries(isObject(schema.patternProperties) ? schema.patternProperties : {})) {
@@ -216,9 +205,9 @@ function schemaOfOther(schema: JsonObject, name: string): unknown {
 
 function pickEnum(choices: unknown[], known: unknown, random: SeededRandom): unknown {
   if (choices.length === 0) throw new UnsatisfiableError();
-  const same = choices.find(
-    (choice) => choice === known || (known !== undefined && plainText(choice) === plainText(known)),
-  );
+  const isSame = (choice: unknown) =>
+    choice === known || (known !== undefined && plainText(choice) === plainText(known));
+  const same = choices.find(isSame);
   return same === undefined ? random.pick(choices) : same;
 }
 
@@ -238,18 +227,16 @@ function typeOf(schema: JsonObject, known: unknown, name: string | undefined, ra
   return impliedType(schema) ?? own ?? (name === undefined || random.next() < 2 ? 'string' : 'null');
 }
 
+const keywordsOf: Record<string, readonly string[]> = {
+  object: ['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties'],
+  array: ['items', 'prefixItems', 'minItems', 'contains', 'uniqueItems'],
+  number: ['minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum'],
+  string: ['pattern', 'format', 'minLength', 'maxLength'],
+};
+
 /** The type whose keywords a schema without `type` uses. */
 function impliedType(schema: JsonObject): string | undefined {
-  if (
-    ['properties', 'required', 'additionalProperties', 'patternProperties', 'minProperties'].some((k) => k in schema)
-  ) {
-    return 'object';
-  }
-  if (['items', 'prefixItems', 'minItems', 'contains', 'uniqueItems'].some((k) => k in schema)) return 'array';
-  if (['minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum'].some((k) => k in schema)) {
-    return 'number';
-  }
-  return ['pattern', 'format', 'minLength', 'maxLength'].some((k) => k in schema) ? 'string' : undefined;
+  return Object.keys(keywordsOf).find((type) => keywordsOf[type].some((keyword) => keyword in schema));
 }
 
 /** `integer` for whole numbers. */

@@ -14,8 +14,7 @@ import { members } from '../../../../mcp/protocol/json-text.js';
 import { answerText } from '../../../../mcp/protocol/messages.js';
 import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity, type ServerInfo } from '../../../../mcp/protocol/protocol.js';
 import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
-import { words } from './sample-text.js';
-import { SeededRandom } from './sample-text.js';
+import { words, SeededRandom } from './sample-text.js';
 
 const TEMPLATE_CHARS_MAX = 2_000;
 
@@ -103,7 +102,7 @@ export class SimulatedChannel implements Channel {
       case 'resources/read':
         return resourceResult(server, params) ?? refuse(`Resource ${String(params.uri)} not found`);
       case 'prompts/get':
-        return prompt(server, params);
+        return promptResult(server, params);
       case 'completion/complete':
         return { completion: { values: [], total: 0, hasMore: false } };
       case 'tools/call':
@@ -134,13 +133,6 @@ async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonO
   // Outside of the mock's order, so that a slow answer delays no other call.
   if (delayMs) await sleep(delayMs, undefined, { ref: false });
   return result;
-}
-
-function prompt(server: FrozenServer, params: JsonObject): object {
-  const found = server.prompts?.find(({ name }) => name === params.name);
-  if (!found) return refuse(`Prompt ${String(params.name)} not found`);
-  const result = promptResult(found, isObject(params.arguments) ? params.arguments : {});
-  return typeof result === 'string' ? refuse(result) : result;
 }
 
 function serverInfoOf({ serverInfo }: FrozenServer): ServerInfo {
@@ -205,14 +197,17 @@ function isFrom(template: string, uri: string): boolean {
   return at === uri.length;
 }
 
-/** The result of `prompts/get`: one message with the description and the arguments; or an error text. */
-function promptResult(prompt: JsonObject, args: JsonObject): object | string {
-  const name = String(prompt.name);
-  const wanted = Array.isArray(prompt.arguments) ? (prompt.arguments as JsonObject[]) : [];
-  const missing = wanted.find((one) => one.required === true && typeof args[String(one.name)] !== 'string');
-  if (missing) return `Invalid arguments for prompt ${name}: ${String(missing.name)} is required`;
-  const said = Object.entries(args).map(([argument, value]) => `${argument}: ${String(value)}`);
+/** The result of `prompts/get`: one message with the description and the arguments. */
+function promptResult({ prompts }: FrozenServer, params: JsonObject): object {
+  const name = String(params.name);
+  const prompt = prompts?.find((one) => one.name === name);
+  if (!prompt) return refuse(`Prompt ${name} not found`);
+  const args = isObject(params.arguments) ? params.arguments : {};
+  const declared = Array.isArray(prompt.arguments) ? (prompt.arguments as JsonObject[]) : [];
+  const missing = declared.find((one) => one.required === true && typeof args[String(one.name)] !== 'string');
+  if (missing) return refuse(`Invalid arguments for prompt ${name}: ${String(missing.name)} is required`);
+  const listed = Object.entries(args).map(([argument, value]) => `${argument}: ${String(value)}`);
   const described = typeof prompt.description === 'string' ? prompt.description : name;
-  const text = [described, ...said].join('\n');
+  const text = [described, ...listed].join('\n');
   return { description: described, messages: [{ role: 'user', content: { type: 'text', text } }] };
 }
