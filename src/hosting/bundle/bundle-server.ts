@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
+import { readWithin } from '../../platform/egress/follow.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
@@ -122,12 +123,8 @@ export class BundleServer {
     if (response.headersSent) return void response.destroy();
     if (error instanceof BodyError) return refuse(response, error.status, -32700, error.message);
     if (error instanceof HostedFailure) {
-      return refuse(
-        response,
-        error.kind === 'invalid' ? 400 : 503,
-        error.kind === 'invalid' ? -32602 : -32000,
-        error.message,
-      );
+      const [status, code] = error.kind === 'invalid' ? [400, -32602] : [503, -32000];
+      return refuse(response, status, code, error.message);
     }
     this.logger.error({ msg: 'a request to a bundle failed', err: error });
     refuse(response, 500, -32603, 'The server could not be asked.');
@@ -148,15 +145,10 @@ class BodyError extends Error {
 }
 
 async function readBody(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > BODY_BYTES_MAX) throw new BodyError(413, 'The message is too large.');
-    chunks.push(chunk);
-  }
+  const body = await readWithin(request, BODY_BYTES_MAX);
+  if (body === null) throw new BodyError(413, 'The message is too large.');
   try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown;
+    return JSON.parse(body.toString('utf8')) as unknown;
   } catch {
     throw new BodyError(400, 'The message is no JSON.');
   }

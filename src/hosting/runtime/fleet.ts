@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { isUUID } from 'class-validator';
+import type { Env } from '../../config/env.js';
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { Engine } from '../engine.js';
 import type { EngineName, ProgramLimits, ProgramRef } from '../hosting.types.js';
@@ -24,15 +25,11 @@ const CLOSE_BY_FORCE_MS = 1_000;
 
 /** Dependencies of a fleet. */
 export interface FleetSetting {
+  env: Env;
   limits: ProgramLimits;
-  stallMs: number;
-  liveMax: number;
-  idleMs: number;
   programs: Programs;
   engineOf: (name: EngineName) => Engine;
   runDirs: RunDirs;
-  /** Parent of each owner's session data folder. */
-  stateRoot: string;
 }
 
 /** All programs of this process: starts, replaces and evicts them. */
@@ -42,6 +39,8 @@ export class Fleet {
   private readonly programs = new Set<LiveProgram>();
   private readonly watchdog = new Watchdog();
   private readonly starts: StartSemaphore;
+  /** Parent of each owner's session data folder. */
+  private readonly stateRoot: string;
   private readonly sweeper: Repeat;
   private isClosing = false;
   readonly counts: RuntimeCounts = {
@@ -54,8 +53,9 @@ export class Fleet {
   };
 
   constructor(private readonly setting: FleetSetting) {
+    this.stateRoot = join(setting.env.dataDir, 'hosting', 'state');
     this.starts = new StartSemaphore(setting.limits.wallMs);
-    this.sweeper = repeat(Math.min(SWEEP_MS, setting.idleMs / 2), () => this.sweep());
+    this.sweeper = repeat(Math.min(SWEEP_MS, setting.env.runtimeIdleMs / 2), () => this.sweep());
   }
 
   get live(): readonly LiveProgram[] {
@@ -124,7 +124,7 @@ export class Fleet {
 
   /** Owners with session data here. @throws file system errors */
   async ownersWithState(): Promise<string[]> {
-    const names = await readdir(this.setting.stateRoot).catch((error: NodeJS.ErrnoException) => {
+    const names = await readdir(this.stateRoot).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return [];
       throw error;
     });
@@ -157,12 +157,12 @@ export class Fleet {
     const { backoff } = owner;
     const restMs = backoff.restMs(performance.now());
     if (restMs > 0) throw resting(backoff.crashes, restMs, backoff.lastWords);
-    const { limits, stallMs, programs, engineOf, runDirs } = this.setting;
+    const { env, limits, programs, engineOf, runDirs } = this.setting;
     const program = new LiveProgram(
       ref,
       {
         limits,
-        stallMs,
+        stallMs: env.runtimeStallMs,
         programs,
         engine: engineOf(ref.engine),
         runDirs,
@@ -210,28 +210,28 @@ export class Fleet {
    * @throws HostingUnavailableError when no program can be evicted
    */
   private freePlace(owner: OwnerVersions, { isStateful }: ProgramRef): Promise<unknown> {
-    const { limits, liveMax } = this.setting;
+    const { env, limits } = this.setting;
     const others = [...owner.programs];
     const hasPlace = owner.taking.length > 0;
     const awaited = isStateful
       ? others.map((program) => program.drain(limits.wallMs))
       : others.slice(0, Math.max(0, others.length - 1)).map((program) => program.drain(limits.wallMs));
     const taking = this.live.filter((program) => program.takesCalls);
-    if (hasPlace || taking.length < liveMax) return Promise.all(awaited);
+    if (hasPlace || taking.length < env.runtimeLiveMax) return Promise.all(awaited);
     const victim = idleLongest(taking);
     if (!victim) throw noFreePlace();
     return Promise.all([...awaited, victim.stop()]);
   }
 
   private stateDirOf(ownerId: string): string {
-    return join(this.setting.stateRoot, ownerId);
+    return join(this.stateRoot, ownerId);
   }
 
   private sweep(): void {
     const now = performance.now();
     for (const program of this.programs) {
       if (!program.isIdle) continue;
-      if (!program.hasStreams && now - program.idleSince >= this.setting.idleMs) {
+      if (!program.hasStreams && now - program.idleSince >= this.setting.env.runtimeIdleMs) {
         program
           .stop()
           .catch((error: unknown) => this.logger.error({ msg: 'an idle program could not be stopped', err: error }));

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { Inject, Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Dispatcher } from 'undici';
 import { Env } from '../../config/env.js';
@@ -54,14 +53,11 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     super();
     this.limits = limitsOf(env);
     this.fleet = new Fleet({
+      env,
       limits: this.limits,
-      stallMs: env.runtimeStallMs,
-      liveMax: env.runtimeLiveMax,
-      idleMs: env.runtimeIdleMs,
       programs,
       engineOf: (name) => this.engineOf(name),
       runDirs: this.runDirs,
-      stateRoot: join(env.dataDir, 'hosting', 'state'),
     });
     this.rechecks = repeat(env.runtimeLeaseMs * RECHECK_LEASES, () => {
       this.rechecking ??= this.recheck().finally(() => (this.rechecking = null));
