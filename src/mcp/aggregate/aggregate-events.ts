@@ -96,7 +96,7 @@ export class AggregateEvents {
 
   private async listenTo(connectionId: string): Promise<void> {
     try {
-      const link = await this.source.link(connectionId);
+      const handle = await this.source.handle(connectionId);
       let isEnded = false;
       const listener: UpstreamListener = {
         onNotification: (_text, method) => {
@@ -107,7 +107,7 @@ export class AggregateEvents {
           this.heard.delete(connectionId);
         },
       };
-      const listening = await link.listen(
+      const listening = await handle.listen(
         listFilter(() => true),
         listener,
         LISTEN_TIMEOUT_MS,

@@ -116,7 +116,7 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 
   private async send(call: McpCall, timeoutMs: number): Promise<McpReply> {
-    const { reply } = await this.wire.ask(call, {
+    const { reply } = await this.wire.request(call, {
       era: 'modern',
       headers: this.headersOf(call),
       params: withEnvelope(call.params, call.profile?.capabilities),
