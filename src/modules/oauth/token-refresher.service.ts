@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
+import type { Counter } from 'prom-client';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../config/env.js';
 import { createOAuthFetch } from '../../mcp/oauth/oauth-fetch.js';
@@ -7,7 +8,7 @@ import { AdapterFailedError, TokenEndpointAwayError, TokenRefusedError } from '.
 import { isClientRefusal, refreshTokens, type TokenSet } from '../../mcp/oauth/tokens.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { NoSlotError, FairSemaphore } from '../../platform/limits/fair-semaphore.js';
-import { Counts } from '../../platform/telemetry/figures.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
 import { Vault } from '../../platform/vault/vault.js';
 import { AuthAdaptersService } from './auth-adapters.service.js';
 import { CredentialRepository, isLockTimeout } from './credential.repository.js';
@@ -76,7 +77,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly running = new Map<string, Promise<RefreshOutcome>>();
   /** Outcomes of refreshes in this process. Callers that share one are counted once. */
-  readonly results = new Counts<RefreshOutcome['kind']>('result', ['token', 'required', 'away', 'gone']);
+  private readonly results: Counter<'result'>;
   /** Each refresh holds a database connection during its request: together they get a quarter of the pool. */
   private readonly slots: FairSemaphore;
 
@@ -88,8 +89,14 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     private readonly vault: Vault,
     private readonly egress: Egress,
     env: Env,
+    metrics: Metrics,
   ) {
     this.slots = new FairSemaphore(Math.max(1, Math.floor(env.databasePoolMax / 4)), SLOT_WAIT_MS);
+    this.results = metrics.labeledCounter(
+      'slipway_oauth_refreshes_total',
+      'Refreshes of tokens by result: a token; authorization required anew; the token endpoint away; the credential gone.',
+      { result: ['token', 'required', 'away', 'gone'] satisfies RefreshOutcome['kind'][] },
+    );
   }
 
   /** Lets running refreshes store their tokens before the database closes. */
@@ -112,11 +119,11 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   private async start(request: RefreshRequest): Promise<RefreshOutcome> {
     try {
       const outcome = await this.slots.run(request.host, () => this.underLock(request));
-      this.results.add(outcome.kind);
+      this.results.inc({ result: outcome.kind });
       return outcome;
     } catch (error) {
       if (!(error instanceof NoSlotError) && !isLockTimeout(error)) throw error;
-      this.results.add('away');
+      this.results.inc({ result: 'away' });
       const message = 'Another refresh of this authorization takes too long: try again in a moment.';
       return { kind: 'away', message, accessToken: null };
     }

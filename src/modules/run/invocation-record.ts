@@ -9,12 +9,6 @@ import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationOutcome } from '../logs/invocation.types.js';
 import { RequestRecord } from '../../mcp/server/mcp-request.js';
 
-/** The HTTP method and status of a request. */
-export interface Answered {
-  method: string;
-  status: number;
-}
-
 /** Maximum size of arguments, and of a result, as JSON text. */
 const PAYLOAD_BYTES_MAX = 16 * 1024;
 
@@ -69,7 +63,7 @@ export class InvocationRecord extends RequestRecord {
   finish(
     server: { serverId: string; releaseId: string | null },
     url: string,
-    { method, status }: Answered,
+    { method, status }: { method: string; status: number },
   ): Invocation & { outcome: InvocationOutcome; wallMs: number } {
     const failure = this.failure && withUpstreamDetail(this.failure);
     return {

@@ -5,6 +5,7 @@ import type { Request, Response } from 'express';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { readMultipart } from '../../platform/http/multipart.js';
 import { dropStalledReader } from '../../platform/http/stalled-reader.js';
+import { readWithin } from '../../platform/egress/follow.js';
 import type { SkillBundle } from './skill-files.service.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
 import type { PublishedSkillDto } from './skill.dto.js';
@@ -72,16 +73,9 @@ export async function readArchive(request: IncomingMessage): Promise<Buffer> {
     fields: {},
     files: ['archive'],
     take: async (_name, file) => {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      for await (const chunk of file as AsyncIterable<Buffer>) {
-        bytes += chunk.length;
-        if (bytes > ARCHIVE_BYTES_MAX) {
-          throw new SkillTooLargeError(`The archive is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB`);
-        }
-        chunks.push(chunk);
-      }
-      return Buffer.concat(chunks);
+      const bytes = await readWithin(file, ARCHIVE_BYTES_MAX);
+      if (!bytes) throw new SkillTooLargeError(`The archive is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB`);
+      return bytes;
     },
   });
   if (!files.archive)

@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws';
 import { UNREAD_BYTES_MAX, UplinkChannel, type FramePort } from '../../../mcp/client/uplink/uplink-channel.js';
 
 /** Close codes of RFC 6455 section 7.4.1 that this service sends. */
-export type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;
+type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;
 
 /** Time for the peer to answer a close frame; then the socket is terminated. */
 const CLOSE_MS = 2_000;
