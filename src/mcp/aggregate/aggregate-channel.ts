@@ -1,3 +1,4 @@
+import { withMember } from '../protocol/json-edit.js';
 import { quoted } from '../../platform/text/quoted.js';
 import type {
   CallerProfile,
@@ -17,7 +18,7 @@ import { errorReply, toolFailure } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
 import { AggregateEvents } from './aggregate-events.js';
 import { MemberRequests } from './member-requests.js';
-import { AggregateLists, withMember } from './aggregate-lists.js';
+import { AggregateLists } from './aggregate-lists.js';
 import { listenToResources, withQualifiedContents } from './aggregate-lists.js';
 import type { AggregateSource } from './member-requests.js';
 
@@ -93,9 +94,11 @@ export class AggregateChannel implements Channel {
           this.callTool(call, params)
         );
       case 'prompts/get':
-        return this.named(call, 'prompt', given.name, (name) => withMember(params ?? '{}', 'name', name));
+        return this.named(call, 'prompt', given.name, (name) =>
+          withMember(params ?? '{}', 'name', JSON.stringify(name)),
+        );
       case 'resources/read':
-        return this.located(call, given.uri, (uri) => withMember(params ?? '{}', 'uri', uri));
+        return this.located(call, given.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
       case 'completion/complete': {
         const inRef = (member: string) => (value: string) => withRef(params ?? '{}', member, value);
         return typeof given.ref?.uri === 'string'
@@ -122,9 +125,9 @@ export class AggregateChannel implements Channel {
   }
 
   async release(profileKey: string, forGood?: boolean): Promise<void> {
-    const links = [...(this.profiles.get(profileKey) ?? [])];
+    const handles = [...(this.profiles.get(profileKey) ?? [])];
     this.profiles.delete(profileKey);
-    await Promise.all(links.map((link) => link.release(profileKey, forGood)));
+    await Promise.all(handles.map((handle) => handle.release(profileKey, forGood)));
   }
 
   async close(): Promise<void> {
@@ -135,7 +138,7 @@ export class AggregateChannel implements Channel {
   /** In search mode, errors of the arguments are tool results, which reach the model. */
   private callTool(call: McpCall, params: string | undefined): Promise<McpReply> {
     const { name } = JSON.parse(params ?? '{}') as { name?: unknown };
-    return this.named(call, 'tool', name, (own) => withMember(params ?? '{}', 'name', own));
+    return this.named(call, 'tool', name, (own) => withMember(params ?? '{}', 'name', JSON.stringify(own)));
   }
 
   private async named(
@@ -150,7 +153,7 @@ export class AggregateChannel implements Channel {
       const text = `Unknown ${what}: ${quoted(String(name))}. Names begin with a connection of ${this.source.name}.`;
       return this.form.isSearched && what === 'tool' ? toolFailure(text) : errorReply(rpcCode.invalidParams, text);
     }
-    const link = await this.source.link(read.connectionId);
+    const handle = await this.source.handle(read.connectionId);
     let own = read.rest;
     if (names.isAltered(own)) {
       const member = { connectionId: read.connectionId, seq: '0', state: '', fault: null };
@@ -163,7 +166,7 @@ export class AggregateChannel implements Channel {
             own,
           ) ?? own;
     }
-    return this.forward(link, call, what === 'tool' ? own : null, paramsFor(own));
+    return this.forward(handle, call, what === 'tool' ? own : null, paramsFor(own));
   }
 
   private async located(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
@@ -173,16 +176,16 @@ export class AggregateChannel implements Channel {
       const text = `Unknown resource: ${quoted(String(uri), 200)}. Write connection://<connectionId>/ in front of a server's own URI.`;
       return errorReply(rpcCode.invalidParams, text);
     }
-    const link = await this.source.link(read.connectionId);
-    const reply = await this.forward(link, call, null, paramsFor(read.rest));
+    const handle = await this.source.handle(read.connectionId);
+    const reply = await this.forward(handle, call, null, paramsFor(read.rest));
     return call.method === 'resources/read' ? withQualifiedContents(reply, read.connectionId) : reply;
   }
 
-  private forward(link: UpstreamHandle, call: McpCall, tool: string | null, params: string): Promise<McpReply> {
-    return this.source.watch(link, call.method, tool, async ({ timing, invocationId }) => {
+  private forward(handle: UpstreamHandle, call: McpCall, tool: string | null, params: string): Promise<McpReply> {
+    return this.source.watch(handle, call.method, tool, async ({ timing, invocationId }) => {
       try {
-        const profile = await this.profileFor(link, call);
-        return await link.request({ ...call, params, timing, invocationId, profile });
+        const profile = await this.profileFor(handle, call);
+        return await handle.request({ ...call, params, timing, invocationId, profile });
       } finally {
         if (call.timing) Object.assign(call.timing, timing);
       }
@@ -193,21 +196,21 @@ export class AggregateChannel implements Channel {
    * Caller profile for this upstream: a legacy one sends requests during a call, which only some callers can answer.
    */
   private async profileFor(
-    link: UpstreamHandle,
+    handle: UpstreamHandle,
     { profile, onRequest, timeoutMs }: McpCall,
   ): Promise<CallerProfile | undefined> {
     if (!profile) return undefined;
-    if (!onRequest && (await link.open(timeoutMs)).era === 'legacy') return undefined;
+    if (!onRequest && (await handle.open(timeoutMs)).era === 'legacy') return undefined;
     // A caller that may share a session has none of its own to end.
-    if (!profile.mayShare) this.remember(profile.key, link);
+    if (!profile.mayShare) this.remember(profile.key, handle);
     return profile;
   }
 
-  private remember(profileKey: string, link: UpstreamHandle): void {
-    const links = this.profiles.get(profileKey) ?? new Set();
-    links.add(link);
+  private remember(profileKey: string, handle: UpstreamHandle): void {
+    const handles = this.profiles.get(profileKey) ?? new Set();
+    handles.add(handle);
     this.profiles.delete(profileKey);
-    this.profiles.set(profileKey, links);
+    this.profiles.set(profileKey, handles);
     const [oldest] = this.profiles.keys();
     if (this.profiles.size > PROFILES_MAX && oldest !== undefined) void this.release(oldest);
   }
@@ -215,5 +218,5 @@ export class AggregateChannel implements Channel {
 
 function withRef(params: string, member: string, value: string): string {
   const ref = membersOf(params).get('ref');
-  return ref ? splice(params, ref, withMember(slice(params, ref), member, value)) : params;
+  return ref ? splice(params, ref, withMember(slice(params, ref), member, JSON.stringify(value))) : params;
 }

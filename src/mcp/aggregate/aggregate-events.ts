@@ -20,11 +20,11 @@ const SYNC_EVERY_MS = 30_000;
  * connections are added or removed. Listens to each upstream once for all listeners, and only while there are any.
  */
 export class AggregateEvents {
-  private readonly logger = new Logger('union');
+  private readonly logger = new Logger('aggregate');
   private readonly listeners = new Map<UpstreamListener, ListenFilter>();
-  private readonly heard = new Map<string, Listening | null>();
+  private readonly streams = new Map<string, Listening | null>();
   private readonly waiting = new Set<string>();
-  private telling: NodeJS.Timeout | null = null;
+  private notifyTimer: NodeJS.Timeout | null = null;
   private timer: Repeat | null = null;
   private stopWatching: (() => void) | null = null;
   private syncing: Promise<void> = Promise.resolve();
@@ -50,7 +50,7 @@ export class AggregateEvents {
 
   private start(): void {
     this.stopWatching = this.source.whenChanged(() => {
-      for (const change of listChanges.keys()) this.tell(change);
+      for (const change of listChanges.keys()) this.schedule(change);
       this.sync();
     });
     this.timer = repeat(SYNC_EVERY_MS, () => this.sync());
@@ -60,8 +60,8 @@ export class AggregateEvents {
   private stop(): void {
     this.stopWatching?.();
     this.timer?.stop();
-    if (this.telling) clearTimeout(this.telling);
-    this.telling = null;
+    if (this.notifyTimer) clearTimeout(this.notifyTimer);
+    this.notifyTimer = null;
     this.waiting.clear();
     this.sync();
   }
@@ -74,20 +74,20 @@ export class AggregateEvents {
   }
 
   private async adjust(): Promise<void> {
-    const isHeard = this.listeners.size > 0;
-    const { members } = isHeard ? await this.source.members() : { members: [] };
+    const isNeeded = this.listeners.size > 0;
+    const { members } = isNeeded ? await this.source.members() : { members: [] };
     const wanted = new Set(
       members
         .filter(({ state }) => state === 'connected')
         .slice(0, LISTENED_MAX)
         .map(({ connectionId }) => connectionId),
     );
-    for (const [connectionId, listening] of this.heard) {
+    for (const [connectionId, listening] of this.streams) {
       if (wanted.has(connectionId)) continue;
-      this.heard.delete(connectionId);
+      this.streams.delete(connectionId);
       await listening?.close();
     }
-    const queue = [...wanted].filter((connectionId) => !this.heard.has(connectionId)).values();
+    const queue = [...wanted].filter((connectionId) => !this.streams.has(connectionId)).values();
     const worker = async () => {
       for (const connectionId of queue) await this.listenTo(connectionId);
     };
@@ -96,36 +96,36 @@ export class AggregateEvents {
 
   private async listenTo(connectionId: string): Promise<void> {
     try {
-      const link = await this.source.link(connectionId);
+      const handle = await this.source.handle(connectionId);
       let isEnded = false;
       const listener: UpstreamListener = {
         onNotification: (_text, method) => {
-          if (listChanges.has(method)) this.tell(method);
+          if (listChanges.has(method)) this.schedule(method);
         },
         onEnd: () => {
           isEnded = true;
-          this.heard.delete(connectionId);
+          this.streams.delete(connectionId);
         },
       };
-      const listening = await link.listen(
+      const listening = await handle.listen(
         listFilter(() => true),
         listener,
         LISTEN_TIMEOUT_MS,
       );
       // The stream may end before `listen` returns.
-      if (!isEnded) this.heard.set(connectionId, listening);
+      if (!isEnded) this.streams.set(connectionId, listening);
     } catch (error) {
       // Retried later; the connection's status reports the failure.
       this.logger.debug({ msg: `listening to ${connectionId} failed`, err: error });
     }
   }
 
-  private tell(change: string): void {
+  private schedule(change: string): void {
     this.waiting.add(change);
-    this.telling ??= setTimeout(() => {
+    this.notifyTimer ??= setTimeout(() => {
       const due = [...this.waiting];
       this.waiting.clear();
-      this.telling = null;
+      this.notifyTimer = null;
       for (const one of due) this.send(one);
     }, NOTIFY_AFTER_MS).unref();
   }

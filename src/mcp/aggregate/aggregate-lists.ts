@@ -1,3 +1,4 @@
+import { withMember } from '../protocol/json-edit.js';
 import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
@@ -7,7 +8,6 @@ import { rpcCode } from '../protocol/protocol.js';
 import { MemberNames, qualifyUri, type Separator, readUri } from './member-names.js';
 import { errorReply, resultReply, withList } from '../protocol/messages.js';
 import {
-  namingMember,
   type GatheredItems,
   type MemberRequests,
   type AggregateItem,
@@ -47,7 +47,7 @@ export class AggregateLists {
 
   /**
    * One page: the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed
-   * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}).
+   * connections, `_meta["slipway/shadowed"]` shadowed items ({@handle MemberNames}).
    */
   async page(kind: ListKind, { params, timeoutMs, cancellation }: McpCall): Promise<McpReply> {
     const all = await this.source.members();
@@ -107,9 +107,8 @@ export class AggregateLists {
   ): string | null {
     const isNamed = kind === mcpLists.tools || kind === mcpLists.prompts;
     if (isNamed && !names.isReachable(connectionId, name, own)) return null;
-    const member = namingMember(kind);
     const qualified = isNamed ? names.qualify(connectionId, name) : qualifyUri(connectionId, name);
-    return withMember(text, member, qualified);
+    return withMember(text, kind.id, JSON.stringify(qualified));
   }
 
   private namesOf(all: AggregateMembers): MemberNames {
@@ -127,12 +126,6 @@ function fitting(gathered: GatheredItems[]): GatheredItems[] {
     return at > 0 && chars > CHARS_OF_PAGE;
   });
   return end < 0 ? gathered : gathered.slice(0, end);
-}
-
-/** Replaces or adds a member of an object, as JSON text. */
-export function withMember(text: string, member: string, value: string): string {
-  const span = membersOf(text).get(member);
-  return span ? splice(text, span, JSON.stringify(value)) : text;
 }
 
 /** Reports the connections above the limit, which are omitted. */
@@ -188,8 +181,8 @@ async function listenTo(
     onEnd: () => undefined,
   };
   try {
-    const link = await source.link(connectionId);
-    const listening = await link.listen({ resourceSubscriptions: uris }, own, LISTEN_TIMEOUT_MS);
+    const handle = await source.handle(connectionId);
+    const listening = await handle.listen({ resourceSubscriptions: uris }, own, LISTEN_TIMEOUT_MS);
     const honoured = listening.honoured.resourceSubscriptions ?? [];
     return { uris: honoured.map((uri) => qualifyUri(connectionId, uri)), close: () => listening.close() };
   } catch (error) {
@@ -213,5 +206,5 @@ function groups(uris: string[]): [connectionId: string, uris: string[]][] {
 function withQualifiedUri(text: string, connectionId: string): string {
   const span = text.startsWith('{') ? membersOf(text).get('uri') : undefined;
   const own: unknown = span && JSON.parse(slice(text, span));
-  return typeof own === 'string' ? withMember(text, 'uri', qualifyUri(connectionId, own)) : text;
+  return typeof own === 'string' ? withMember(text, 'uri', JSON.stringify(qualifyUri(connectionId, own))) : text;
 }

@@ -1,7 +1,7 @@
 import type { Cancellation } from '../protocol/cancellation.js';
 import { deadlineIn } from '../protocol/deadline.js';
 import type { UpstreamHandle } from '../client/upstream-handle.js';
-import { type ListKind, mcpLists, readList } from '../protocol/list-pages.js';
+import { isDeclared, type ListKind, mcpLists, readList } from '../protocol/list-pages.js';
 import type { CallTiming, McpReply } from '../protocol/channel.js';
 
 /** Limit of concurrent upstream requests, and timeout of one. */
@@ -47,12 +47,12 @@ export interface AggregateSource {
   /** Current members; the same object while nothing changes. */
   members(): Promise<AggregateMembers>;
   /** Handle of a connection. Rejects when the connection was deleted. */
-  link(connectionId: string): Promise<UpstreamHandle>;
+  handle(connectionId: string): Promise<UpstreamHandle>;
   /** Describes a failure for the user. @throws the error when it is not a failure of the connection */
   faultOf(connectionId: string, error: unknown): MemberFault;
   /** Wraps a call of one connection, for its log. @param tool called tool; null for other methods */
   watch(
-    link: UpstreamHandle,
+    handle: UpstreamHandle,
     method: string,
     tool: string | null,
     work: (record: { timing: CallTiming; invocationId: string }) => Promise<McpReply>,
@@ -71,26 +71,6 @@ export interface AggregateItem {
 /** Items of one connection, or the reason why they are unknown. */
 export type GatheredItems =
   { member: AggregateMember; items: AggregateItem[] } | { member: AggregateMember; fault: MemberFault };
-
-/** Identifying member of an item. */
-const nameOf = new Map<ListKind, string>([
-  [mcpLists.tools, 'name'],
-  [mcpLists.prompts, 'name'],
-  [mcpLists.resources, 'uri'],
-  [mcpLists.resourceTemplates, 'uriTemplate'],
-]);
-
-/** Capability that a server must declare for a list. */
-const capabilityOf = new Map<ListKind, string>([
-  [mcpLists.prompts, 'prompts'],
-  [mcpLists.resources, 'resources'],
-  [mcpLists.resourceTemplates, 'resources'],
-]);
-
-/** Identifying member of an item in an aggregate. */
-export function namingMember(kind: ListKind): string {
-  return nameOf.get(kind) ?? 'name';
-}
 
 /** Lists items of many connections concurrently; a failing connection does not fail the others. */
 export class MemberRequests {
@@ -130,27 +110,26 @@ export class MemberRequests {
 
   private async one(member: AggregateMember, kind: ListKind, timeoutMs: number): Promise<GatheredItems> {
     if (member.fault) return { member, fault: member.fault };
-    let link: UpstreamHandle | null = null;
+    let handle: UpstreamHandle | null = null;
     try {
-      link = await this.source.link(member.connectionId);
-      const failed = this.failures.get(link);
+      handle = await this.source.handle(member.connectionId);
+      const failed = this.failures.get(handle);
       if (failed && Date.now() < failed.until) return { member, fault: failed.fault };
-      return { member, items: await itemsOf(link, kind, timeoutMs) };
+      return { member, items: await itemsOf(handle, kind, timeoutMs) };
     } catch (error) {
       const fault = this.source.faultOf(member.connectionId, error);
-      if (link) this.failures.set(link, { until: Date.now() + FAILURE_MS, fault });
+      if (handle) this.failures.set(handle, { until: Date.now() + FAILURE_MS, fault });
       return { member, fault };
     }
   }
 }
 
-async function itemsOf(link: UpstreamHandle, kind: ListKind, timeoutMs: number): Promise<AggregateItem[]> {
-  if (kind === mcpLists.tools) return link.catalog.list(timeoutMs);
+async function itemsOf(handle: UpstreamHandle, kind: ListKind, timeoutMs: number): Promise<AggregateItem[]> {
+  if (kind === mcpLists.tools) return handle.catalog.list(timeoutMs);
   const left = deadlineIn(timeoutMs);
-  const capability = (await link.open(left())).capabilities[capabilityOf.get(kind) ?? ''];
-  if (capability === undefined || capability === null || capability === false) return [];
-  const { items } = await readList(link, kind, left());
-  return items.flatMap((text) => toItem(text, namingMember(kind)));
+  if (!isDeclared((await handle.open(left())).capabilities[kind.capability])) return [];
+  const { items } = await readList(handle, kind, left());
+  return items.flatMap((text) => toItem(text, kind.id));
 }
 
 /** Ignores items without a name. */

@@ -7,7 +7,8 @@ import type { ToolText } from '../client/tool-catalog.js';
 import { resultReply, toolFailure, toolReply } from '../protocol/messages.js';
 import { rankTools, readTools } from './tool-ranking.js';
 import type { MemberRequests } from './member-requests.js';
-import { leftOut, withMember, type AggregateLists } from './aggregate-lists.js';
+import { withMember } from '../protocol/json-edit.js';
+import { leftOut, type AggregateLists } from './aggregate-lists.js';
 import type { MemberFault, AggregateSource } from './member-requests.js';
 
 /** Limit of tools per search. */
@@ -152,7 +153,7 @@ export class SearchTools {
       read.rest,
     );
     const tool = one.items.find((item) => item.name === picked);
-    return tool ? toolReply(`{"tool":${withMember(tool.text, 'name', String(name))}}`) : unknownTool(name);
+    return tool ? toolReply(`{"tool":${withMember(tool.text, 'name', JSON.stringify(name))}}`) : unknownTool(name);
   }
 
   /** All tools, of connected connections first, within the limits. */

@@ -33,12 +33,12 @@ export interface Found {
  * endpoint
  */
 export async function findEra(wire: HttpWire): Promise<Found> {
-  let probe = await lookAt(wire);
+  let probe = await sendDiscover(wire);
   const code = probe.reply?.error?.code;
   // Retried once: the reply names a version we support, or a proxy dropped a header.
   const isRetried =
-    code === rpcCode.unsupportedVersion ? namesVersion(probe.reply, [MODERN_VERSION]) : isMisheard(code);
-  if (isRetried) probe = await lookAt(wire);
+    code === rpcCode.unsupportedVersion ? namesVersion(probe.reply, [MODERN_VERSION]) : isHeaderLost(code);
+  if (isRetried) probe = await sendDiscover(wire);
   const { reply, status } = probe;
   if (reply?.result) return ofResult(wire, reply);
   if (reply?.error && status !== 403 && status !== 429 && status < 500) return ofError(wire, reply);
@@ -48,7 +48,7 @@ export async function findEra(wire: HttpWire): Promise<Found> {
   return ofInitializeOrSse(wire);
 }
 
-function lookAt(wire: HttpWire): Promise<ProbeResult> {
+function sendDiscover(wire: HttpWire): Promise<ProbeResult> {
   const method = 'server/discover';
   return wire.probe(
     { method, params: withEnvelope(undefined) },
@@ -91,7 +91,7 @@ async function ofError(wire: HttpWire, reply: McpReply): Promise<Found> {
     const isNamed = Array.isArray((reply.error?.data as { supported?: unknown } | undefined)?.supported);
     if (isNamed) throw refusal(wire.target, message);
   }
-  if (!isMisheard(code)) return { verdict: verdictOf('streamable', `answers server/discover with ${code}`) };
+  if (!isHeaderLost(code)) return { verdict: verdictOf('streamable', `answers server/discover with ${code}`) };
   try {
     return await ofInitialize(wire, `loses headers: ${code}`, true);
   } catch (error) {
@@ -140,7 +140,7 @@ function undecided({ target }: HttpWire, { status, location, reply }: ProbeResul
  * True for errors that only modern servers send although the request carried everything required: a proxy removed a
  * header.
  */
-function isMisheard(code: number | undefined): boolean {
+function isHeaderLost(code: number | undefined): boolean {
   return code === rpcCode.headerMismatch || code === rpcCode.missingCapability;
 }
 

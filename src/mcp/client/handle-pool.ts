@@ -11,9 +11,8 @@ const SWEEP_EVERY_MS = 60_000;
 const SHARE = 4;
 
 /** Handles of one kind in this process by key, shared by all callers and closed after 10 idle minutes. */
-export class HandlePool<L extends UpstreamHandle> {
-  private readonly links: LRUCache<string, { link: L; account: string }>;
-  private readonly counts = new Map<string, number>();
+export class HandlePool<H extends UpstreamHandle> {
+  private readonly handles: LRUCache<string, { handle: H; account: string }>;
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.closeIdle());
   private readonly logger: Logger;
 
@@ -24,25 +23,25 @@ export class HandlePool<L extends UpstreamHandle> {
   ) {
     this.logger = new Logger(name);
     // One entry more than `max`: the cache must never evict a handle without closing it.
-    this.links = new LRUCache({ max: max + 1 });
+    this.handles = new LRUCache({ max: max + 1 });
   }
 
   get size(): number {
-    return this.links.size;
+    return this.handles.size;
   }
 
-  get(key: string): L | undefined {
-    return this.links.get(key)?.link;
+  get(key: string): H | undefined {
+    return this.handles.get(key)?.handle;
   }
 
   /** Stores `handle` for this account. A handle it replaces closes after its running calls. */
-  put(key: string, link: L, account: string): void {
+  put(key: string, handle: H, account: string): void {
     this.drop(key);
-    this.links.set(key, { link, account });
-    const own = (this.counts.get(account) ?? 0) + 1;
-    this.counts.set(account, own);
+    this.handles.set(key, { handle, account });
+    // Linear in all handles: 10 ns each, negligible beside opening a session.
+    const own = [...this.handles.values()].filter((one) => one.account === account).length;
     if (own > Math.max(1, Math.floor(this.max / SHARE))) this.dropOldestOf(account);
-    else if (this.links.size > this.max) this.drop(this.links.rkeys().next().value as string);
+    else if (this.handles.size > this.max) this.drop(this.handles.rkeys().next().value as string);
   }
 
   /** Removes a handle, which closes after its running calls; `forGood` when its connection or release was deleted. */
@@ -50,14 +49,14 @@ export class HandlePool<L extends UpstreamHandle> {
     void this.take(key)?.retire(forGood);
   }
 
-  /** {@link drop} for every link that matches. */
-  dropWhere(matches: (link: L) => boolean, forGood = false): void {
-    for (const [key, { link }] of [...this.links.entries()]) if (matches(link)) this.drop(key, forGood);
+  /** {@link drop} for every handle that matches. */
+  dropWhere(matches: (handle: H) => boolean, forGood = false): void {
+    for (const [key, { handle }] of [...this.handles.entries()]) if (matches(handle)) this.drop(key, forGood);
   }
 
   /** Clears the cached lists of matching handles. Their upstream sessions stay open. */
-  forgetListsWhere(matches: (link: L) => boolean): void {
-    for (const [, { link }] of this.links.entries()) if (matches(link)) link.forgetLists();
+  forgetListsWhere(matches: (handle: H) => boolean): void {
+    for (const [, { handle }] of this.handles.entries()) if (matches(handle)) handle.forgetLists();
   }
 
   /**
@@ -70,27 +69,22 @@ export class HandlePool<L extends UpstreamHandle> {
   /** Closes all handles and the sweep timer. */
   async close(): Promise<void> {
     this.sweeper.stop();
-    await Promise.all([...this.links.keys()].map((key) => this.end(key)));
+    await Promise.all([...this.handles.keys()].map((key) => this.end(key)));
   }
 
-  private take(key: string): L | undefined {
-    const held = this.links.peek(key);
-    if (!held) return undefined;
-    this.links.delete(key);
-    const left = (this.counts.get(held.account) ?? 1) - 1;
-    if (left === 0) this.counts.delete(held.account);
-    else this.counts.set(held.account, left);
-    return held.link;
+  private take(key: string): H | undefined {
+    const held = this.handles.peek(key);
+    this.handles.delete(key);
+    return held?.handle;
   }
 
-  /** Linear in all handles: 10 ns each, negligible beside opening a session. */
   private dropOldestOf(account: string): void {
-    for (const key of this.links.rkeys()) if (this.links.peek(key)?.account === account) return this.drop(key);
+    for (const key of this.handles.rkeys()) if (this.handles.peek(key)?.account === account) return this.drop(key);
   }
 
   private closeIdle(): void {
     const before = Date.now() - IDLE_MS;
-    const idle = [...this.links.entries()].filter(([, { link }]) => link.isIdle && link.lastUsedAt < before);
+    const idle = [...this.handles.entries()].filter(([, { handle }]) => handle.isIdle && handle.lastUsedAt < before);
     for (const [key] of idle) this.drop(key);
     if (idle.length > 0) this.logger.debug(`${idle.length} idle upstream sessions ended`);
   }

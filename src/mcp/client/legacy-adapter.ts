@@ -109,16 +109,10 @@ export class LegacyAdapter implements ProtocolAdapter {
     this.listeners = new Listeners((...args) => listening.start(...args));
     const onNotification: SessionHandlers['onNotification'] = (...notification) =>
       this.listeners.onOtherNotification(...notification);
-    const onLost = () => undefined;
-    this.plain = new SessionSlot(
-      open,
-      undefined,
-      { onNotification: (...notification) => listening.onNotification(...notification), onLost },
-      url,
-    );
+    this.plain = new SessionSlot(open, undefined, (...notification) => listening.onNotification(...notification), url);
     if (opened) this.plain.adopt(opened);
     this.profiles = new ProfileSlots(
-      (profile) => new SessionSlot(open, profile, { onNotification, onLost }, url),
+      (profile) => new SessionSlot(open, profile, onNotification, url),
       options.sessionsMax,
     );
   }

@@ -28,7 +28,7 @@ import { common } from './listeners.js';
 
 /** Minimum cache lifetime of a `server/discover` result, whatever its `ttlMs`. */
 const IDENTITY_MS_MIN = 30_000;
-const HELLO_MS_MAX = 60 * 60_000;
+const IDENTITY_MS_MAX = 60 * 60_000;
 
 /** Timeout of listing all tools to learn the headers of their calls. */
 const TOOLS_TIMEOUT_MS = 30_000;
@@ -116,7 +116,7 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 
   private async send(call: McpCall, timeoutMs: number): Promise<McpReply> {
-    const { reply } = await this.wire.ask(call, {
+    const { reply } = await this.wire.request(call, {
       era: 'modern',
       headers: this.headersOf(call),
       params: withEnvelope(call.params, call.profile?.capabilities),
@@ -202,7 +202,7 @@ export function modernHeaders({ headers }: HttpWire): Record<string, string> {
 export function discovered(reply: McpReply, url: URL): Discovered {
   const result = resultOf(reply);
   const { ttlMs } = result as { ttlMs?: unknown };
-  const ms = typeof ttlMs === 'number' && ttlMs > IDENTITY_MS_MIN ? Math.min(ttlMs, HELLO_MS_MAX) : IDENTITY_MS_MIN;
+  const ms = typeof ttlMs === 'number' && ttlMs > IDENTITY_MS_MIN ? Math.min(ttlMs, IDENTITY_MS_MAX) : IDENTITY_MS_MIN;
   return { identity: identityOfDiscover(result, url), until: Date.now() + ms };
 }
 

@@ -1,9 +1,9 @@
 import { DEPTH_MAX } from '../../platform/database/storable.js';
-import { isWithinDepth } from '../../platform/text/json.js';
+import { isObject, isWithinDepth } from '../../platform/text/json.js';
 import { quoted } from '../../platform/text/quoted.js';
 import type { Channel } from '../protocol/channel.js';
 import { deadlineIn } from '../protocol/deadline.js';
-import { listPages, mcpLists, type ListKind } from '../protocol/list-pages.js';
+import { isDeclared, listPages, mcpLists, type ListKind } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
@@ -44,9 +44,6 @@ export async function scanServer(channel: Channel, options: ScanOptions): Promis
   return scan.run();
 }
 
-/** Required member of an item besides its name. */
-const addressOf: Partial<Record<string, string>> = { resources: 'uri', resourceTemplates: 'uriTemplate' };
-
 class Scan {
   /** Rest of the timeout for each request, at least 1 ms, which then ends the scan. */
   private readonly left: () => number;
@@ -66,14 +63,14 @@ class Scan {
     this.tell(
       `Connected to ${quoted(serverInfo.name)} ${quoted(serverInfo.version)} with MCP ${protocolVersion} (${era}).`,
     );
-    const list = (kind: ListKind, capability: string) =>
-      isDeclared(capabilities[capability]) ? this.list(kind) : Promise.resolve(null);
+    const list = (kind: ListKind) =>
+      isDeclared(capabilities[kind.capability]) ? this.list(kind) : Promise.resolve(null);
     return {
       ...identity,
-      tools: await list(mcpLists.tools, 'tools'),
-      resources: await list(mcpLists.resources, 'resources'),
-      resourceTemplates: await list(mcpLists.resourceTemplates, 'resources'),
-      prompts: await list(mcpLists.prompts, 'prompts'),
+      tools: await list(mcpLists.tools),
+      resources: await list(mcpLists.resources),
+      resourceTemplates: await list(mcpLists.resourceTemplates),
+      prompts: await list(mcpLists.prompts),
     };
   }
 
@@ -98,13 +95,12 @@ class Scan {
     return items;
   }
 
-  private usable({ member, noun }: ListKind, texts: string[], from: number): Record<string, unknown>[] {
+  private usable({ id, noun }: ListKind, texts: string[], from: number): Record<string, unknown>[] {
     const one = noun.slice(0, -1);
-    const address = addressOf[member];
     let left = 0;
     const items = texts.flatMap((text, at) => {
       const item = JSON.parse(text) as Record<string, unknown>;
-      const fault = faultOf(item, address);
+      const fault = faultOf(item, id);
       if (fault === null) {
         requireShallow(item, one);
         return [item];
@@ -116,11 +112,6 @@ class Scan {
     if (left > REPORTED_MAX) this.tell(`Left out ${left - REPORTED_MAX} more ${noun} for such reasons.`);
     return items;
   }
-}
-
-/** `{}` declares a capability; null and false do not. Both occur although the protocol does not define them. */
-function isDeclared(capability: unknown): boolean {
-  return capability !== undefined && capability !== null && capability !== false;
 }
 
 function requireEnd(noun: string, cursors: Set<string>, nextCursor: string | undefined): void {
@@ -138,10 +129,10 @@ function requireEnd(noun: string, cursors: Set<string>, nextCursor: string | und
 }
 
 /** Reason why an item is unusable, as the end of a sentence; null if it is usable. */
-function faultOf(item: unknown, address: string | undefined): string | null {
-  if (typeof item !== 'object' || item === null || Array.isArray(item)) return 'is no object';
-  for (const member of address === undefined ? ['name'] : ['name', address]) {
-    const value = (item as Record<string, unknown>)[member];
+function faultOf(item: unknown, id: string): string | null {
+  if (!isObject(item)) return 'is no object';
+  for (const member of ['name', id]) {
+    const value = item[member];
     if (typeof value !== 'string' || value === '') return `has no ${member}`;
   }
   return null;

@@ -9,7 +9,7 @@ function slots() {
   const ended: string[] = [];
   const open: OpenSession = async (profile) =>
     ({ end: async () => void ended.push(profile?.key ?? '') }) as Partial<LegacySession> as LegacySession;
-  const handlers = { onNotification: () => undefined, onLost: () => undefined };
+  const handlers = () => undefined;
   const made = new ProfileSlots((profile) => new SessionSlot(open, profile, handlers, new URL('http://h/mcp')));
   const use = (key: string, work = async () => undefined as unknown) =>
     made.use({ key, capabilities: { roots: {} } }, async (slot) => {

@@ -56,23 +56,22 @@ export class SessionSlot extends SingleFlight<LegacySession> {
   lastUsedAt = Date.now();
   running = 0;
 
-  private readonly heard: SessionHandlers;
+  private readonly handlers: SessionHandlers;
 
-  constructor(open: OpenSession, profile: CallerProfile | undefined, handlers: SessionHandlers, url: URL) {
-    const heard: SessionHandlers = {
-      onNotification: (text, method) => handlers.onNotification(text, method),
-      onLost: (session) => {
-        this.lose(session);
-        handlers.onLost(session);
-      },
-    };
-    super(() => open(profile, heard), url);
-    this.heard = heard;
+  constructor(
+    open: OpenSession,
+    profile: CallerProfile | undefined,
+    onNotification: SessionHandlers['onNotification'],
+    url: URL,
+  ) {
+    const handlers: SessionHandlers = { onNotification, onLost: (session) => this.lose(session) };
+    super(() => open(profile, handlers), url);
+    this.handlers = handlers;
   }
 
   /** Takes over a session that was opened elsewhere. */
   adopt({ session, handlers }: OpenedSession): void {
-    Object.assign(handlers, this.heard);
+    Object.assign(handlers, this.handlers);
     this.value = session;
   }
 
@@ -128,13 +127,13 @@ export class ProfileSlots {
     const slot = this.slots.get(key) ?? this.make(profile);
     // A Map iterates in insertion order, so reinserting moves the least recently used keys to the front.
     this.slots.delete(key);
-    if (this.slots.size >= this.max) this.makeRoom();
+    if (this.slots.size >= this.max) this.evictIdle();
     this.slots.set(key, slot);
     this.sweeper ??= repeat(SWEEP_EVERY_MS, () => this.endIdle());
     return slot;
   }
 
-  private makeRoom(): void {
+  private evictIdle(): void {
     const idle = [...this.slots].find(([, { running }]) => running === 0);
     if (!idle) {
       throw new UpstreamError(

@@ -12,10 +12,10 @@ export class SingleFlight<T> {
   private failure: { error: Error; until: number } | null = null;
   private isClosed = false;
 
-  /** @param url upstream named in timeout errors */
+  /** @param upstream named in timeout errors */
   constructor(
     private readonly open: () => Promise<T>,
-    private readonly url: URL,
+    private readonly upstream: { host: string },
   ) {}
 
   /**
@@ -33,7 +33,7 @@ export class SingleFlight<T> {
         throw error;
       })
       .finally(() => (this.opening = null));
-    return withinDeadline(this.opening, timeoutMs, tooSlow(this.url, timeoutMs), cancellation);
+    return withinDeadline(this.opening, timeoutMs, tooSlow(this.upstream, timeoutMs), cancellation);
   }
 
   /** Discards this value, unless another one has replaced it. */

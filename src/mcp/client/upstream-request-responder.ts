@@ -1,18 +1,18 @@
 import type { McpCall } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
-import { answerText } from '../protocol/messages.js';
+import { answerText, errorAnswer } from '../protocol/messages.js';
 import { rpcCode } from '../protocol/protocol.js';
 
 /** Limit of server requests during one call; each is answered by a request of its own. */
-const QUESTIONS_MAX = 100;
+const REQUESTS_MAX = 100;
 
 /** Methods forwarded to a caller that supports them; others are answered here. */
-const ASKABLE: ReadonlySet<string> = new Set(['roots/list', 'sampling/createMessage', 'elicitation/create']);
+const FORWARDED: ReadonlySet<string> = new Set(['roots/list', 'sampling/createMessage', 'elicitation/create']);
 
 /** Answers the requests that an upstream sends to its client during one call. */
 export class UpstreamRequestResponder {
-  private asked = 0;
+  private count = 0;
   private open = 0;
   private answeredAt = -Infinity;
 
@@ -24,23 +24,23 @@ export class UpstreamRequestResponder {
   constructor(
     private readonly answer: (text: string) => void,
     private readonly host: string,
-    private readonly ask?: McpCall['onRequest'],
+    private readonly forward?: McpCall['onRequest'],
   ) {}
 
   /** Answers a request of the upstream, or forwards it to the caller. @throws UpstreamError beyond 100 requests */
   take(text: string, method: string): void {
-    this.asked += 1;
-    if (this.asked > QUESTIONS_MAX) {
-      throw new UpstreamError(`${this.host} asked its client more than ${QUESTIONS_MAX} things during one call.`);
+    this.count += 1;
+    if (this.count > REQUESTS_MAX) {
+      throw new UpstreamError(`${this.host} asked its client more than ${REQUESTS_MAX} things during one call.`);
     }
     const parts = members(text);
     const idAt = parts.get('id');
     const id = idAt ? slice(text, idAt) : 'null';
-    if (!this.ask || !ASKABLE.has(method)) return this.answer(ownAnswer(id, method));
+    if (!this.forward || !FORWARDED.has(method)) return this.answer(ownAnswer(id, method));
     const params = parts.get('params');
     this.open += 1;
-    this.ask(method, params && slice(text, params))
-      .catch(() => ({ error: { code: rpcCode.internalError, message: 'The client could not be asked' } }))
+    this.forward(method, params && slice(text, params))
+      .catch(() => errorAnswer('The client could not be reached'))
       .then((answer) => {
         this.open -= 1;
         this.answeredAt = performance.now();
@@ -58,8 +58,6 @@ export class UpstreamRequestResponder {
 
 /** Local answer: `ping` succeeds, other methods are not found. `id` is JSON text. */
 function ownAnswer(id: string, method: string): string {
-  if (method === 'ping') return answerText(id, { result: '{}' });
-  return answerText(id, {
-    error: { code: rpcCode.methodNotFound, message: `This client does not answer ${method}` },
-  });
+  const refusal = errorAnswer(`This client does not answer ${method}`, rpcCode.methodNotFound);
+  return answerText(id, method === 'ping' ? { result: '{}' } : refusal);
 }

@@ -8,6 +8,7 @@ import {
   type FetchLike,
   type OAuthProtectedResourceMetadata,
 } from '@modelcontextprotocol/client';
+import { quoted } from '../../platform/text/quoted.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { bearerChallenge, type BearerChallenge } from './challenges.js';
 import { OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
@@ -158,17 +159,19 @@ async function findServer(fetch: FetchLike, issuer: string, upstream: URL): Prom
 function serverFault(error: unknown, issuer: string): OAuthSetupError {
   if (error instanceof IssuerMismatchError) {
     return new OAuthSetupError(
-      `The metadata of the authorization server ${shown(issuer)} name another issuer, ${shown(error.received ?? 'none')}: ` +
+      `The metadata of the authorization server ${quoted(issuer, 200)} name another issuer, ${quoted(error.received ?? 'none', 200)}: ` +
         'the two must be spelled alike, to the slash at the end.',
     );
   }
   const reason = error instanceof OAuthFetchError ? error.message : 'it is not what RFC 8414 describes.';
-  return new OAuthSetupError(`The metadata of the authorization server ${shown(issuer)} cannot be read: ${reason}`);
+  return new OAuthSetupError(
+    `The metadata of the authorization server ${quoted(issuer, 200)} cannot be read: ${reason}`,
+  );
 }
 
 function noServer(upstream: URL, issuer: string): OAuthSetupError {
   return new OAuthSetupError(
-    `No authorization server was found for ${upstream.host}: there is no metadata at ${shown(issuer)}. ` +
+    `No authorization server was found for ${upstream.host}: there is no metadata at ${quoted(issuer, 200)}. ` +
       'The MCP server must publish protected resource metadata (RFC 9728) that names one, and that one its own (RFC 8414).',
   );
 }
@@ -181,12 +184,12 @@ function checkedServer(
   const methods = metadata.code_challenge_methods_supported;
   if (methods ? !methods.includes('S256') : !isPkceKnown(issuer, pkceUnannounced)) {
     throw new OAuthSetupError(
-      `The authorization server ${shown(issuer)} does not announce PKCE with S256, which MCP requires. ` +
+      `The authorization server ${quoted(issuer, 200)} does not announce PKCE with S256, which MCP requires. ` +
         'If it supports it all the same, an operator can list it in OAUTH_PKCE_UNANNOUNCED.',
     );
   }
   if (!metadata.response_types_supported.includes('code')) {
-    throw new OAuthSetupError(`The authorization server ${shown(issuer)} does not give authorization codes.`);
+    throw new OAuthSetupError(`The authorization server ${quoted(issuer, 200)} does not give authorization codes.`);
   }
   return {
     issuer: checkedText(issuer, 'issuer'),
@@ -206,7 +209,7 @@ function checkedEndpoint(endpoint: string, issuer: string): string {
     assertSecureTokenEndpoint(endpoint);
   } catch {
     throw new OAuthSetupError(
-      `The authorization server ${shown(issuer)} wants to be used at ${shown(endpoint)}, which is not https.`,
+      `The authorization server ${quoted(issuer, 200)} wants to be used at ${quoted(endpoint, 200)}, which is not https.`,
     );
   }
   return checkedText(endpoint, 'endpoint');
@@ -226,7 +229,7 @@ function checkedResource(resource: string, upstream: URL): string {
   }
   if (isAllowed) return checkedText(resource, 'resource');
   throw new OAuthSetupError(
-    `${upstream.host} announces the resource ${shown(resource)}, which is not ${shown(canonicalUrl(upstream))} or a path above it: ` +
+    `${upstream.host} announces the resource ${quoted(resource, 200)}, which is not ${quoted(canonicalUrl(upstream), 200)} or a path above it: ` +
       'a token for it would be a token for another server.',
   );
 }
@@ -278,13 +281,7 @@ function onlyDocuments(fetch: FetchLike): FetchLike {
 function checkedText(text: string, what: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are what it looks for
   if (text.length > 2_000 || /[\u0000-\u0020\u007f]/.test(text)) {
-    throw new OAuthSetupError(`The ${what} of the authorization server is no proper URL: ${shown(text)}.`);
+    throw new OAuthSetupError(`The ${what} of the authorization server is no proper URL: ${quoted(text, 200)}.`);
   }
   return text;
-}
-
-/** Quotes foreign text in a message: without control characters and limited in length. */
-function shown(text: string): string {
-  // eslint-disable-next-line no-control-regex -- control characters are what it looks for
-  return `"${text.replace(/[\u0000-\u001f\u007f"]/g, '').slice(0, 200)}"`;
 }

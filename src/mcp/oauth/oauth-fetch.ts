@@ -43,12 +43,12 @@ async function send(egress: Egress, start: URL, init: RequestInit, signal: Abort
   const { statusCode: status, headers, body } = answer;
   const bytes = await readWithin(body, DOCUMENT_BYTES_MAX);
   if (bytes === null) throw new OAuthFetchError(`${url.host} answered ${placeOf(url)} with more than 1 MB.`);
-  const told = new Headers();
+  const responseHeaders = new Headers();
   for (const [name, value] of Object.entries(headers)) {
-    for (const one of ([] as string[]).concat(value ?? [])) told.append(name, one);
+    for (const one of ([] as string[]).concat(value ?? [])) responseHeaders.append(name, one);
   }
   const isEmpty = status === 204 || status === 205 || status === 304;
-  return new Response(isEmpty ? null : bytes, { status, headers: told });
+  return new Response(isEmpty ? null : bytes, { status, headers: responseHeaders });
 }
 
 function isGet(init: RequestInit): boolean {

@@ -79,21 +79,12 @@ const FINAL_REFUSALS: ReadonlySet<string> = new Set([
  */
 export function exchangeCode(
   fetch: FetchLike,
-  { server, client, resource }: TokenContext,
+  context: TokenContext,
   grant: { code: string; codeVerifier: string; redirectUri: string; iss: string | undefined },
 ): Promise<TokenSet> {
-  return asked(server, () =>
-    exchangeAuthorization(server.issuer, {
-      metadata: sdkMetadata(server),
-      clientInformation: { client_id: client.clientId },
-      authorizationCode: grant.code,
-      codeVerifier: grant.codeVerifier,
-      redirectUri: grant.redirectUri,
-      iss: grant.iss,
-      resource,
-      addClientAuthentication: clientAuthentication(client, server),
-      fetchFn: tokenFetch(fetch),
-    }),
+  const { code: authorizationCode, ...rest } = grant;
+  return requestTokens(fetch, context, (issuer, options) =>
+    exchangeAuthorization(issuer, { ...options, ...rest, authorizationCode }),
   );
 }
 
@@ -102,21 +93,8 @@ export function exchangeCode(
  *
  * @throws TokenRefusedError, TokenEndpointAwayError
  */
-export function refreshTokens(
-  fetch: FetchLike,
-  { server, client, resource }: TokenContext,
-  refreshToken: string,
-): Promise<TokenSet> {
-  return asked(server, () =>
-    refreshAuthorization(server.issuer, {
-      metadata: sdkMetadata(server),
-      clientInformation: { client_id: client.clientId },
-      refreshToken,
-      resource,
-      addClientAuthentication: clientAuthentication(client, server),
-      fetchFn: tokenFetch(fetch),
-    }),
-  );
+export function refreshTokens(fetch: FetchLike, context: TokenContext, refreshToken: string): Promise<TokenSet> {
+  return requestTokens(fetch, context, (issuer, options) => refreshAuthorization(issuer, { ...options, refreshToken }));
 }
 
 /** Revokes a token at the server (RFC 7009). False when the server could not be reached or refused. */
@@ -160,11 +138,16 @@ export function isClientRefusal({ code }: TokenRefusedError): boolean {
   return code === 'invalid_client' || code === 'unauthorized_client' || code === 'incorrect_client_credentials';
 }
 
-async function asked(server: AuthorizationServer, request: () => Promise<OAuthTokens>): Promise<TokenSet> {
+async function requestTokens(
+  fetch: FetchLike,
+  context: TokenContext,
+  request: (issuer: string, options: ReturnType<typeof sdkOptions>) => Promise<OAuthTokens>,
+): Promise<TokenSet> {
+  const { server } = context;
   const { host } = new URL(server.tokenEndpoint);
   let answer: OAuthTokens;
   try {
-    answer = await request();
+    answer = await request(server.issuer, sdkOptions(fetch, context));
   } catch (error) {
     if (error instanceof OAuthError && FINAL_REFUSALS.has(error.code)) throw new TokenRefusedError(error.code, host);
     // The response is not quoted: it may contain the tokens.
@@ -178,6 +161,17 @@ async function asked(server: AuthorizationServer, request: () => Promise<OAuthTo
     throw new TokenEndpointAwayError(`${host} gave a token that is no bearer token of up to 32 KB.`);
   }
   return { ...tokens, scopes: /^[\x20-\x7e]{1,4000}$/.test(answer.scope ?? '') ? (answer.scope ?? null) : null };
+}
+
+/** Options of every token request of the SDK. */
+function sdkOptions(fetch: FetchLike, { server, client, resource }: TokenContext) {
+  return {
+    metadata: sdkMetadata(server),
+    clientInformation: { client_id: client.clientId },
+    resource,
+    addClientAuthentication: clientAuthentication(client, server),
+    fetchFn: tokenFetch(fetch),
+  };
 }
 
 /**

@@ -77,3 +77,12 @@ export function rewriteList(list: string, rewrite: (item: string) => string | nu
   const isSame = kept.length === items.length && kept.every((item, i) => item === items[i]);
   return isSame ? list : `[${kept.join(',')}]`;
 }
+
+/** Params without these members of their `_meta`, which is removed when it becomes empty. */
+export function withoutMeta(params: string, isDropped: (name: string) => boolean): string {
+  return rewriteMembers(params, (name, value) => {
+    if (name !== '_meta' || !value.startsWith('{')) return value;
+    const rest = withoutMembers(value, isDropped);
+    return rest !== value && /^\{\s*\}$/.test(rest) ? null : rest;
+  });
+}

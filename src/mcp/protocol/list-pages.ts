@@ -33,19 +33,33 @@ export interface ListKind {
   member: string;
   /** Noun for error texts. */
   noun: string;
+  /** Capability that a server declares for the list. */
+  capability: string;
+  /** Member that identifies an item. */
+  id: 'name' | 'uri' | 'uriTemplate';
 }
 
 /** The four lists of MCP, by the names of their items in a server card. */
 export const mcpLists = {
-  tools: { method: 'tools/list', member: 'tools', noun: 'tools' },
-  resources: { method: 'resources/list', member: 'resources', noun: 'resources' },
+  tools: { method: 'tools/list', member: 'tools', noun: 'tools', capability: 'tools', id: 'name' },
+  resources: { method: 'resources/list', member: 'resources', noun: 'resources', capability: 'resources', id: 'uri' },
   resourceTemplates: {
     method: 'resources/templates/list',
     member: 'resourceTemplates',
     noun: 'resource templates',
+    capability: 'resources',
+    id: 'uriTemplate',
   },
-  prompts: { method: 'prompts/list', member: 'prompts', noun: 'prompts' },
+  prompts: { method: 'prompts/list', member: 'prompts', noun: 'prompts', capability: 'prompts', id: 'name' },
 } as const satisfies Record<string, ListKind>;
+
+/** `{}` declares a capability; null and false do not. Both occur although the protocol does not define them. */
+export function isDeclared(capability: unknown): boolean {
+  return capability !== undefined && capability !== null && capability !== false;
+}
+
+/** Facts of a list that reading its pages needs. */
+type PagedList = Pick<ListKind, 'method' | 'member' | 'noun'>;
 
 /** One page of a list. */
 export interface ListPage {
@@ -95,7 +109,7 @@ export async function readList(
  */
 export async function* listPages(
   channel: Pick<Channel, 'request'>,
-  kind: ListKind,
+  kind: PagedList,
   timeoutMs: number,
 ): AsyncGenerator<ListPage, void> {
   const left = deadlineIn(timeoutMs);
@@ -120,7 +134,7 @@ export async function* listPages(
 }
 
 /** @throws UpstreamError when the answer is not a page of this list */
-function readPage({ text, result, error }: McpReply, { member, noun }: ListKind): ListPage {
+function readPage({ text, result, error }: McpReply, { member, noun }: PagedList): ListPage {
   if (error) {
     throw new UpstreamError(`The MCP server refused to list its ${noun}: ${error.message.slice(0, 300)}`, {
       code: error.code,

@@ -5,7 +5,6 @@ import * as errors from './mcp-errors.js';
 const samples: errors.UpstreamFailure[] = [
   new errors.UpstreamTimeoutError('slow', true),
   new errors.UplinkDisconnectedError(true).ofCall(),
-  new errors.UplinkBusyError('busy'),
   new errors.UpstreamBusyError('busy'),
   new errors.CallerLeftError(),
   new errors.InputNeededError(),

@@ -145,10 +145,6 @@ export class UpstreamBusyError extends UpstreamFailure {
   override readonly retryAfterSeconds = 1;
 }
 
-/** The local server behind an uplink is busy. */
-@Serializable()
-export class UplinkBusyError extends UpstreamBusyError {}
-
 /** The upstream is hosted code that does not run: hosting is off, or not available for this kind of code. */
 @Serializable()
 export class NotHostedError extends UpstreamFailure {

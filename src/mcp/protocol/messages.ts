@@ -1,5 +1,6 @@
 import { isObject } from '../../platform/text/json.js';
 import type { ClientAnswer, McpReply, RpcError } from './channel.js';
+import { memberText, withMember, withoutMeta } from './json-edit.js';
 import { elements, members, slice, splice, type Span } from './json-text.js';
 import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era, rpcCode } from './protocol.js';
 import { InputNeededError, UpstreamError } from './mcp-errors.js';
@@ -109,21 +110,13 @@ export function withEnvelope(params: string | undefined, capabilities?: Record<s
 
 /** A notification without its subscription id, which is valid for one hop only. */
 export function withoutSubscriptionId(text: string): string {
-  if (!text.includes(SUBSCRIPTION_ID)) return text;
-  const params = members(text).get('params');
-  if (!params || text[params[0]] !== '{') return text;
-  const parts = members(text, params[0]);
-  const meta = parts.get('_meta');
-  if (!meta || text[meta[0]] !== '{') return text;
-  const kept = objectText(text, members(text, meta[0]), SUBSCRIPTION_ID);
-  if (kept !== '{}') return splice(text, meta, kept);
-  return splice(text, params, objectText(text, parts, '_meta'));
-}
-
-/** An object of these members except one, each with its original text. */
-function objectText(text: string, parts: Map<string, Span>, without: string): string {
-  const kept = [...parts].filter(([name]) => name !== without);
-  return `{${kept.map(([name, span]) => `${JSON.stringify(name)}:${slice(text, span)}`).join(',')}}`;
+  const params = text.includes(SUBSCRIPTION_ID) ? memberText(text, 'params') : undefined;
+  if (!params?.startsWith('{')) return text;
+  return withMember(
+    text,
+    'params',
+    withoutMeta(params, (name) => name === SUBSCRIPTION_ID),
+  );
 }
 
 /** Position of the progress token in a request's params; null without one. */

@@ -9,8 +9,8 @@ import { CLIENT_INFO, LEGACY_VERSIONS, MODERN_VERSION, type UpstreamIdentity, ty
  */
 export function initializeParams(capabilities: Record<string, unknown> = {}): string {
   const { elicitation, sampling, roots } = capabilities;
-  const told = { elicitation, sampling, roots };
-  return JSON.stringify({ protocolVersion: LEGACY_VERSIONS[0], capabilities: told, clientInfo: CLIENT_INFO });
+  const served = { elicitation, sampling, roots };
+  return JSON.stringify({ protocolVersion: LEGACY_VERSIONS[0], capabilities: served, clientInfo: CLIENT_INFO });
 }
 
 function record(value: unknown): Record<string, unknown> {

@@ -34,6 +34,8 @@ function hasEnvelope(message: unknown): boolean {
   return isObject(meta) && envelope.version in meta;
 }
 
+const noStream = { event: () => undefined, open: () => undefined, end: () => undefined };
+
 /**
  * Processes the messages of a batch independently and answers with the array of their answers, in the order of the
  * messages.
@@ -49,32 +51,18 @@ export async function serveBatch(
   let next = 0;
   const work = async () => {
     for (let i = next++; i < texts.length; i = next++) {
-      const own = new BatchSink();
+      let text: string | null = null;
+      const own = { reply: (_status: number, answer: string | null) => void (text = answer), ...noStream };
       // A JSON array carries only answers: no server requests, no progress.
       await serve({ ...request, text: texts[i] ?? '', acceptsStream: false }, own);
-      chars += own.text?.length ?? 0;
-      answers[i] = own.text !== null && chars > ANSWERS_CHARS_MAX ? tooMuch(own.text) : own.text;
+      chars += (text as string | null)?.length ?? 0;
+      answers[i] = text !== null && chars > ANSWERS_CHARS_MAX ? tooMuch(text) : text;
     }
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE_MAX, texts.length) }, work));
   const given = answers.filter((answer) => answer !== null);
   if (given.length === 0) sink.reply(202, null);
   else sink.reply(200, `[${given.join(',')}]`);
-}
-
-/** Stores one answer. */
-class BatchSink implements McpResponseSink {
-  text: string | null = null;
-
-  reply(_status: number, text: string | null): void {
-    this.text = text;
-  }
-
-  event(): void {}
-
-  open(): void {}
-
-  end(): void {}
 }
 
 function tooMuch(answer: string): string {

@@ -8,13 +8,14 @@ import { UpstreamAuthRequiredError } from '../protocol/mcp-errors.js';
 import { rpcCode, type UpstreamIdentity } from '../protocol/protocol.js';
 import { resultTypeOf } from '../protocol/messages.js';
 import {
-  errorText,
+  replyError,
+  replyFailure,
+  withOwnError,
   hopError,
   resultText,
   rpcErrorText,
   setupSentence,
   toolFailure,
-  withId,
   withResult,
 } from './mcp-responses.js';
 import type { McpRequest } from './mcp-request.js';
@@ -62,12 +63,12 @@ export class LegacyServer {
       case 'resources/unsubscribe':
         return this.subscribe(incoming);
       case 'subscriptions/listen':
-        return sink.reply(200, errorText(id, rpcCode.methodNotFound, `${method} needs MCP 2026-07-28`));
+        return replyError(incoming, rpcCode.methodNotFound, `${method} needs MCP 2026-07-28`);
       case 'tasks/get':
       case 'tasks/result':
       case 'tasks/list':
       case 'tasks/cancel':
-        return sink.reply(200, errorText(id, rpcCode.methodNotFound, NO_TASKS));
+        return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
       default:
         return this.call(incoming);
     }
@@ -86,7 +87,7 @@ export class LegacyServer {
     const level = isObject(params) ? params.level : undefined;
     const can = await this.can(incoming, ({ logging }) => logging !== undefined);
     if (!request.session || !can) return this.refuse(incoming);
-    if (!isLogLevel(level)) return sink.reply(200, errorText(id, rpcCode.invalidParams, 'level must be a log level'));
+    if (!isLogLevel(level)) return replyError(incoming, rpcCode.invalidParams, 'level must be a log level');
     this.parts.sessions.setLevel(request.session, request.principal, level);
     sink.reply(200, resultText(id, '{}'));
   }
@@ -98,13 +99,12 @@ export class LegacyServer {
     const can = await this.can(incoming, ({ resources }) => isObject(resources) && resources.subscribe === true);
     if (!session || !can) return this.refuse(incoming);
     if (typeof uri !== 'string' || uri.length > URI_CHARS_MAX) {
-      const why = `uri must be a string of at most ${URI_CHARS_MAX} characters`;
-      return sink.reply(200, errorText(id, rpcCode.invalidParams, why));
+      return replyError(incoming, rpcCode.invalidParams, `uri must be a string of at most ${URI_CHARS_MAX} characters`);
     }
     const { sessions } = this.parts;
     if (method === 'resources/unsubscribe') sessions.unsubscribe(session, principal, uri);
     else if (!sessions.subscribe(session, principal, uri)) {
-      return sink.reply(200, errorText(id, rpcCode.internalError, 'The session has too many subscriptions'));
+      return replyError(incoming, rpcCode.internalError, 'The session has too many subscriptions');
     }
     sink.reply(200, resultText(id, '{}'));
   }
@@ -117,15 +117,17 @@ export class LegacyServer {
     return request.session !== null && offers((await channel.open(this.parts.timeoutMs)).capabilities);
   }
 
-  private refuse({ method, id, sink, request }: McpRequest): void {
+  private refuse(incoming: McpRequest): void {
+    const { method, request } = incoming;
     const why = request.session ? 'The MCP server has no' : 'Without a session of this endpoint there is no';
-    sink.reply(200, errorText(id, rpcCode.methodNotFound, `${why} ${method}`));
+    replyError(incoming, rpcCode.methodNotFound, `${why} ${method}`);
   }
 
   private async call(incoming: McpRequest): Promise<void> {
     const { request, sink, id, channel } = incoming;
     const { input } = this.parts;
-    const level = this.levelOf(incoming);
+    const { session, principal } = request;
+    const level = session && this.parts.sessions.level(session, principal);
     const accepts = (method: string, text: string) =>
       level === null || method !== 'notifications/message' || isLoudMessage(text, level);
     const isModern = level !== null && (await channel.open(this.parts.timeoutMs)).era === 'modern';
@@ -137,11 +139,11 @@ export class LegacyServer {
     for (let round = 0; ; round += 1) {
       const reply = await this.send(incoming, { params: next, accepts, ...responder });
       if (!reply) return;
-      if (reply.era === 'legacy') return sink.reply(200, this.same(reply, id));
+      if (reply.era === 'legacy') return sink.reply(200, withOwnError(reply, id, reply.error && hopError(reply.error)));
       const wanted = reply.result && inputRequired(slice(reply.text, reply.result));
       if (!wanted) return this.complete(incoming, reply);
       const unanswerable = input.unanswerable(incoming, wanted, round);
-      if (unanswerable) return this.giveUp(incoming, unanswerable);
+      if (unanswerable) return replyFailure(incoming, unanswerable, 'legacy');
       const answers = await input.collect(incoming, wanted, left);
       if (request.cancellation.isCancelled) return;
       next = retryParams(params, wanted, answers);
@@ -163,20 +165,12 @@ export class LegacyServer {
     }
   }
 
-  private levelOf({ request: { session, principal } }: McpRequest): string | null {
-    return session && this.parts.sessions.level(session, principal);
-  }
-
-  /** Answer of a legacy upstream, unchanged except for errors about our own hop. */
-  private same(reply: McpReply, id: string): string {
-    const hop = reply.error && hopError(reply.error);
-    return hop ? rpcErrorText(id, hop) : withId(reply, id);
-  }
-
   /** Replies to the client. Rejects task results, since these revisions have no client capability for them. */
   private complete(incoming: McpRequest, reply: McpReply): void {
     const isTask = reply.text.includes('"task"') && resultTypeOf(reply) === 'task';
-    if (isTask) return this.giveUp(incoming, 'The MCP server answered with a task, which this client cannot follow');
+    if (isTask) {
+      return replyFailure(incoming, 'The MCP server answered with a task, which this client cannot follow', 'legacy');
+    }
     incoming.sink.reply(200, this.translated(incoming, reply));
   }
 
@@ -197,15 +191,7 @@ export class LegacyServer {
     if (method === 'tools/call' && error.code === rpcCode.missingCapability) {
       return toolFailure(id, `The tool needs what this client did not offer: ${neededBy(error)}.`, 'legacy');
     }
-    const changed = hopError(error) ?? legacyError(method, error);
-    return changed ? rpcErrorText(id, changed) : withId(reply, id);
-  }
-
-  private giveUp({ method, id, sink }: McpRequest, why: string): void {
-    sink.reply(
-      200,
-      method === 'tools/call' ? toolFailure(id, why, 'legacy') : errorText(id, rpcCode.internalError, why),
-    );
+    return withOwnError(reply, id, hopError(error) ?? legacyError(method, error));
   }
 }
 

@@ -43,14 +43,6 @@ const IN_FLIGHT_MAX = 20_000;
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-/** Our own address. */
-interface OwnSite {
-  /** Base of our own URLs. */
-  readonly baseUrl: string;
-  /** True while the service is reachable from this machine only. */
-  readonly isLocalOnly: boolean;
-}
-
 /** Open requests, streams and sessions of clients at MCP endpoints. */
 export interface McpServerStats {
   requests: number;
@@ -258,7 +250,7 @@ function headerOf({ headers }: IncomingMessage, name: string): string | undefine
  * is reachable locally only. Programs send no `Origin`. The `Host` header is not trusted: a DNS rebinding page controls
  * it.
  */
-function isTrustedOrigin(origin: string | undefined, { baseUrl, isLocalOnly }: OwnSite): boolean {
+function isTrustedOrigin(origin: string | undefined, { baseUrl, isLocalOnly }: Env): boolean {
   if (origin === undefined) return true;
   const given = parseUrl(origin);
   if (!given) return false;

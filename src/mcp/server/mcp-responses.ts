@@ -4,6 +4,7 @@ import { spliceAll } from '../protocol/json-edit.js';
 import { slice, splice } from '../protocol/json-text.js';
 import { CallerLeftError, UpstreamAuthRequiredError, UpstreamTimeoutError } from '../protocol/mcp-errors.js';
 import { rpcCode, type Era, LEGACY_VERSIONS, type UpstreamIdentity } from '../protocol/protocol.js';
+import type { McpRequest } from './mcp-request.js';
 import { McpRefusal } from './mcp-server.errors.js';
 import { isObject } from '../../platform/text/json.js';
 import { serverMeta } from './bridge/hop.js';
@@ -24,6 +25,25 @@ export function rpcErrorText(id: string, { code, message, data }: RpcError): str
   return errorText(id, code, message, data);
 }
 
+/** Answers a request with a JSON-RPC error. */
+export function replyError(
+  { id, sink }: Pick<McpRequest, 'id' | 'sink'>,
+  code: number,
+  message: string,
+  status = 200,
+  data?: unknown,
+): void {
+  sink.reply(status, errorText(id, code, message, data));
+}
+
+/** Answers that a request failed here: a tool call with a result, which reaches the model, others with an error. */
+export function replyFailure({ method, id, sink }: McpRequest, message: string, era: Era): void {
+  sink.reply(
+    200,
+    method === 'tools/call' ? toolFailure(id, message, era) : errorText(id, rpcCode.internalError, message),
+  );
+}
+
 /** Tool result that reports an error to the model and its user. Modern clients require its `resultType`. */
 export function toolFailure(id: string, message: string, era: Era): string {
   const type = era === 'modern' ? { resultType: 'complete' } : {};
@@ -34,6 +54,11 @@ export function toolFailure(id: string, message: string, era: Era): string {
 export function withId({ text, id: theirs, error }: McpReply, id: string): string {
   if (theirs) return splice(text, theirs, id);
   return error ? rpcErrorText(id, error) : text;
+}
+
+/** {@link withId}, or this error in place of the upstream's message. */
+export function withOwnError(reply: McpReply, id: string, error: RpcError | null): string {
+  return error ? rpcErrorText(id, error) : withId(reply, id);
 }
 
 /** The upstream's message with the client's id and another result; `rewrite` receives the result as JSON text. */

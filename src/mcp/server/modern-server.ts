@@ -3,12 +3,13 @@ import type { CallerProfile, McpReply, RpcError } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError } from '../protocol/mcp-errors.js';
 import { rpcCode, type Era } from '../protocol/protocol.js';
 import {
-  errorText,
+  replyError,
+  replyFailure,
+  withOwnError,
   hopError,
   resultText,
   rpcErrorText,
   setupSentence,
-  toolFailure,
   withId,
   withResult,
 } from './mcp-responses.js';
@@ -48,6 +49,8 @@ const removed: ReadonlySet<string> = new Set([
 /** Methods of this revision's tasks extension; older servers use these names for something else. */
 const tasks: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel']);
 
+const DECLINED = 'The call was not carried out: its user declined to open the page it needs.';
+
 /** Dependencies of a modern server besides its channel. */
 export interface ModernParts {
   calls: UpstreamCalls;
@@ -65,7 +68,7 @@ export class ModernServer {
   async answer(incoming: McpRequest, envelope: Envelope): Promise<void> {
     const { method, id, sink, channel } = incoming;
     if (removed.has(method)) {
-      return sink.reply(404, errorText(id, rpcCode.methodNotFound, `MCP 2026-07-28 has no ${method}`));
+      return replyError(incoming, rpcCode.methodNotFound, `MCP 2026-07-28 has no ${method}`, 404);
     }
     if (method === 'server/discover') {
       const identity = await channel.open(this.parts.timeoutMs);
@@ -78,15 +81,15 @@ export class ModernServer {
   private async call(incoming: McpRequest, envelope: Envelope): Promise<void> {
     const { method, id, sink, request, channel } = incoming;
     if (tasks.has(method) && (await channel.open(this.parts.timeoutMs)).era === 'legacy') {
-      return sink.reply(404, errorText(id, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28'));
+      return replyError(incoming, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28', 404);
     }
     const fault = this.headerFault(incoming);
-    if (fault) return sink.reply(fault.status, errorText(id, fault.code, fault.message));
+    if (fault) return replyError(incoming, fault.code, fault.message, fault.status);
     let reply: McpReply | null;
     try {
       const state = mayRequireInput.has(method) ? this.parts.pending.stateOf(incoming) : null;
       reply = state ? await this.parts.pending.resume(incoming, state) : await this.begin(incoming, envelope);
-      if (reply === null) return this.declined(incoming);
+      if (reply === null) return replyFailure(incoming, DECLINED, 'modern');
     } catch (error) {
       if (error instanceof StateRefusedError) return this.refused(incoming, error);
       const led = this.leadToSetup(incoming, envelope, error);
@@ -144,19 +147,10 @@ export class ModernServer {
     return { era, accepts, params: forModern, ...(declares ? { profile } : {}) };
   }
 
-  private refused({ method, id, sink, request }: McpRequest, { message, isLost }: StateRefusedError): void {
-    request.observer?.failed(new UpstreamError(message));
-    if (isLost && method === 'tools/call') return sink.reply(200, toolFailure(id, message, 'modern'));
-    sink.reply(200, errorText(id, isLost ? rpcCode.internalError : rpcCode.invalidParams, message));
-  }
-
-  /** Answers that the user declined the page without which the call cannot run. */
-  private declined({ method, id, sink }: McpRequest): void {
-    const why = 'The call was not carried out: its user declined to open the page it needs.';
-    sink.reply(
-      200,
-      method === 'tools/call' ? toolFailure(id, why, 'modern') : errorText(id, rpcCode.internalError, why),
-    );
+  private refused(incoming: McpRequest, { message, isLost }: StateRefusedError): void {
+    incoming.request.observer?.failed(new UpstreamError(message));
+    if (isLost) replyFailure(incoming, message, 'modern');
+    else replyError(incoming, rpcCode.invalidParams, message);
   }
 
   /**
@@ -181,12 +175,12 @@ export class ModernServer {
       if (input && takesUrls(capabilities)) return sink.reply(200, resultText(id, input));
       if (input) {
         const data = { requiredCapabilities: urlCapability };
-        return sink.reply(400, errorText(id, rpcCode.missingCapability, error.message, data));
+        return replyError(incoming, rpcCode.missingCapability, error.message, 400, data);
       }
     }
     const changed = hopError(error) ?? (reply.era === 'legacy' ? modernError(method, error, params) : null);
     const status = error.code === rpcCode.methodNotFound ? 404 : 200;
-    sink.reply(status, changed ? rpcErrorText(id, changed) : withId(reply, id));
+    sink.reply(status, withOwnError(reply, id, changed));
   }
 }
 

@@ -8,7 +8,7 @@ import { rpcCode } from '../protocol/protocol.js';
 import type { McpResponseSink, McpRequest } from './mcp-request.js';
 import type { ClientSession } from './sessions/session-ids.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
-import { askedFor, type InputRequest, type InputRequired, withElicitationId } from './bridge/input.js';
+import { subjectOf, type InputRequest, type InputRequired, withElicitationId } from './bridge/input.js';
 import { canAnswer, capabilitiesOf, isPage } from './client-capabilities.js';
 import type { LiveSessions } from './sessions/live-sessions.js';
 
@@ -73,7 +73,7 @@ export class ClientInput {
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
     if (requests.length > INPUTS_MAX) return `The MCP server asked for more than ${INPUTS_MAX} things at once`;
     const can = (one: InputRequest) => session !== null && acceptsStream && canAnswer(session.capabilities, one);
-    const open = requests.filter((one) => !can(one)).map(askedFor);
+    const open = requests.filter((one) => !can(one)).map(subjectOf);
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
 

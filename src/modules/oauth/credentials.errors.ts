@@ -29,44 +29,34 @@ export class SetupPageError extends PageError {
     super(title, message, detail);
   }
 
-  static unknownLink(): SetupPageError {
-    return new SetupPageError(
-      'not_found',
-      'This link leads nowhere',
-      'It was mistyped, or it is finished and was removed. If the server still asks for authorization, ask for a new link.',
-    );
-  }
-  static usedLink(): SetupPageError {
-    return new SetupPageError(
-      'gone',
-      'This link was used before',
-      'Each link works once, in the browser that pressed its button, and ends when what it is for is changed by other ways. ' +
-        'If the server still asks for something, ask for a new link.',
-    );
-  }
-  static expiredLink(): SetupPageError {
-    return new SetupPageError(
-      'gone',
-      'This link has expired',
-      'Links work for a short time only. Ask for a new one: publish, resume or connect again.',
-    );
-  }
-  static otherBrowser(): SetupPageError {
-    return new SetupPageError(
-      'forbidden',
-      'This is not the browser that began',
-      'The authorization must end in the browser that opened the setup page, and that browser must accept its cookie. ' +
-        'Nothing was authorized. Open the setup link again and stay in one browser.',
-    );
-  }
-  static unknownState(): SetupPageError {
-    return new SetupPageError(
-      'gone',
-      'This authorization is over',
-      'It was completed before, took longer than ten minutes, or was begun again in another tab. ' +
-        'Nothing was changed now. Open the setup link again if the server still asks for authorization.',
-    );
-  }
+  static readonly unknownLink = page(
+    'not_found',
+    'This link leads nowhere',
+    'It was mistyped, or it is finished and was removed. If the server still asks for authorization, ask for a new link.',
+  );
+  static readonly usedLink = page(
+    'gone',
+    'This link was used before',
+    'Each link works once, in the browser that pressed its button, and ends when what it is for is changed by other ways. ' +
+      'If the server still asks for something, ask for a new link.',
+  );
+  static readonly expiredLink = page(
+    'gone',
+    'This link has expired',
+    'Links work for a short time only. Ask for a new one: publish, resume or connect again.',
+  );
+  static readonly otherBrowser = page(
+    'forbidden',
+    'This is not the browser that began',
+    'The authorization must end in the browser that opened the setup page, and that browser must accept its cookie. ' +
+      'Nothing was authorized. Open the setup link again and stay in one browser.',
+  );
+  static readonly unknownState = page(
+    'gone',
+    'This authorization is over',
+    'It was completed before, took longer than ten minutes, or was begun again in another tab. ' +
+      'Nothing was changed now. Open the setup link again if the server still asks for authorization.',
+  );
   static wrongClient(host: string, label: string, code: string): SetupPageError {
     return new SetupPageError(
       'upstream',
@@ -75,12 +65,15 @@ export class SetupPageError extends PageError {
         'Open the setup link again: it asks for them once more.',
     );
   }
-  static notFromServer(): SetupPageError {
-    return new SetupPageError(
-      'invalid',
-      'The answer came from somebody else',
-      'The answer does not say that it is from the authorization server that was asked, so it was thrown away. ' +
-        'Nothing was authorized. Open the setup link again; if this happens once more, tell whoever runs the MCP server.',
-    );
-  }
+  static readonly notFromServer = page(
+    'invalid',
+    'The answer came from somebody else',
+    'The answer does not say that it is from the authorization server that was asked, so it was thrown away. ' +
+      'Nothing was authorized. Open the setup link again; if this happens once more, tell whoever runs the MCP server.',
+  );
+}
+
+/** A function that creates the error, so that its stack names the thrower. */
+function page(...args: ConstructorParameters<typeof SetupPageError>): () => SetupPageError {
+  return () => new SetupPageError(...args);
 }

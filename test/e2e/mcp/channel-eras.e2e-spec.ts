@@ -408,16 +408,26 @@ describe('HTTP+SSE', () => {
         method: 'tools/call',
         params: `{"name":"t","_meta":{"progressToken":"p${i}"}}`,
         timeoutMs: 20_000,
-        onNotification: (text) => own.push((JSON.parse(text) as { params: { progress: string } }).params.progress),
+        onNotification: (text) => {
+          const { params } = JSON.parse(text) as { params: { progressToken: string; progress: string } };
+          own.push(params.progressToken, params.progress);
+        },
       }),
     );
     await upstream.came('tools/call', 2);
+    const sent = upstream.seen
+      .filter(({ method }) => method === 'tools/call')
+      .sort((a, b) => Number(a.id) - Number(b.id));
+    const tokens = sent.map(({ params }) => (params as { _meta: { progressToken: unknown } })._meta.progressToken);
     for (const i of [1, 0]) {
-      const params = { progressToken: `p${i}`, progress: `of ${i}` };
+      const params = { progressToken: tokens[i], progress: `of ${i}` };
       event(downlinks[0], { method: 'notifications/progress', params });
     }
     for (const { id, method } of upstream.seen) if (method === 'tools/call') event(downlinks[0], { id, result: {} });
     await Promise.all(calls);
-    expect(heard).toEqual([['of 0'], ['of 1']]);
+    expect(heard).toEqual([
+      ['p0', 'of 0'],
+      ['p1', 'of 1'],
+    ]);
   });
 });

@@ -148,7 +148,7 @@ export class HttpWire {
     return this.lastId + 1;
   }
 
-  /** Allocates an id for a request sent by other means than {@link ask}. */
+  /** Allocates an id for a request sent by other means than {@link request}. */
   takeId(): number {
     return (this.lastId += 1);
   }
@@ -158,7 +158,7 @@ export class HttpWire {
    *
    * @throws UpstreamFailure, SessionLostError
    */
-  async ask(call: WireCall, manner: WireManner): Promise<{ reply: McpReply; headers: IncomingHttpHeaders }> {
+  async request(call: WireCall, manner: WireManner): Promise<{ reply: McpReply; headers: IncomingHttpHeaders }> {
     const id = this.takeId();
     let found: McpReply | null = null;
     const sent = this.toExchange(id, call, manner, (reply) => (found = reply));
@@ -212,9 +212,14 @@ export class HttpWire {
       .finally(() => (this.asides -= 1));
   }
 
-  /** Returns a function that posts answers to upstream requests to this address. */
-  answers(headers: Headers, url = this.target.url): (text: string) => void {
-    return (text) => this.aside(headers, text, url, ANSWER_TIMEOUT_MS);
+  /** Answers an upstream request by POST. */
+  answer(headers: Headers, text: string, url = this.target.url): void {
+    this.aside(headers, text, url, ANSWER_TIMEOUT_MS);
+  }
+
+  /** Responder that posts its answers. @param onRequest forwards requests to the caller; without it they are refused */
+  responder(headers: Headers, onRequest?: McpCall['onRequest']): UpstreamRequestResponder {
+    return new UpstreamRequestResponder((text) => this.answer(headers, text), this.target.url.host, onRequest);
   }
 
   /** Ends a session upstream with DELETE, in 2 s at most. Never rejects. */
@@ -276,7 +281,7 @@ export class HttpWire {
         }
         if (head.id === undefined) onNotification?.(data, head.method);
         else {
-          responder ??= new UpstreamRequestResponder(this.answers(headers), this.target.url.host);
+          responder ??= this.responder(headers);
           responder.take(data, head.method);
         }
         return false;

@@ -59,7 +59,7 @@ class SseSession implements LegacySession {
       takeId: () => wire.takeId(),
       sendRequest: (text, call, timeoutMs, fail) => this.sendRequest(text, call, timeoutMs, fail),
       notify: (text) => this.loss === null && wire.aside(this.headers, text, this.endpoint as URL),
-      answer: (text) => wire.answers(this.headers, this.endpoint as URL)(text),
+      answer: (text) => wire.answer(this.headers, text, this.endpoint as URL),
     });
   }
 

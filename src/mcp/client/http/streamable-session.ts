@@ -9,7 +9,7 @@ import type { StreamAnswer } from './http-exchange.js';
 import type { HttpWire } from './http-wire.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 import { cancelledText } from '../multiplexed-calls.js';
-import { UpstreamRequestResponder } from '../upstream-request-responder.js';
+import type { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText } from '../protocol-adapter.js';
 
 /** Error codes of `initialize` that a modern server may send. */
@@ -43,21 +43,21 @@ export async function openStreamable(
   const base = { ...wire.headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const call = { method: 'initialize', params: initializeParams(profile?.capabilities) };
   const name = profile ? wire.nameOf(profile.key) : {};
-  const { reply, headers } = await wire.ask(call, { era: 'legacy', headers: { ...base, ...name }, timeoutMs });
+  const { reply, headers } = await wire.request(call, { era: 'legacy', headers: { ...base, ...name }, timeoutMs });
   if (reply.error) {
     const { code, message } = reply.error;
     throw new HandshakeRefusedError(refusalText(wire.target, message), modernHints.has(code));
   }
   const identity = identityOfInitialize(resultOf(reply), url);
   const id = typeof headers['mcp-session-id'] === 'string' ? headers['mcp-session-id'] : null;
-  const isKept = Object.keys(name).some((header) => headers[header] !== undefined);
-  const session = new StreamableSession(wire, identity, { id, isKept }, base, handlers, canBeAsked(profile));
+  const isRestored = Object.keys(name).some((header) => headers[header] !== undefined);
+  const session = new StreamableSession(wire, identity, { id, isRestored }, base, handlers, isResponding(profile));
   await session.begin(timeoutMs);
   return session;
 }
 
 /** False for a caller that only needs a session of its own: no GET stream is opened for it. */
-function canBeAsked(profile: CallerProfile | undefined): boolean {
+function isResponding(profile: CallerProfile | undefined): boolean {
   return profile !== undefined && Object.keys(profile.capabilities).length > 0;
 }
 
@@ -66,7 +66,7 @@ interface SessionRef {
   /** `Mcp-Session-Id`; null without sessions. */
   id: string | null;
   /** The upstream restores the session by its name: any process that opens it again continues it. */
-  isKept: boolean;
+  isRestored: boolean;
 }
 
 class StreamableSession implements LegacySession {
@@ -110,9 +110,10 @@ class StreamableSession implements LegacySession {
   async request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply> {
     const { wire, headers } = this;
     const id = wire.nextId;
-    const responder = this.isInteractive ? this.begun(call) : undefined;
+    const responder = this.isInteractive ? wire.responder(headers, call.onRequest) : undefined;
+    if (responder) this.inFlight.push(responder);
     try {
-      const { reply } = await wire.ask(call, {
+      const { reply } = await wire.request(call, {
         era: 'legacy',
         headers,
         timeoutMs,
@@ -160,26 +161,14 @@ class StreamableSession implements LegacySession {
     this.isEnded = true;
     clearTimeout(this.retry);
     this.stopListening();
-    if (this.ref.id !== null && (forGood || !this.ref.isKept)) await this.wire.endSession(this.headers);
-  }
-
-  private begun({ onRequest }: McpCall): UpstreamRequestResponder {
-    const responder = new UpstreamRequestResponder(
-      this.wire.answers(this.headers),
-      this.wire.target.url.host,
-      onRequest,
-    );
-    this.inFlight.push(responder);
-    return responder;
+    if (this.ref.id !== null && (forGood || !this.ref.isRestored)) await this.wire.endSession(this.headers);
   }
 
   private receive(data: string): void {
     const head = parseMessage(data);
     if (typeof head?.method !== 'string') return;
     if (head.id === undefined) return this.handlers.onNotification(data, head.method);
-    const responder =
-      this.inFlight.at(-1) ?? new UpstreamRequestResponder(this.wire.answers(this.headers), this.wire.target.url.host);
-    responder.take(data, head.method);
+    (this.inFlight.at(-1) ?? this.wire.responder(this.headers)).take(data, head.method);
   }
 
   /** Reopens the GET stream while the session lives, unless the server does not offer one. */

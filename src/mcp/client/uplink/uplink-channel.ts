@@ -1,12 +1,13 @@
 import type { Channel, Listening, ListenFilter, McpCall, McpReply, UpstreamListener } from '../../protocol/channel.js';
-import { deadlineIn, withinDeadline } from '../../protocol/deadline.js';
+import { deadlineIn } from '../../protocol/deadline.js';
 import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
-import { asCallError, UplinkBusyError, UplinkDisconnectedError, UpstreamError } from '../../protocol/mcp-errors.js';
+import { asCallError, UpstreamBusyError, UplinkDisconnectedError, UpstreamError } from '../../protocol/mcp-errors.js';
 import { parseMessage, requestText, resultOf, type RpcHead } from '../../protocol/messages.js';
 import type { UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { LegacyListening } from '../legacy-adapter.js';
 import { LegacyTasks, offersTasks } from '../legacy-tasks.js';
+import { SingleFlight } from '../single-flight.js';
 import { Listeners } from '../listeners.js';
 import { MultiplexedCalls } from '../multiplexed-calls.js';
 
@@ -49,8 +50,7 @@ export class UplinkChannel implements Channel {
   private readonly listening = new LegacyListening((timeoutMs) => this.session(timeoutMs));
   private readonly listeners = new Listeners((...args) => this.listening.start(...args));
   private readonly tasks = new LegacyTasks();
-  private identity: UpstreamIdentity | null = null;
-  private opening: Promise<UpstreamIdentity> | null = null;
+  private readonly identity = new SingleFlight(() => this.initialize(), { host });
   private lastId = 0;
   private isEnded = false;
 
@@ -68,13 +68,13 @@ export class UplinkChannel implements Channel {
     });
   }
 
-  async open(timeoutMs: number): Promise<UpstreamIdentity> {
-    return this.identity ?? (await this.opened(timeoutMs));
+  open(timeoutMs: number): Promise<UpstreamIdentity> {
+    return this.identity.get(timeoutMs);
   }
 
   async request(call: McpCall): Promise<McpReply> {
     const left = deadlineIn(call.timeoutMs);
-    const identity = this.identity ?? (await this.opened(call.timeoutMs, call));
+    const identity = this.identity.value ?? (await this.identity.get(call.timeoutMs, call.cancellation));
     const send = (one: McpCall, timeoutMs: number) => this.send(one, timeoutMs);
     return offersTasks(identity) ? this.tasks.send(call, left(), send) : send(call, left());
   }
@@ -133,19 +133,6 @@ export class UplinkChannel implements Channel {
     else this.port.send(text);
   }
 
-  private opened(timeoutMs: number, { cancellation }: Pick<McpCall, 'cancellation'> = {}): Promise<UpstreamIdentity> {
-    this.opening ??= this.initialize().catch((error: unknown) => {
-      this.opening = null;
-      throw error;
-    });
-    return withinDeadline(
-      this.opening,
-      timeoutMs,
-      'The local server did not answer "initialize" in time.',
-      cancellation,
-    );
-  }
-
   /** Sends `initialize`, once per pipe: the bridge answers from the session with which it started the server. */
   private async initialize(): Promise<UpstreamIdentity> {
     await this.port.ready;
@@ -156,18 +143,18 @@ export class UplinkChannel implements Channel {
     }
     const identity = identityOfInitialize(resultOf(reply), { host });
     this.port.send(requestText(null, 'notifications/initialized', undefined));
-    return (this.identity = identity);
+    return identity;
   }
 
-  /** @throws UplinkBusyError when the request was not sent, UpstreamFailure */
+  /** @throws UpstreamBusyError when the request was not sent, UpstreamFailure */
   private async send(call: McpCall, timeoutMs: number): Promise<McpReply> {
     if (this.isEnded) throw new UplinkDisconnectedError();
     if (this.calls.size >= IN_FLIGHT_MAX) {
       const message = `${IN_FLIGHT_MAX} calls run through this uplink already: try again when some of them have ended.`;
-      throw new UplinkBusyError(message);
+      throw new UpstreamBusyError(message);
     }
     if (this.port.bufferedBytes > UNREAD_BYTES_MAX) {
-      throw new UplinkBusyError('The local server does not read what it was sent: try again when it has caught up.');
+      throw new UpstreamBusyError('The local server does not read what it was sent: try again when it has caught up.');
     }
     try {
       return await this.calls.run(call, timeoutMs);

@@ -1,4 +1,4 @@
-import { memberText, rewriteMembers, withMember, withoutMembers } from '../../protocol/json-edit.js';
+import { memberText, withMember, withoutMembers, withoutMeta } from '../../protocol/json-edit.js';
 import { members, slice } from '../../protocol/json-text.js';
 import { envelope } from '../../protocol/protocol.js';
 import { LOG_LEVEL_KEY } from '../classify.js';
@@ -50,12 +50,4 @@ export function serverMeta(serverInfo: unknown): string {
 /** `_meta` of the result that ends a subscription. */
 export function subscriptionMeta(subscriptionId: string): string {
   return `{"${RESERVED}subscriptionId":${subscriptionId}}`;
-}
-
-function withoutMeta(params: string, isDropped: (name: string) => boolean): string {
-  return rewriteMembers(params, (name, value) => {
-    if (name !== '_meta' || !value.startsWith('{')) return value;
-    const rest = withoutMembers(value, isDropped);
-    return rest !== value && /^\{\s*\}$/.test(rest) ? null : rest;
-  });
 }

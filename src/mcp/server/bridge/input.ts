@@ -73,7 +73,7 @@ export function withoutAnswers(params: string): string {
 }
 
 /** Subject of an input request, as text for a person. */
-export function askedFor({ method, params }: InputRequest): string {
+export function subjectOf({ method, params }: InputRequest): string {
   const value: unknown = params === undefined ? {} : JSON.parse(params);
   const { message, url } = isObject(value) ? value : {};
   if (method === 'elicitation/create') {

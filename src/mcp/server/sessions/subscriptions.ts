@@ -1,5 +1,5 @@
 import { rpcCode } from '../../protocol/protocol.js';
-import { errorText, resultText } from '../mcp-responses.js';
+import { replyError, resultText } from '../mcp-responses.js';
 import type { McpRequest } from '../mcp-request.js';
 import type { Streams } from './streams.js';
 import { isObject } from '../../../platform/text/json.js';
@@ -27,17 +27,17 @@ class Subscription {
   private earlyChars = 0;
   private finish: () => void = () => undefined;
 
-  constructor(private readonly asked: McpRequest) {}
+  constructor(private readonly incoming: McpRequest) {}
 
   /** Resolves when the subscription has ended. @throws UpstreamFailure when listening to the upstream fails */
   async run(filter: ListenFilter): Promise<void> {
-    const { channel, id, request, sink } = this.asked;
+    const { channel, id, request, sink } = this.incoming;
     const over = new Promise<void>((resolve) => (this.finish = resolve));
     const leave = () => this.stop();
     request.cancellation.notify(leave);
     try {
       const listener = {
-        onNotification: (text: string, method: string) => isWanted(filter, method, text) && this.tell(text),
+        onNotification: (text: string, method: string) => isWanted(filter, method, text) && this.forward(text),
         onEnd: (reason: Error | null) => this.lost(reason),
       };
       const listening = await channel.listen(filter, listener, LISTEN_TIMEOUT_MS);
@@ -58,7 +58,7 @@ class Subscription {
   /** Ends the subscription with a result, as the revision requires. */
   end(): void {
     if (this.isOver) return;
-    const { id, sink } = this.asked;
+    const { id, sink } = this.incoming;
     const text = resultText(id, `{"resultType":"complete","_meta":${subscriptionMeta(id)}}`);
     this.stop();
     sink.reply(200, text);
@@ -68,17 +68,16 @@ class Subscription {
   private lost(reason: Error | null): void {
     if (this.isOver) return;
     if (reason === null) return this.end();
-    const { id, sink } = this.asked;
     this.stop();
-    sink.reply(200, errorText(id, rpcCode.upstreamError, 'The MCP server stopped telling of changes: subscribe anew.'));
+    replyError(this.incoming, rpcCode.upstreamError, 'The MCP server ended its change notifications: subscribe anew.');
   }
 
-  private tell(text: string): void {
+  private forward(text: string): void {
     if (this.isOver) return;
     if (this.early) {
       this.earlyChars += text.length;
       if (this.earlyChars <= EARLY_CHARS_MAX) this.early.push(text);
-    } else this.asked.sink.event(marked(text, this.asked.id));
+    } else this.incoming.sink.event(marked(text, this.incoming.id));
   }
 
   private stop(): void {
@@ -95,20 +94,20 @@ export class Subscriptions {
 
   /** Serves one subscription until it ends. @throws UpstreamFailure when listening to the upstream fails */
   async serve(incoming: McpRequest): Promise<void> {
-    const { params, id, sink, request } = incoming;
+    const { params, request } = incoming;
     const filter = filterOf(params);
     if (!filter) {
       const message =
-        'params.notifications must say what to tell: three flags, and at most 100 resourceSubscriptions of 4,096 characters';
-      return sink.reply(200, errorText(id, rpcCode.invalidParams, message));
+        'params.notifications must name the wanted notifications: three flags, and at most 100 resourceSubscriptions of 4,096 characters';
+      return replyError(incoming, rpcCode.invalidParams, message);
     }
     if (!request.acceptsStream) {
-      return sink.reply(406, errorText(id, rpcCode.invalidRequest, 'Accept text/event-stream to subscribe'));
+      return replyError(incoming, rpcCode.invalidRequest, 'Accept text/event-stream to subscribe', 406);
     }
     const subscription = new Subscription(incoming);
     const leave = this.streams.enter(request.account, Infinity, () => subscription.end());
     if (!leave) {
-      return sink.reply(200, errorText(id, rpcCode.internalError, 'Too many streams are open: close one first'));
+      return replyError(incoming, rpcCode.internalError, 'Too many streams are open: close one first');
     }
     try {
       await subscription.run(filter);

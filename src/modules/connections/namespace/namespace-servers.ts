@@ -133,7 +133,7 @@ class NamespaceSource implements AggregateSource {
     return this.known.of(this.namespace.id);
   }
 
-  link(connectionId: string): Promise<ConnectionHandle> {
+  handle(connectionId: string): Promise<ConnectionHandle> {
     return this.handles.find(this.namespace, connectionId);
   }
 
