@@ -17,7 +17,7 @@ import { ToolSchemasModule } from './modules/tool-schemas/tool-schemas.module.js
 import { BlobsModule } from './platform/blobs/blobs.module.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { EgressModule } from './platform/egress/egress.module.js';
-import type { ExternalModule } from './platform/external-modules/external-module.types.js';
+import type { ExternalModule } from './platform/external-modules/load-external-modules.js';
 import { HttpModule } from './platform/http/http.module.js';
 import { ProcessesModule } from './platform/processes/processes.module.js';
 import { InternalHttpModule } from './platform/internal-http/internal-http.module.js';
@@ -52,8 +52,8 @@ const modules = [
   ToolSchemasModule,
   ReleasesModule,
   RunModule,
-  ConnectionsModule,
   SkillsModule,
+  ConnectionsModule,
 ];
 
 @Module({})

@@ -1,6 +1,7 @@
 /** The entry point `slipway`: everything that a module outside the tree may import. Everything else may change at any time. */
 export { Env } from './config/env.js';
 export type { Role } from './config/env.js';
+export { roleModule } from './config/role-module.js';
 export { Access, CurrentAccountId, CurrentCaller, CurrentNamespace } from './modules/auth/access.decorator.js';
 export { AccessGuard } from './modules/auth/access.guard.js';
 export type { AccessRule, Caller, OwnedNamespace, Scope } from './modules/auth/access.types.js';
@@ -21,8 +22,8 @@ export {
   NotFoundError,
 } from './platform/errors/domain-error.js';
 export type { ErrorKind } from './platform/errors/domain-error.js';
-export { defineModule } from './platform/external-modules/external-module.types.js';
-export type { ExternalModule } from './platform/external-modules/external-module.types.js';
+export { defineModule } from './platform/external-modules/load-external-modules.js';
+export type { ExternalModule } from './platform/external-modules/load-external-modules.js';
 export { ApiErrors } from './platform/http/api-docs.decorators.js';
 export { IsFlag, IsText, IsWhole } from './platform/http/input-values.js';
 export { PageQueryDto, pageOf, PaginationDto } from './platform/http/pagination.dto.js';

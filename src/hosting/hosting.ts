@@ -1,5 +1,13 @@
 import type { Dispatcher } from 'undici';
-import type { EngineName, HostedRequest, ProgramRef, Program, ProgramKind, ProgramValues, Trace } from './hosting.types.js';
+import type {
+  EngineName,
+  HostedRequest,
+  ProgramRef,
+  Program,
+  ProgramKind,
+  ProgramValues,
+  Trace,
+} from './hosting.types.js';
 import { Injectable } from '@nestjs/common';
 
 /** Implemented by a module that owns programs, for the runtime. */

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { Pool } from 'undici';
-import { Env, WALLS } from '../../config/env.js';
+import { Env, ISOLATION_MEASURES } from '../../config/env.js';
 import { openEgress } from '../egress/egress-proxy.js';
 import { Engine, type EngineContext, type Instance, type InstanceExit } from '../engine.js';
 import { HostingUnavailableError, ProgramBusyError } from '../hosting.errors.js';
@@ -39,7 +39,7 @@ export class BundleEngine extends Engine {
     const why = await this.whyNot();
     if (why !== null) throw new HostingUnavailableError(why);
     const { env, sandbox, openProxy } = this;
-    const workspace = await BundleWorkspace.lay({ env, sandbox, openProxy }, program, context);
+    const workspace = await BundleWorkspace.create({ env, sandbox, openProxy }, program, context);
     const onRefused = (trace: Pick<Trace, 'invocationId' | 'lines' | 'exceptions' | 'outcome'>) =>
       context.onTrace({ ref: program.ref, ...trace });
     let own = 0;
@@ -84,7 +84,7 @@ export class BundleEngine extends Engine {
         'its own: set RUNTIME_WITHOUT=own-user if you trust whoever publishes bundles.'
       );
     }
-    return (await this.sandbox.whyNot(WALLS)) ?? this.whyNoNetwork();
+    return (await this.sandbox.whyNot(ISOLATION_MEASURES)) ?? this.whyNoNetwork();
   }
 
   /**

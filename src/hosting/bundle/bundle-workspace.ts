@@ -61,7 +61,7 @@ interface JoinedNetwork {
 /** Resources shared by all sessions of one bundle: unpacked files, root tree and network. */
 export class BundleWorkspace {
   private constructor(
-    private readonly setting: BundleWorkspaceOptions,
+    private readonly options: BundleWorkspaceOptions,
     private readonly program: Program,
     private readonly context: EngineContext,
     private readonly manifest: BundleManifest,
@@ -71,12 +71,12 @@ export class BundleWorkspace {
   ) {}
 
   /** Creates a workspace. @throws ProgramStartError when the bundle is unusable; system errors */
-  static async lay(
-    setting: BundleWorkspaceOptions,
+  static async create(
+    options: BundleWorkspaceOptions,
     program: Program,
     context: EngineContext,
   ): Promise<BundleWorkspace> {
-    const { env, sandbox } = setting;
+    const { env, sandbox } = options;
     const folder = join(context.runDir, 'bundle');
     await mkdir(folder);
     const manifest = await unpacked(program.file, folder);
@@ -85,8 +85,8 @@ export class BundleWorkspace {
     const scratchMb = env.runtimeBundleDiskMb;
     const root = await sandbox.ownRoot({ dir, folder, runtime: process.execPath, scratchMb });
     const isJoined = env.runtimeBundles === 'network' && (await sandbox.whyNoProxyNetwork()) === null;
-    const joined = isJoined ? await openProxy(setting, program, context) : null;
-    return new BundleWorkspace(setting, program, context, manifest, folder, root, joined);
+    const joined = isJoined ? await openProxy(options, program, context) : null;
+    return new BundleWorkspace(options, program, context, manifest, folder, root, joined);
   }
 
   /** Command for a session whose caller sent this query. @throws HostedFailure */
@@ -116,7 +116,7 @@ export class BundleWorkspace {
   }
 
   private async launch(file: string, args: string[], confinement: Confinement): Promise<Launch> {
-    const { sandbox, env } = this.setting;
+    const { sandbox, env } = this.options;
     if (this.joined) {
       const launch = await sandbox.command(file, args, { ...confinement, network: NETWORK_INSIDE });
       return { ...launch, fds: [this.joined.network.fd] };
@@ -126,13 +126,13 @@ export class BundleWorkspace {
 }
 
 async function openProxy(
-  setting: BundleWorkspaceOptions,
+  options: BundleWorkspaceOptions,
   program: Program,
   context: EngineContext,
 ): Promise<JoinedNetwork> {
   const network = await openBundleNetwork();
   try {
-    const egress = await setting.openProxy(network.socket, {
+    const egress = await options.openProxy(network.socket, {
       allow: program.egressAllow,
       onRefused: (line) => context.onTrace({ ref: program.ref, invocationId: '', lines: [line], exceptions: [] }),
     });

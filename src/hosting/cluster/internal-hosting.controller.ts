@@ -60,22 +60,22 @@ class HostResponse implements AttemptHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    this.fail(error);
-  }
-
-  fail(error: Error): void {
     const { message, code } = error as NodeJS.ErrnoException;
     this.answer.fail(error instanceof HostedFailure ? error : new BrokenResponseError(message, code));
   }
 
   unreached(): void {
-    this.fail(new Error('nothing was dialled'));
+    this.onResponseError(null, new Error('nothing was dialled'));
   }
 
   /** Ends an event stream because this process stops; a stream that was not open yet fails with HostAwayError. */
   stop(): void {
     if (this.answer.isBegun) this.answer.end();
-    else this.fail(new HostAwayError('The process that runs this program restarts: open the stream again.', 1));
+    else
+      this.onResponseError(
+        null,
+        new HostAwayError('The process that runs this program restarts: open the stream again.', 1),
+      );
     this.controller?.abort(callerLeft());
   }
 }

@@ -6,7 +6,15 @@ import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import type { Instance } from '../engine.js';
 import { HostedFailure } from '../hosting.errors.js';
-import { INVOCATION_HEADER, RPC_METHOD_HEADER, type HostedRequest, type ProgramLimits, type RuntimeOutcome, type Trace, SESSION_HEADER } from '../hosting.types.js';
+import {
+  INVOCATION_HEADER,
+  RPC_METHOD_HEADER,
+  type HostedRequest,
+  type ProgramLimits,
+  type RuntimeOutcome,
+  type Trace,
+  SESSION_HEADER,
+} from '../hosting.types.js';
 import { noAnswer, overResponse, overWall } from './termination-errors.js';
 import { hopByHopOf } from '../../platform/http/hop-by-hop.js';
 
@@ -226,10 +234,10 @@ export class HostedCall implements Dispatcher.DispatchHandler, Dispatcher.Dispat
 /** End-to-end headers: without hop-by-hop headers and internal ones, except the session name. */
 export function endToEnd(headers: IncomingHttpHeaders | Headers): Headers {
   const isHopByHop = hopByHopOf(headers.connection);
-  const kept: Headers = {};
+  const result: Headers = {};
   for (const [name, value] of Object.entries(headers)) {
     const isInternal = name.startsWith(INTERNAL_PREFIX) && name !== SESSION_HEADER;
-    if (value !== undefined && !isHopByHop(name) && !isInternal) kept[name] = value;
+    if (value !== undefined && !isHopByHop(name) && !isInternal) result[name] = value;
   }
-  return kept;
+  return result;
 }

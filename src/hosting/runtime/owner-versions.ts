@@ -82,7 +82,7 @@ export class OwnerVersions {
   }
 
   /** Version for a request: the current one in place of a past one, unless that still accepts requests. */
-  meant(ref: ProgramRef): ProgramRef {
+  versionFor(ref: ProgramRef): ProgramRef {
     if (!this.past.has(ref.id)) return this.follow(ref);
     return this.taking.some((program) => program.ref.id === ref.id) ? ref : this.newest;
   }

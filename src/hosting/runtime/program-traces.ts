@@ -63,7 +63,7 @@ export class ProgramTraces {
   }
 
   /** Receives observations of the program. */
-  told(trace: Trace): void {
+  observed(trace: Trace): void {
     if (trace.invocationId !== '') {
       const { outcome, ...rest } = trace;
       return this.send(outcome && !this.verdicts.has(trace.invocationId) ? trace : rest);

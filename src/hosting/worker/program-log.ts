@@ -111,7 +111,7 @@ export class ProgramLog {
 
   /** Adds a line of the service itself. */
   add(line: TraceLine): void {
-    this.handOn(this.inFlight.only ?? '', [line], []);
+    this.emit(this.inFlight.only ?? '', [line], []);
   }
 
   /** Receives a report of the tail. */
@@ -130,20 +130,20 @@ export class ProgramLog {
         ...(typeof stack === 'string' ? { stack: withoutOurs(stack) } : {}),
       }));
       const id = UUID.test(item.id) && this.inFlight.knows(item.id) ? item.id : '';
-      this.handOn(id, lines, once(exceptions), { hasThrown: item.hasThrown, isTruncated: item.isTruncated });
+      this.emit(id, lines, once(exceptions), { hasThrown: item.hasThrown, isTruncated: item.isTruncated });
     }
   }
 
   /** Reports the lines printed so far without a request, after the module was loaded. */
   loaded(): void {
     const lines = this.printed.takeAll();
-    if (lines.length > 0) this.handOn('', lines, []);
+    if (lines.length > 0) this.emit('', lines, []);
   }
 
   /** Reports all waiting lines after the process, and thus the tail, has ended. */
   close(): void {
     const lines = this.printed.takeAll();
-    if (lines.length > 0) this.handOn(this.inFlight.onlyLost ?? '', lines, []);
+    if (lines.length > 0) this.emit(this.inFlight.onlyLost ?? '', lines, []);
   }
 
   /** Removes a line from the waiting ones, or records that it need not wait. */
@@ -153,7 +153,7 @@ export class ProgramLog {
     this.reported.set(key, (this.reported.get(key) ?? 0) + 1);
   }
 
-  private handOn(
+  private emit(
     invocationId: string,
     lines: TraceLine[],
     exceptions: TraceException[],

@@ -61,13 +61,13 @@ export class WorkerdProcess {
     this.child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...held.fds] });
     // Without a free descriptor Node creates no pipes, contrary to the type, and emits the error a tick later.
     const [, out, err, control] = (this.child.stdio ?? []) as unknown as (Readable | undefined)[];
-    if (out) read(out, (line) => this.hear(line));
-    if (err) read(err, (line) => this.hear(line));
+    if (out) read(out, (line) => this.onOutput(line));
+    if (err) read(err, (line) => this.onOutput(line));
     if (control) read(control, (line) => this.control(line));
     this.ended = new Promise((resolve) => {
       // Also emitted for refused signals, possibly several times.
       this.child.on('error', (error) => {
-        keep(this.detail, error.message);
+        append(this.detail, error.message);
         if (this.child.pid === undefined) resolve(this.endBy(1));
       });
       this.child.once('close', (code, signal) => resolve(this.endBy(code ?? signal ?? 1)));
@@ -91,13 +91,13 @@ export class WorkerdProcess {
     this.child.kill(name);
   }
 
-  private hear(text: string): void {
+  private onOutput(text: string): void {
     const output = readOutputLine(text, new Date());
     if (output.by === 'code') return this.onConsole(output.line);
     this.hasRunOutOfMemory ||= saysOutOfMemory(output.message);
     const words = forAuthor(output.message);
-    if (words !== null) keep(this.lastWords, words);
-    else keep(this.detail, output.message);
+    if (words !== null) append(this.lastWords, words);
+    else append(this.detail, output.message);
   }
 
   private control(text: string): void {
@@ -110,7 +110,7 @@ export class WorkerdProcess {
   }
 }
 
-function keep(list: string[], words: string): void {
+function append(list: string[], words: string): void {
   list.push(words.slice(0, WORDS_CHARS_MAX));
   if (list.length > LAST_WORDS_MAX) list.shift();
 }

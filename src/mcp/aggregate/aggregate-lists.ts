@@ -1,11 +1,11 @@
 import { decodeCursor, encodeCursor } from '../../platform/http/cursor.js';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import type { McpCall, McpReply, UpstreamListener } from '../protocol/channel.js';
-import { members as membersOf, splice, elements, slice } from '../protocol/json-text.js';
+import { members as membersOf, splice, slice } from '../protocol/json-text.js';
 import { type ListKind, mcpLists, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { rpcCode } from '../protocol/protocol.js';
 import { MemberNames, qualifyUri, type Separator, readUri } from './member-names.js';
-import { errorReply, resultReply } from '../protocol/messages.js';
+import { errorReply, resultReply, withList } from '../protocol/messages.js';
 import {
   namingMember,
   type GatheredItems,
@@ -150,14 +150,7 @@ function cursorOf(params: string | undefined): bigint | null {
 
 /** A `resources/read` result with the aggregate's URIs. */
 export function withQualifiedContents(reply: McpReply, connectionId: string): McpReply {
-  if (!reply.result) return reply;
-  const result = slice(reply.text, reply.result);
-  const contents = result.startsWith('{') ? membersOf(result).get('contents') : undefined;
-  if (!contents || result[contents[0]] !== '[') return reply;
-  const items = elements(result, contents[0]).map((span) => withQualifiedUri(slice(result, span), connectionId));
-  const text = splice(reply.text, reply.result, splice(result, contents, `[${items.join(',')}]`));
-  const parts = membersOf(text);
-  return { ...reply, text, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
+  return withList(reply, 'contents', (items) => items.map((item) => withQualifiedUri(item, connectionId)));
 }
 
 /** Listens to resource updates of the connections that own the URIs. Connections that fail honour nothing. */

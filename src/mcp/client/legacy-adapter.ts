@@ -19,16 +19,20 @@ import {
 } from './session-slots.js';
 import { LegacyTasks, offersTasks } from './legacy-tasks.js';
 import { Listeners, type ListenStreamHandlers, type ListenStream } from './listeners.js';
+import { listFilter } from '../protocol/list-pages.js';
 import { isObject } from '../../platform/text/json.js';
+
+/** A session as far as its notifications need it. */
+type ListeningSession = Pick<LegacySession, 'identity' | 'request' | 'startListening' | 'stopListening'>;
 
 /**
  * Change notifications of a legacy server. List changes arrive on the stream of its shared session. Resource updates
  * are subscribed to once per resource, however many listeners want them.
  */
-class LegacyListening {
+export class LegacyListening {
   private handlers: ListenStreamHandlers | null = null;
 
-  constructor(private readonly session: (timeoutMs: number) => Promise<LegacySession>) {}
+  constructor(private readonly session: (timeoutMs: number) => Promise<ListeningSession>) {}
 
   /** Handles a notification of the shared session. */
   onNotification(text: string, method: string): void {
@@ -38,12 +42,12 @@ class LegacyListening {
   async start(filter: ListenFilter, handlers: ListenStreamHandlers, timeoutMs: number): Promise<ListenStream> {
     const session = await this.session(timeoutMs);
     this.handlers = handlers;
-    const isTold = await session.startListening(timeoutMs, () => handlers.lost());
-    if (!isTold) return { honoured: {}, close: async () => undefined };
+    const isListening = await session.startListening(timeoutMs, () => handlers.lost());
+    if (!isListening) return { honoured: {}, close: async () => undefined };
     const subscribed = new Set<string>();
     const change = async (wanted: ListenFilter, ms: number): Promise<ListenFilter> => {
       await subscribe(session, subscribed, wanted.resourceSubscriptions ?? [], ms);
-      return told(session.identity.capabilities, wanted, subscribed);
+      return honoured(session.identity.capabilities, wanted, subscribed);
     };
     try {
       return {
@@ -57,7 +61,11 @@ class LegacyListening {
     }
   }
 
-  private async stop(session: LegacySession, subscribed: Set<string>, handlers: ListenStreamHandlers): Promise<void> {
+  private async stop(
+    session: ListeningSession,
+    subscribed: Set<string>,
+    handlers: ListenStreamHandlers,
+  ): Promise<void> {
     if (this.handlers === handlers) this.handlers = null;
     session.stopListening();
     // Unsubscribed because the session stays open for its callers while nobody listens.
@@ -193,7 +201,7 @@ export class LegacyAdapter implements ProtocolAdapter {
  * Subscribes and unsubscribes so that `subscribed` equals the wanted resources, without those that the server refuses.
  */
 async function subscribe(
-  session: LegacySession,
+  session: ListeningSession,
   subscribed: Set<string>,
   wanted: string[],
   timeoutMs: number,
@@ -226,13 +234,11 @@ async function someAtOnce(uris: string[], work: (uri: string) => Promise<unknown
   await Promise.all(Array.from({ length: Math.min(PARALLEL, uris.length) }, worker));
 }
 
-function told(capabilities: Record<string, unknown>, wanted: ListenFilter, subscribed: Set<string>): ListenFilter {
-  const list = (key: 'toolsListChanged' | 'promptsListChanged' | 'resourcesListChanged', of: string): ListenFilter =>
-    wanted[key] && declares(capabilities, of, 'listChanged') ? { [key]: true } : {};
+function honoured(capabilities: Record<string, unknown>, wanted: ListenFilter, subscribed: Set<string>): ListenFilter {
   return {
-    ...list('toolsListChanged', 'tools'),
-    ...list('promptsListChanged', 'prompts'),
-    ...list('resourcesListChanged', 'resources'),
+    ...listFilter(
+      (flag) => wanted[flag] === true && declares(capabilities, flag.replace('ListChanged', ''), 'listChanged'),
+    ),
     ...(subscribed.size === 0 ? {} : { resourceSubscriptions: [...subscribed] }),
   };
 }

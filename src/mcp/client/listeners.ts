@@ -1,6 +1,6 @@
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
-import { listChanges, RESOURCE_UPDATED } from '../protocol/list-pages.js';
+import { listChanges, listFilter, RESOURCE_UPDATED } from '../protocol/list-pages.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { parseMessage } from '../protocol/messages.js';
 
@@ -105,11 +105,11 @@ export class Listeners {
     if (this.stream) this.lost(this.currentId);
   }
 
-  /** Ends all listeners and the stream. Never rejects. */
-  async close(): Promise<void> {
+  /** Ends all listeners and the stream. Never rejects. @param reason null when the connection was changed or deleted */
+  async close(reason: Error | null = null): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retry);
-    this.endAll(null);
+    this.endAll(reason);
     await this.enqueue(() => this.shut()).catch(() => undefined);
   }
 
@@ -226,20 +226,14 @@ function bounded({ resourceSubscriptions, ...lists }: ListenFilter): ListenFilte
 }
 
 /** Union of several filters. */
-function union(filters: Iterable<ListenFilter>): ListenFilter {
-  const all: ListenFilter = {};
-  const uris: string[] = [];
-  for (const filter of filters) {
-    for (const key of listChanges.values()) if (filter[key]) all[key] = true;
-    uris.push(...(filter.resourceSubscriptions ?? []));
-  }
-  return bounded({ ...all, resourceSubscriptions: uris });
+function union(filters: ListenFilter[]): ListenFilter {
+  const lists = listFilter((flag) => filters.some((filter) => filter[flag]));
+  return bounded({ ...lists, resourceSubscriptions: filters.flatMap((filter) => filter.resourceSubscriptions ?? []) });
 }
 
 /** Intersection of two filters. */
 export function common(wanted: ListenFilter, given: ListenFilter): ListenFilter {
-  const both: ListenFilter = {};
-  for (const key of listChanges.values()) if (wanted[key] && given[key]) both[key] = true;
+  const both = listFilter((flag) => wanted[flag] === true && given[flag] === true);
   const known = new Set(given.resourceSubscriptions);
   const uris = wanted.resourceSubscriptions?.filter((uri) => known.has(uri)) ?? [];
   return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
@@ -265,13 +259,13 @@ function isSame(a: ListenFilter, b: ListenFilter): boolean {
  * True if the filter matches a notification of this method. @param uri resource URI of
  * `notifications/resources/updated`, if it has one
  */
-function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
+export function wants(filter: ListenFilter, method: string, uri: unknown): boolean {
   const list = listChanges.get(method);
   if (list) return filter[list] === true;
   return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);
 }
 
 /** Resource URI of a `notifications/resources/updated` message. */
-function uriIn(text: string): unknown {
+export function uriIn(text: string): unknown {
   return (parseMessage(text)?.params as { uri?: unknown } | undefined)?.uri;
 }

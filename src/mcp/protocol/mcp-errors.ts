@@ -23,6 +23,11 @@ export abstract class UpstreamFailure extends DomainError {
   }
 }
 
+/** The error of a request for its caller: of a tool call, it states that the call may have run. */
+export function asCallError(error: unknown, { method }: { method: string }): unknown {
+  return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
+}
+
 /** The upstream is unreachable, refuses us, or does not speak MCP. */
 @Serializable('outcomeUnknown', 'hint', 'status')
 export class UpstreamError extends UpstreamFailure {
@@ -93,7 +98,7 @@ export class InputNeededError extends UpstreamFailure {
 }
 
 /** Message about an upstream timeout. */
-export function tooSlow({ host }: URL, timeoutMs: number): string {
+export function tooSlow({ host }: { host: string }, timeoutMs: number): string {
   const seconds = Number((timeoutMs / 1000).toPrecision(2));
   return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded.`;
 }

@@ -1,6 +1,6 @@
 import { isObject } from '../../platform/text/json.js';
 import type { ClientAnswer, McpReply, RpcError } from './channel.js';
-import { members, slice, splice, type Span } from './json-text.js';
+import { elements, members, slice, splice, type Span } from './json-text.js';
 import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era, rpcCode } from './protocol.js';
 import { InputNeededError, UpstreamError } from './mcp-errors.js';
 
@@ -181,6 +181,22 @@ export function completeOrRefuse(reply: McpReply): McpReply {
     );
   }
   throw new UpstreamError(`The MCP server answered with a result of type "${type.slice(0, 40)}", which is not MCP.`);
+}
+
+/** The reply with an array member of its result rewritten; null from `rewrite` leaves it unchanged. Items are JSON text. */
+export function withList(
+  reply: McpReply,
+  member: string,
+  rewrite: (items: string[]) => readonly string[] | null,
+): McpReply {
+  const { text, result } = reply;
+  const list = result && text[result[0]] === '{' ? members(text, result[0]).get(member) : undefined;
+  if (!list || text[list[0]] !== '[') return reply;
+  const items = rewrite(elements(text, list[0]).map((span) => slice(text, span)));
+  if (items === null) return reply;
+  const changed = splice(text, list, `[${items.join(',')}]`);
+  const parts = members(changed);
+  return { ...reply, text: changed, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
 }
 
 /** Result of this service instead of an upstream. @param result JSON text */

@@ -5,10 +5,9 @@ import { roleModule } from '../../config/role-module.js';
 import { registerQueue } from '../../platform/queue/register-queue.js';
 import { AccessGuard } from './access.guard.js';
 import { AccessService } from './access.service.js';
-import { Account } from './account.entity.js';
+import { Account, ApiKey } from './account.entity.js';
 import { AccountsController } from './accounts.controller.js';
 import { AccountsService } from './accounts.service.js';
-import { ApiKey } from './account.entity.js';
 import { ApiKeysRepository } from './api-keys.repository.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AUTH_QUEUE, AuthProcessor } from './auth.processor.js';
@@ -21,7 +20,7 @@ export class AuthModule {
     always: {
       imports: [TypeOrmModule.forFeature([Account, ApiKey])],
       providers: [ApiKeysRepository, ApiKeysService, AccessService],
-      exports: [TypeOrmModule, ApiKeysService, AccessService],
+      exports: [AccessService],
     },
     api: {
       controllers: [AccountsController],

@@ -18,7 +18,7 @@ declare global {
 export class NamespacesModule {
   static readonly forRoles = roleModule((env) => ({
     module: NamespacesModule,
-    always: { imports: [TypeOrmModule.forFeature([Namespace]), AuthModule.forRoles(env)], exports: [TypeOrmModule] },
+    always: { imports: [TypeOrmModule.forFeature([Namespace]), AuthModule.forRoles(env)] },
     api: {
       controllers: [NamespacesController],
       providers: [NamespacesRepository, NamespacesService],

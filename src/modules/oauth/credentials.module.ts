@@ -9,7 +9,6 @@ import { CredentialsService } from './credentials.service.js';
 import { OAuthClient } from './oauth-client.entity.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 import { PendingAuthorization } from './pending-authorization.entity.js';
-import { PreregisteredClientsService } from './preregistered-clients.service.js';
 import { AuthorizationFlowService } from './setup/authorization-flow.service.js';
 import { SetupLinksService } from './setup/setup-links.service.js';
 import { SetupPageService } from './setup/setup-page.service.js';
@@ -23,7 +22,6 @@ const services = [
   CredentialRepository,
   CredentialsService,
   OAuthClientsService,
-  PreregisteredClientsService,
   SetupLinksService,
 ];
 

@@ -57,6 +57,12 @@ export interface RefreshRequest {
   onSettled: () => void;
 }
 
+/** Facts of an attempt that outlive its transaction: the row with rotated tokens, and the client that the server refused. */
+interface AttemptHandlers {
+  onRotated(row: UpstreamCredential): void;
+  onRefused(client: OAuthClient): void;
+}
+
 /**
  * Refreshes tokens, each once: callers of this process share one attempt, and processes wait for each other on the row of
  * the credential, where the second one finds a newer generation and sends nothing. The row is locked during the request, for
@@ -112,8 +118,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
 
   private async start(request: RefreshRequest): Promise<RefreshOutcome> {
     try {
-      const { outcome, lostClientId } = await this.slots.run(request.host, () => this.underLock(request));
-      if (lostClientId !== null) await this.clients.refused(lostClientId);
+      const outcome = await this.slots.run(request.host, () => this.underLock(request));
       this.results.inc({ result: outcome.kind });
       return outcome;
     } catch (error) {
@@ -124,32 +129,40 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     }
   }
 
-  private async underLock(request: RefreshRequest): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
+  private async underLock(request: RefreshRequest): Promise<RefreshOutcome> {
     let rotated: UpstreamCredential | null = null;
+    let refused: OAuthClient | null = null;
     try {
-      return await this.dataSource.transaction(async (tx) => {
+      const outcome = await this.dataSource.transaction(async (tx) => {
         await this.repository.limitLockWait(tx);
         const row = await tx.findOne(UpstreamCredential, {
           where: { id: request.id },
           lock: { mode: 'pessimistic_write' },
         });
-        const known = row ? settledBefore(row, request, this.vault) : ({ kind: 'gone' } as const);
-        if (known || !row) return { outcome: known ?? { kind: 'gone' }, lostClientId: null };
-        return this.ask(tx, row, request, (changed) => (rotated = changed));
+        if (!row) return { kind: 'gone' } as const;
+        return (
+          settledBefore(row, request, this.vault) ??
+          this.attempt(tx, row, request, {
+            onRotated: (changed) => (rotated = changed),
+            onRefused: (client) => (refused = client),
+          })
+        );
       });
+      if (refused) await this.clients.refused((refused as OAuthClient).id);
+      return outcome;
     } catch (error) {
       if (rotated === null) throw error;
-      return { outcome: await this.rescue(rotated, error), lostClientId: null };
+      return this.rescue(rotated, error);
     }
   }
 
   /** Sends the refresh and writes its outcome; the caller commits. */
-  private async ask(
+  private async attempt(
     tx: EntityManager,
     row: UpstreamCredential,
     { rejected }: RefreshRequest,
-    onRotated: (row: UpstreamCredential) => void,
-  ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
+    { onRotated, onRefused }: AttemptHandlers,
+  ): Promise<RefreshOutcome> {
     const held = openTokens(row, this.vault) as HeldTokens;
     const client = row.clientRowId === null ? null : await tx.findOne(OAuthClient, { where: { id: row.clientRowId } });
     const isUnknown = client === null && row.server.adapter === undefined;
@@ -158,30 +171,24 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
       if (isUsable) {
         // Without a refresh token, a token is due when it expires.
         await tx.update(UpstreamCredential, { id: row.id }, { dueAt: row.expiresAt });
-        return { outcome: { kind: 'token', accessToken: held.accessToken }, lostClientId: null };
+        return { kind: 'token', accessToken: held.accessToken };
       }
       const reason = held.refreshToken === null ? 'it gave no refresh token' : 'it no longer knows Slipway';
-      return {
-        outcome: await this.drop(tx, row, `The token of ${issuerOf(row)} has ended, and ${reason}.`),
-        lostClientId: null,
-      };
+      return this.drop(tx, row, `The token of ${issuerOf(row)} has ended, and ${reason}.`);
     }
     try {
       const tokens = await this.renew(row, client, held.refreshToken);
       const changed = { ...row, ...storedTokens(row, tokens, this.vault), refreshedAt: new Date() };
       onRotated(changed);
       await write(tx, changed, row.generation);
-      return { outcome: { kind: 'token', accessToken: tokens.accessToken }, lostClientId: null };
+      return { kind: 'token', accessToken: tokens.accessToken };
     } catch (error) {
-      if (error instanceof TokenRefusedError) return this.refused(tx, row, client, error);
+      if (error instanceof TokenRefusedError) return this.refused(tx, row, client, error, onRefused);
       if (!(error instanceof TokenEndpointAwayError)) throw error;
       const isHopeless = error instanceof AdapterFailedError && row.failures + 1 >= ADAPTER_FAILURES_MAX;
       const isOver = isPast(row.expiresAt) || held.accessToken === rejected;
-      const outcome =
-        isHopeless && isOver
-          ? await this.drop(tx, row, error.message)
-          : await this.postpone(tx, row, held, rejected, error.message);
-      return { outcome, lostClientId: null };
+      if (isHopeless && isOver) return this.drop(tx, row, error.message);
+      return this.postpone(tx, row, held, rejected, error.message);
     }
   }
 
@@ -198,18 +205,19 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     row: UpstreamCredential,
     client: OAuthClient | null,
     error: TokenRefusedError,
-  ): Promise<{ outcome: RefreshOutcome; lostClientId: string | null }> {
+    onRefused: AttemptHandlers['onRefused'],
+  ): Promise<RefreshOutcome> {
     const { code, host } = error;
     const isClient = client !== null && isClientRefusal(error);
     if (isClient && client.kind === 'document') {
       const message = `${host} does not accept ${client.clientId} as its client: can it read that address?`;
       const held = openTokens(row, this.vault) as HeldTokens;
-      return { outcome: await this.postpone(tx, row, held, undefined, message), lostClientId: null };
+      return this.postpone(tx, row, held, undefined, message);
     }
     this.logger.warn({ msg: 'an authorization has ended', credentialId: row.id, host, code });
     const what = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
-    const outcome = await this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
-    return { outcome, lostClientId: isClient ? client.id : null };
+    if (isClient) onRefused(client);
+    return this.drop(tx, row, `${host} no longer accepts the ${what} (${code}).`);
   }
 
   private async drop(tx: EntityManager, row: UpstreamCredential, message: string): Promise<RefreshOutcome> {

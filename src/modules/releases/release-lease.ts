@@ -28,6 +28,27 @@ export interface ReleaseStage {
 /** The worker lost the release: it was cancelled, deleted, or another worker took it over. */
 export class LeaseLostError extends Error {}
 
+/** The exclusive right to work on something, until it is lost. */
+export class Hold {
+  private reject: (error: LeaseLostError) => void = () => undefined;
+  private readonly lost = new Promise<never>((_, reject) => (this.reject = reject));
+
+  constructor() {
+    // Without waiting work the rejection has no other handler.
+    this.lost.catch(() => undefined);
+  }
+
+  /** Waits for `work` while this is held. @throws LeaseLostError as soon as it is lost, without waiting for `work` */
+  whileHeld<T>(work: Promise<T>): Promise<T> {
+    return Promise.race([work, this.lost]);
+  }
+
+  /** Ends the work under it. */
+  lose(): void {
+    this.reject(new LeaseLostError());
+  }
+}
+
 /** Dependencies of a {@link ReleaseLease}. */
 export interface LeaseContext {
   database: DataSource;
@@ -42,11 +63,9 @@ export interface LeaseContext {
  * The exclusive hold of one worker on a release, renewed every third of its duration. Writes through it fail once it is
  * lost, so a worker that was taken for dead changes nothing.
  */
-export class ReleaseLease {
+export class ReleaseLease extends Hold {
   private readonly logger = new Logger('releases');
   private readonly renewal: Repeat;
-  private lose: (error: LeaseLostError) => void = () => undefined;
-  private readonly lost = new Promise<never>((_, reject) => (this.lose = reject));
 
   get releaseId(): string {
     return this.claim.releaseId;
@@ -56,13 +75,8 @@ export class ReleaseLease {
     private readonly context: LeaseContext,
     private readonly claim: Claim,
   ) {
-    this.lost.catch(() => undefined);
+    super();
     this.renewal = repeat(context.leaseMs / 3, () => void this.renew());
-  }
-
-  /** Waits for `work` while the lease is held. @throws LeaseLostError as soon as it is lost, without waiting for `work` */
-  whileHeld<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([work, this.lost]);
   }
 
   /** Appends a line to the log. @throws LeaseLostError */
@@ -83,9 +97,8 @@ export class ReleaseLease {
       // First, since it locks the server's row: publishing locks that row before any release's.
       await also?.(tx);
       if (!(await releases.updateHeld(this.claim, change, tx))) {
-        const error = new LeaseLostError();
-        this.lose(error);
-        throw error;
+        this.lose();
+        throw new LeaseLostError();
       }
       await logs.append(this.claim.releaseId, lines, tx);
     });
@@ -95,7 +108,7 @@ export class ReleaseLease {
   /** Extends the lease, or ends what runs under it if it was lost. A database outage changes nothing. */
   async renew(): Promise<void> {
     try {
-      if (!(await this.context.releases.renewLease(this.claim))) this.lose(new LeaseLostError());
+      if (!(await this.context.releases.renewLease(this.claim))) this.lose();
     } catch (error) {
       this.logger.debug({ msg: 'a lease was not renewed', err: error });
     }
@@ -107,7 +120,7 @@ export class ReleaseLease {
    * @returns the next attempt; null when the lease was lost already
    */
   async handBack(): Promise<number | null> {
-    this.lose(new LeaseLostError());
+    this.lose();
     return (await this.context.releases.handBackLease(this.claim)) ? this.claim.attempt + 1 : null;
   }
 

@@ -93,8 +93,8 @@ export class RescanDto {
   scanCredentials?: Record<string, string>;
 }
 
-/** A scan was asked for. What it finds is written to the release's log. */
-export class AskedRescanDto {
+/** The scan is scheduled. Its findings are written to the release's log. */
+export class RequestedRescanDto {
   /**
    * The release's, which a scan does not change.
    * @example 'SUCCESS'

@@ -4,11 +4,9 @@ import {
   CreateDateColumn,
   Entity,
   Index,
-  JoinColumn,
-  ManyToOne,
   PrimaryGeneratedColumn,
-  type Relation,
   PrimaryColumn,
+  ForeignKey,
 } from 'typeorm';
 import { Server } from '../servers/server.entity.js';
 import type { BundleRuntime, ReleaseType, ServerSnapshot } from '../servers/server.types.js';
@@ -28,15 +26,12 @@ export type ArtifactKind = (typeof artifactKinds)[number];
 @Entity('release_artifacts')
 @Check('release_artifacts_kind', `"kind" IN (${artifactKinds.map((kind) => `'${kind}'`).join(', ')})`)
 export class ReleaseArtifact {
+  @ForeignKey(() => Release, { name: 'release_artifacts_release_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'release_id' })
   releaseId: string;
 
   @PrimaryColumn('text')
   kind: ArtifactKind;
-
-  @ManyToOne(() => Release, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'release_id', foreignKeyConstraintName: 'release_artifacts_release_fk' })
-  release: Relation<Release>;
 
   /** Names the blob. */
   @Index('release_artifacts_hash')
@@ -67,12 +62,9 @@ export class ReleaseLog {
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
+  @ForeignKey(() => Release, { name: 'release_logs_release_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'release_id' })
   releaseId: string;
-
-  @ManyToOne(() => Release, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'release_id', foreignKeyConstraintName: 'release_logs_release_fk' })
-  release: Relation<Release>;
 
   @Column('text')
   stage: Stage;
@@ -110,13 +102,10 @@ export class Release {
   @Column({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
+  /** CASCADE: releases go with their server (Spec 4.11). */
+  @ForeignKey(() => Server, { name: 'releases_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;
-
-  /** CASCADE: releases go with their server (Spec 4.11). */
-  @ManyToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'releases_server_fk' })
-  server: Relation<Server>;
 
   @Column('text')
   type: ReleaseType;

@@ -11,37 +11,30 @@ import { ServersModule } from '../servers/servers.module.js';
 import { BlobSweeper } from './blob-sweeper.js';
 import { BlobsRepository } from './blobs.repository.js';
 import { BundleController } from './bundle/bundle.controller.js';
-import { BundlesService } from './bundle/bundles.service.js';
 import { ContractChangesController } from './contract/contract-changes.controller.js';
 import { ReleaseContract } from './contract/release-contract.entity.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import { DeployStage, ModuleChecks } from './pipeline/deploy-stage.js';
-import { MetadataStage } from './pipeline/release-stages.js';
+import { MetadataStage, ReleaseStages } from './pipeline/release-stages.js';
 import { PublishStage } from './pipeline/publish-stage.js';
 import { ReleasePipeline } from './pipeline/release-pipeline.js';
-import { ReleaseSlots } from './pipeline/release-slots.js';
 import { ReleaseSlotsRepository } from './pipeline/release-slots.repository.js';
-import { ReleaseStages } from './pipeline/release-stages.js';
 import { ReleaseSweeper } from './pipeline/release-sweeper.js';
 import { ReleasesProcessor } from './pipeline/releases.processor.js';
 import { ScanStage } from './pipeline/scan-stage.js';
-import { ReleasePrograms } from './programs/release-programs.js';
-import { ScanTraces } from './programs/release-programs.js';
+import { ReleasePrograms, ScanTraces } from './programs/release-programs.js';
 import { PublishController } from './publish/publish.controller.js';
 import { PublishService } from './publish/publish.service.js';
-import { ReleaseArtifact } from './release.entity.js';
+import { Release, ReleaseArtifact, ReleaseLog } from './release.entity.js';
 import { ReleaseFiles } from './release-files.js';
-import { ReleaseLog } from './release.entity.js';
 import { ReleaseLogRepository } from './release-log.repository.js';
-import { Release } from './release.entity.js';
 import { ReleasesController } from './releases.controller.js';
 import { RELEASES_QUEUE, ReleasesQueue } from './releases.queue.js';
 import { ReleasesRepository } from './releases.repository.js';
 import { ReleasesService } from './releases.service.js';
-import { RescanOutcomes } from './rescan/rescanner.js';
+import { RescanOutcomes, Rescanner } from './rescan/rescanner.js';
 import { RescanScan } from './rescan/rescan-scan.js';
 import { RescanRepository } from './rescan/rescan.repository.js';
-import { Rescanner } from './rescan/rescanner.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { ServerRescan } from './rescan/server-rescan.entity.js';
 import { ExternalScan } from './scan/external-scan.js';
@@ -73,7 +66,7 @@ export class ReleasesModule {
         SessionNames,
         HostedChannelsService,
       ],
-      exports: [TypeOrmModule, ReleaseFiles, HostedChannelsService],
+      exports: [HostedChannelsService],
     },
     api: {
       imports: [AuthModule.forRoles(env)],
@@ -84,7 +77,7 @@ export class ReleasesModule {
         BundleController,
         ContractChangesController,
       ],
-      providers: [PublishService, ReleasesService, ReleaseStreams, BundlesService],
+      providers: [PublishService, ReleasesService, ReleaseStreams],
     },
     worker: {
       providers: [
@@ -95,7 +88,6 @@ export class ReleasesModule {
         ScanStage,
         MetadataStage,
         PublishStage,
-        ReleaseSlots,
         ReleaseSlotsRepository,
         ReleaseStages,
         ReleasePipeline,

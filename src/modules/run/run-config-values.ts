@@ -1,11 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import {
-  mapConfig,
-  type CompiledConfig,
-  type ConfigField,
-  type ConfigPlace,
-  type MappedConfig,
-} from '../releases/config/config-fields.js';
+import { mapConfig, type ConfigField, type ConfigPlace, type MappedConfig } from '../releases/config/config-fields.js';
 import type { RunFormField, StoredValues } from '../releases/releases.types.js';
 import { InputInvalidError, InputRequiredError, type RequiredInputs } from './run.errors.js';
 
@@ -18,7 +12,7 @@ export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
  * @throws InputRequiredError, InputInvalidError
  */
 export function valuesOf(
-  config: CompiledConfig,
+  config: readonly ConfigField[],
   { headers, url = '' }: Pick<IncomingMessage, 'headers' | 'url'>,
 ): RunValues {
   const mark = url.indexOf('?');
@@ -27,7 +21,7 @@ export function valuesOf(
   return requireComplete(config, mapped);
 }
 
-function requireComplete(config: CompiledConfig, { headers, query, missing, faults }: MappedConfig): RunValues {
+function requireComplete(config: readonly ConfigField[], { headers, query, missing, faults }: MappedConfig): RunValues {
   if (missing.headers.length + missing.query.length > 0) {
     throw new InputRequiredError({ http: toRunInputs(config), missing });
   }
@@ -44,17 +38,15 @@ function requireComplete(config: CompiledConfig, { headers, query, missing, faul
  *
  * @throws InputRequiredError, InputInvalidError
  */
-export function valuesFor(config: CompiledConfig, { headers, query }: StoredValues): RunValues {
+export function valuesFor(config: readonly ConfigField[], { headers, query }: StoredValues): RunValues {
   const mapped = requireComplete(config, mapConfig(config, { headers, query: new URLSearchParams(query) }));
-  const configured = new Set(
-    config.fields.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])),
-  );
+  const configured = new Set(config.flatMap(({ from, headerKey }) => (from.place === 'header' ? [headerKey] : [])));
   const others = Object.entries(headers).filter(([name]) => !configured.has(name));
   return { headers: { ...Object.fromEntries(others), ...mapped.headers }, query: mapped.query };
 }
 
 /** The configuration values in the form that published clients read. */
-function toRunInputs({ fields }: CompiledConfig): RequiredInputs['http'] {
+function toRunInputs(fields: readonly ConfigField[]): RequiredInputs['http'] {
   const inputs: RequiredInputs['http'] = {};
   for (const { place, name, isRequired: required, ...texts } of fields.map(toField)) {
     (inputs[place] ??= {})[name] = { ...texts, required };
@@ -82,10 +74,10 @@ function namesOf(places: readonly ConfigPlace[]): { headers: string[]; query: st
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
 /** The form fields of a configuration, with the state of the stored values. */
-export function toRunForm(config: CompiledConfig, { headers, query }: StoredValues): RunFormField[] {
+export function toRunForm(config: readonly ConfigField[], { headers, query }: StoredValues): RunFormField[] {
   const stored = new URLSearchParams(query);
   const { missing, faults } = mapConfig(config, { headers, query: stored });
-  return config.fields.map((field) => {
+  return config.map((field) => {
     const { from, headerKey, path, schema, type, allowed } = field;
     const shown = toField(field);
     const isSecret = schema.format === 'password' || schema.writeOnly === true;
@@ -101,6 +93,6 @@ export function toRunForm(config: CompiledConfig, { headers, query }: StoredValu
 }
 
 /** `header "x-token" and query "region"`; empty without any. */
-export function inputNames({ fields }: CompiledConfig): string {
+export function inputNames(fields: readonly ConfigField[]): string {
   return fields.map(({ from }) => `${from.place} "${from.name}"`).join(' and ');
 }

@@ -122,7 +122,7 @@ export class RunService implements OnModuleInit, OnApplicationShutdown {
     const { release } = server;
     if ('reason' in release) throw new NotRunnableError(release.reason);
     const { id, config } = release;
-    const values = config.fields.length === 0 ? null : valuesOf(config, request);
+    const values = config.length === 0 ? null : valuesOf(config, request);
     const key = [id, accountId, ...(values ? [hashOf(values)] : [])].join(' ');
     const existing = this.handles.get(key);
     if (existing) return existing;

@@ -8,7 +8,7 @@ import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { parseUrl } from '../../config/parse-url.js';
 import type { ProgramRef } from '../../hosting/hosting.types.js';
 import type { RunnableServer } from '../servers/server.types.js';
-import { compileConfig, type CompiledConfig, type ConfigKind } from '../releases/config/config-fields.js';
+import { configFields, type ConfigField, type ConfigKind } from '../releases/config/config-fields.js';
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
 
@@ -27,7 +27,7 @@ export interface ResolvedRelease {
   id: string;
   /** For hosted code an address under `.invalid`. */
   upstream: URL;
-  config: CompiledConfig;
+  config: readonly ConfigField[];
   /** The hosted code; null for a server that runs elsewhere. */
   program: ProgramRef | null;
   /**
@@ -125,7 +125,7 @@ function releaseOf(
   }
   const { releaseId: id, type, upstreamUrl, hosted } = current;
   const configFor = (kind: ConfigKind) =>
-    compileConfig({ properties: {}, ...current.configSchema, type: 'object' }, kind);
+    configFields({ properties: {}, ...current.configSchema, type: 'object' }, kind);
   switch (type) {
     case 'stdio': {
       if (runsBundles) {

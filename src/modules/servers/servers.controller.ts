@@ -119,7 +119,6 @@ export class ServersController {
   @Access('servers:write', { owner: 'namespace', ...inOwnNamespace })
   @ApiErrors(...createErrors)
   createUnderNamespace(
-    @Param('namespace') _namespace: string,
     @Param('server') server: string,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Body() body: CreateServerDto,

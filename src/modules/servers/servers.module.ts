@@ -50,14 +50,7 @@ export class ServersModule {
         ServerIconsService,
         ServerReleasesService,
       ],
-      exports: [
-        TypeOrmModule,
-        ServersRepository,
-        ProgramSettingsService,
-        ServerUrlsService,
-        ServerIconsService,
-        ServerReleasesService,
-      ],
+      exports: [ProgramSettingsService, ServerUrlsService, ServerIconsService, ServerReleasesService],
     },
     api: {
       imports: [DiscoveryModule, AuthModule.forRoles(env)],

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { InvalidInputError, DomainError } from '../../platform/errors/domain-error.js';
 import { Egress } from '../../platform/egress/egress.js';
 import { discard, follow, readWithin, RedirectRefusedError } from '../../platform/egress/follow.js';
+import { parseUrl } from '../../config/parse-url.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
 import { RepositoryNotFoundError, RepositoryUnavailableError, SkillTooLargeError } from './skills.errors.js';
 
@@ -107,12 +108,8 @@ export function parseGitUrl(text: string): GitSource {
 }
 
 function parseHttpUrl(text: string): URL {
-  let url: URL;
-  try {
-    url = new URL(text.trim());
-  } catch {
-    throw new InvalidInputError('gitUrl must be a URL such as https://github.com/owner/repository');
-  }
+  const url = parseUrl(text.trim());
+  if (!url) throw new InvalidInputError('gitUrl must be a URL such as https://github.com/owner/repository');
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
     throw new InvalidInputError('gitUrl must begin with https://: other ways to reach a repository are not supported');
   }

@@ -1,40 +1,30 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, PickType } from '@nestjs/swagger';
 import { IsString, Matches, MaxLength, IsInt, IsOptional, IsUUID } from 'class-validator';
 import { Type } from 'class-transformer';
 import { PaginationDto, PageQueryDto } from '../../platform/http/pagination.dto.js';
-import { IsCommaList, IsFlag, IsWhole } from '../../platform/http/input-values.js';
+import { IsCommaList, IsFlag, IsWhole, IsPrintable } from '../../platform/http/input-values.js';
 import { SKILL_SLUG } from './skills.access.js';
-
-const PRINTABLE = /^\P{Cc}*$/u;
 
 export class SkillQueryDto extends PageQueryDto {
   /** Words to look for in slug, name and description; small typos are forgiven. The best matches come first. */
   @IsOptional()
-  @IsString()
-  @MaxLength(200)
-  @Matches(PRINTABLE, { message: 'q must not hold control characters' })
+  @IsPrintable(200)
   q?: string;
 
   /** Only skills of this category. */
   @IsOptional()
-  @IsString()
-  @MaxLength(100)
-  @Matches(PRINTABLE, { message: 'category must not hold control characters' })
+  @IsPrintable(100)
   category?: string;
 
   /** Only skills of this namespace. */
   @IsOptional()
-  @IsString()
-  @MaxLength(39)
-  @Matches(PRINTABLE, { message: 'namespace must not hold control characters' })
+  @IsPrintable(39)
   namespace?: string;
 
   /** Only skills with this slug. Deprecated: read `/skills/{namespace}/{slug}`. */
   @ApiProperty({ deprecated: true })
   @IsOptional()
-  @IsString()
-  @MaxLength(64)
-  @Matches(PRINTABLE, { message: 'slug must not hold control characters' })
+  @IsPrintable(64)
   slug?: string;
 
   /** Only skills of this account. */
@@ -175,28 +165,10 @@ export class SkillDto extends SkillSummaryDto {
 }
 
 /** A skill that was just published. */
-export class PublishedSkillDto {
-  /** @example '7f2c1f0e-4f1d-4c6b-9d9f-6a4f0a3c9b11' */
-  id: string;
-  /** @example 'acme' */
-  namespace: string;
-  /** @example 'code-review' */
-  slug: string;
-  /** @example 'code-review' */
-  displayName: string;
-  /** @example 'Reviews a change for bugs and style. Use it before a merge.' */
-  description: string;
-  /** Null for an upload. */
-  gitUrl: string | null;
-  /**
-   * Always 0: the host is not asked.
-   * @example 0
-   */
-  externalStars: number;
-  /** Always true. */
-  listed: boolean;
-  /** @example '2026-11-20T10:15:00.000Z' */
-  createdAt: string;
+export class PublishedSkillDto extends PickType(SkillSummaryDto, [
+  ...(['id', 'namespace', 'slug', 'displayName', 'description', 'gitUrl'] as const),
+  ...(['externalStars', 'listed', 'createdAt'] as const),
+]) {
   /**
    * When its files were published last.
    * @example '2026-11-20T10:15:00.000Z'

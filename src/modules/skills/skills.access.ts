@@ -1,13 +1,14 @@
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
-import { InvalidInputError } from '../../platform/errors/domain-error.js';
+import { InvalidInputError, ForbiddenError } from '../../platform/errors/domain-error.js';
 import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
-import { NotSkillOwnerError } from './skills.errors.js';
+
+export const forbidden = { status: 403, message: "Forbidden: You don't own this namespace" };
 
 /** For writes: the namespace in the path must belong to the caller. */
 export const ownNamespace = {
   owner: 'namespace',
   missing: () => new NamespaceNotFoundError(),
-  foreign: () => new NotSkillOwnerError(),
+  foreign: () => new ForbiddenError(forbidden.message),
 };
 
 export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };
@@ -20,10 +21,8 @@ export const slugParam = {
 
 export const skillNotFound = { status: 404, message: 'Skill not found' };
 
-const forbidden = { status: 403, message: "Forbidden: You don't own this namespace" };
-
 /** How every way of publishing fails. */
-const publishErrors = [
+export const publishErrors = [
   400,
   forbidden,
   {
@@ -45,9 +44,6 @@ const publishErrors = [
   },
 ];
 
-/** How publishing from an archive fails. */
-export const uploadErrors = publishErrors;
-
 /** How publishing from a repository fails. */
 export const gitErrors = [
   ...publishErrors,
@@ -63,9 +59,6 @@ export const gitErrors = [
     message: 'The repository could not be fetched from github.com: ECONNREFUSED',
   },
 ];
-
-/** How deleting fails. */
-export const deleteErrors = [forbidden, skillNotFound];
 
 /** The namespace and slug of a skill. */
 export interface SkillRef {

@@ -7,13 +7,13 @@ import type { OwnedNamespace } from '../auth/access.types.js';
 import { answerPublication, readArchive } from './skill-answers.js';
 import { SkillQueryDto, DeletedSkillDto, PublishedSkillDto, SetSkillDto, SkillDto, SkillListDto } from './skill.dto.js';
 import {
-  deleteErrors,
   gitErrors,
   namespaceParam,
   ownNamespace,
   skillNotFound,
   slugParam,
-  uploadErrors,
+  publishErrors,
+  forbidden,
 } from './skills.access.js';
 import { SkillsService } from './skills.service.js';
 
@@ -54,7 +54,6 @@ export class SkillsController {
   @Access('skills:write', ownNamespace)
   @ApiErrors(...gitErrors)
   async set(
-    @Param('namespace') _namespace: string,
     @Param('slug') slug: string,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Body() { gitUrl }: SetSkillDto,
@@ -82,9 +81,8 @@ export class SkillsController {
   @ApiCreatedResponse({ type: PublishedSkillDto })
   @ApiOkResponse(replaced)
   @Access('skills:write', ownNamespace)
-  @ApiErrors(...uploadErrors)
+  @ApiErrors(...publishErrors)
   async upload(
-    @Param('namespace') _namespace: string,
     @Param('slug') slug: string,
     @CurrentNamespace() namespace: OwnedNamespace,
     @Req() request: Request,
@@ -99,12 +97,8 @@ export class SkillsController {
   @ApiParam(namespaceParam)
   @ApiParam(slugParam)
   @Access('skills:write', ownNamespace)
-  @ApiErrors(...deleteErrors)
-  remove(
-    @Param('namespace') _namespace: string,
-    @Param('slug') slug: string,
-    @CurrentNamespace() namespace: OwnedNamespace,
-  ): Promise<DeletedSkillDto> {
+  @ApiErrors(forbidden, skillNotFound)
+  remove(@Param('slug') slug: string, @CurrentNamespace() namespace: OwnedNamespace): Promise<DeletedSkillDto> {
     return this.skills.remove(namespace, slug);
   }
 }

@@ -5,7 +5,6 @@ import { AuthModule } from '../auth/auth.module.js';
 import { NamespacesModule } from '../namespaces/namespaces.module.js';
 import { DeprecatedSkillsController } from './deprecated-skills.controller.js';
 import { GitArchives } from './git-source.js';
-import { SkillActivations } from './skill-activations.js';
 import { SkillFile, Skill } from './skill.entity.js';
 import { SkillFilesController } from './skill-files.controller.js';
 import { SkillFilesService } from './skill-files.service.js';
@@ -27,7 +26,7 @@ export class SkillsModule {
     api: {
       imports: [TypeOrmModule.forFeature([Skill, SkillFile]), AuthModule.forRoles(env), NamespacesModule.forRoles(env)],
       controllers: [SkillsController, SkillFilesController, DeprecatedSkillsController],
-      providers: [SkillsRepository, SkillsService, SkillFilesService, SkillActivations, GitArchives],
+      providers: [SkillsRepository, SkillsService, SkillFilesService, GitArchives],
     },
   }));
 }

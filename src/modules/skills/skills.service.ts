@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type EntityManager } from 'typeorm';
-import { isForeignKeyViolation, isUniqueViolation } from '../../platform/database/postgres-errors.js';
+import { onViolation } from '../../platform/database/postgres-errors.js';
 import { pageOf } from '../../platform/http/pagination.dto.js';
 import { project } from '../../platform/http/input-values.js';
 import { FairSemaphore } from '../../platform/limits/fair-semaphore.js';
@@ -134,17 +134,13 @@ export class SkillsService {
     content: SkillPackage,
     source: GitSource | null,
   ): Promise<Publication> {
-    try {
-      const { files, name, description, prompt, categories, servers, contentHash } = content;
-      const git = { gitUrl: source?.gitUrl ?? null, gitSource: source?.key ?? null };
-      const row = { name, description, prompt, categories, servers, contentHash, ...git };
-      const { created, skill } = await this.skills.replace({ namespaceId: namespace.id, slug }, row, files);
-      return { created, skill: toPublishedSkillDto(namespace.name, skill) };
-    } catch (error) {
-      if (isUniqueViolation(error)) throw new GitUrlConflictError();
-      if (isForeignKeyViolation(error)) throw new NamespaceNotFoundError();
-      throw error;
-    }
+    const { files, name, description, prompt, categories, servers, contentHash } = content;
+    const git = { gitUrl: source?.gitUrl ?? null, gitSource: source?.key ?? null };
+    const row = { name, description, prompt, categories, servers, contentHash, ...git };
+    const { created, skill } = await this.skills
+      .replace({ namespaceId: namespace.id, slug }, row, files)
+      .catch(onViolation({ unique: () => new GitUrlConflictError(), foreignKey: () => new NamespaceNotFoundError() }));
+    return { created, skill: toPublishedSkillDto(namespace.name, skill) };
   }
 }
 

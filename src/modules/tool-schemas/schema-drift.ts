@@ -93,16 +93,8 @@ const DRIFTS_MAX = 50;
 /** The deviations of a tool's results from its declared output schema. */
 export function driftOf(declared: unknown, { samples, structured, shape }: Observed): Drift[] {
   const unstructured = samples - structured;
-  const first: Drift[] =
-    unstructured === 0
-      ? []
-      : [
-          {
-            path: '$',
-            kind: 'unstructured',
-            message: `${unstructured} of ${samples} answers had no structuredContent, which a tool with an output schema must send.`,
-          },
-        ];
+  const message = `${unstructured} of ${samples} answers had no structuredContent, which a tool with an output schema must send.`;
+  const first: Drift[] = unstructured === 0 ? [] : [{ path: '$', kind: 'unstructured', message }];
   if (structured === 0) return first;
   // Results without structured content are texts or lists, which are no deviation.
   const seen = unstructured === 0 ? shape : { ...shape, texts: null, lists: null };

@@ -71,7 +71,7 @@ export const DEPTH_MAX = 12;
 /** Most names of one object; one with more is a dictionary. Large objects of public APIs have about 100. */
 export const FIELDS_MAX = 128;
 
-/** Most places of one shape. One takes about 60 bytes of JSON, so a shape about 40 KB; most have 5 to 50. */
+/** Most places of one shape. One takes about 150 bytes of JSON, which Postgres compresses; most shapes have 5 to 50. */
 export const NODES_MAX = 600;
 
 /** Most distinct values of an enum. */

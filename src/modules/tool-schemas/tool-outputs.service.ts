@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { toStorableText } from '../../platform/database/storable.js';
 import { RowCache } from '../../platform/database/row-cache.js';
 import { isObject } from '../../platform/text/json.js';
+import { Metrics } from '../../platform/telemetry/metrics.js';
 import { publishableShape, toJsonSchema } from './schema-inference.js';
 import { ToolShapeRepository, type AnswerSample } from './tool-shape.repository.js';
 
@@ -64,11 +65,20 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   private buffer: BufferedResult[] = [];
   private bufferChars = 0;
   /** Selected results dropped because the buffer was full, since the process started. */
-  dropped = 0;
+  private dropped = 0;
   private timer: NodeJS.Timeout | null = null;
   private readonly known = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
 
-  constructor(private readonly shapes: ToolShapeRepository) {}
+  constructor(
+    private readonly shapes: ToolShapeRepository,
+    metrics: Metrics,
+  ) {
+    metrics.counter(
+      'slipway_tool_samples_dropped_total',
+      'Tool results that were selected as samples and dropped because a buffer was full.',
+      () => this.dropped + shapes.dropped,
+    );
+  }
 
   /**
    * Offers one result of `tools/call`. Part of the call path: it never waits, never throws, and buffers the result. In each

@@ -6,7 +6,6 @@ import { ServersModule } from '../servers/servers.module.js';
 import { ToolOutputShape } from './tool-output-shape.entity.js';
 import { ToolOutputsService } from './tool-outputs.service.js';
 import { ToolSchemasController } from './tool-schemas.controller.js';
-import { ToolSchemasMetrics } from './tool-schemas.metrics.js';
 import { ToolSchemasService } from './tool-schemas.service.js';
 import { ToolShapeRepository } from './tool-shape.repository.js';
 
@@ -18,7 +17,7 @@ export class ToolSchemasModule {
     api: {
       imports: [TypeOrmModule.forFeature([ToolOutputShape]), ServersModule.forRoles(env), AuthModule.forRoles(env)],
       controllers: [ToolSchemasController],
-      providers: [ToolOutputsService, ToolShapeRepository, ToolSchemasMetrics, ToolSchemasService],
+      providers: [ToolOutputsService, ToolShapeRepository, ToolSchemasService],
       exports: [ToolOutputsService],
     },
   }));

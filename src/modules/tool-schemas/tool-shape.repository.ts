@@ -1,16 +1,14 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
-import { isDatabaseAway } from '../../platform/database/database-outage.js';
-import { isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
+import { isDatabaseAway, isForeignKeyViolation } from '../../platform/database/postgres-errors.js';
 import { emptyShape, merged, shapeOf, type Shape } from './shape.js';
-import type { TextFormat } from './text-format.js';
 
 /** Weeks that count, the current one included: samples expire after 28 to 35 days. */
 const WEEKS = 5;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-/** Most tools of one server with samples in one week: with the bounds of a shape at most 40 MB, usually 1 MB. */
+/** Most tools of one server with samples in one week: with the bounds of a shape at most 90 MB before compression, usually 2 MB. */
 const TOOLS_MAX = 200;
 
 /** Most tools with buffered samples. */
@@ -18,19 +16,6 @@ const BUFFERED_MAX = 200;
 
 /** Interval of writes: a busy tool's row is written once in it. */
 const FLUSH_MS = 2_000;
-
-/** Stored form of a shape: short names, no zeros, and members as pairs, since a name may be `__proto__`. */
-interface StoredShape {
-  n: number;
-  any?: true;
-  null?: number;
-  bool?: number;
-  int?: number;
-  dec?: number;
-  text?: { n: number; formats?: [TextFormat, number][]; words?: [string, number][] };
-  list?: { n: number; items: StoredShape };
-  object?: { n: number; fields: [string, StoredShape][]; rest?: StoredShape; map?: true };
-}
 
 /** The value of a tool's result. */
 export interface AnswerSample {
@@ -169,63 +154,17 @@ function thisWeek(): number {
   return Math.floor(Date.now() / WEEK_MS);
 }
 
+/** The maps of a shape. In JSON they are lists of pairs, since a member's name may be `__proto__`. */
+const MAPS = new Set(['fields', 'formats', 'words']);
+
 /** A shape as JSON text. */
 export function toShapeText(shape: Shape): string {
-  return JSON.stringify(toStored(shape));
+  return JSON.stringify(shape, (_name, value: unknown) => (value instanceof Map ? [...value] : value));
 }
 
 /** The inverse of {@link toShapeText}. */
 export function parseShape(text: string): Shape {
-  return fromStored(JSON.parse(text) as StoredShape);
-}
-
-function toStored({ count, isOpaque, nulls, booleans, integers, decimals, texts, lists, objects }: Shape): StoredShape {
-  return {
-    n: count,
-    ...(isOpaque && { any: true }),
-    ...(nulls > 0 && { null: nulls }),
-    ...(booleans > 0 && { bool: booleans }),
-    ...(integers > 0 && { int: integers }),
-    ...(decimals > 0 && { dec: decimals }),
-    ...(texts && {
-      text: {
-        n: texts.count,
-        ...(texts.formats.size > 0 && { formats: [...texts.formats] }),
-        ...(texts.words && { words: [...texts.words] }),
-      },
-    }),
-    ...(lists && { list: { n: lists.count, items: toStored(lists.items) } }),
-    ...(objects && {
-      object: {
-        n: objects.count,
-        fields: [...objects.fields].map(([name, field]): [string, StoredShape] => [name, toStored(field)]),
-        ...(objects.rest && { rest: toStored(objects.rest) }),
-        ...(objects.isMap && { map: true }),
-      },
-    }),
-  };
-}
-
-function fromStored({ n, any, null: nulls = 0, bool = 0, int = 0, dec = 0, text, list, object }: StoredShape): Shape {
-  return {
-    ...emptyShape(),
-    count: n,
-    isOpaque: any === true,
-    nulls,
-    booleans: bool,
-    integers: int,
-    decimals: dec,
-    texts: text
-      ? { count: text.n, formats: new Map(text.formats), words: text.words ? new Map(text.words) : null }
-      : null,
-    lists: list ? { count: list.n, items: fromStored(list.items) } : null,
-    objects: object
-      ? {
-          count: object.n,
-          fields: new Map(object.fields.map(([name, field]) => [name, fromStored(field)])),
-          rest: object.rest ? fromStored(object.rest) : null,
-          isMap: object.map === true,
-        }
-      : null,
-  };
+  return JSON.parse(text, (name, value: unknown) =>
+    MAPS.has(name) && value !== null ? new Map(value as [string, unknown][]) : value,
+  ) as Shape;
 }

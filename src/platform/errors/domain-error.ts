@@ -85,3 +85,20 @@ export class ConflictError extends DomainError {
   readonly kind = 'conflict';
   readonly code = 'conflict';
 }
+
+/** No route for this path and method. */
+export class RouteNotFoundError extends NotFoundError {
+  constructor(method: string, path: string) {
+    super(`Nothing answers ${method} ${path}. GET /docs lists every operation.`);
+  }
+}
+
+/** The request body is larger than its route accepts. */
+export class BodyTooLargeError extends DomainError {
+  readonly kind = 'too_large';
+  readonly code = 'validation_error';
+
+  constructor(bytesMax: number) {
+    super(`The request body is larger than ${bytesMax} bytes.`);
+  }
+}

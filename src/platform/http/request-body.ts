@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { InvalidInputError } from '../errors/domain-error.js';
-import { BodyTooLargeError } from '../errors/http-errors.js';
+import { InvalidInputError, BodyTooLargeError } from '../errors/domain-error.js';
 
 /**
  * Reads a whole request body as text, for routes served ahead of Express. A body that somebody read before is an error

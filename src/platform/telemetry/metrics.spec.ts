@@ -43,7 +43,9 @@ describe('metrics', () => {
     for (const seconds of [0, 0.001, 0.00101, 60, 60.001]) durations.observe(seconds);
     const { text } = await shown(metrics);
     const buckets = ['0.001', '0.0025', '30', '60', '+Inf'];
-    const counts = buckets.map((le) => new RegExp(`_bucket\\{le="${le.replace('+', '\\+')}"\\} (\\d+)`).exec(text)?.[1]);
+    const counts = buckets.map(
+      (le) => new RegExp(`_bucket\\{le="${le.replace('+', '\\+')}"\\} (\\d+)`).exec(text)?.[1],
+    );
     expect(counts).toEqual(['2', '3', '3', '4', '5']);
     expect(text).toContain('slipway_took_seconds_count 5\n');
   });

@@ -1,6 +1,9 @@
+import { timingSafeEqual } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { collectDefaultMetrics, Counter, Histogram, Registry, type Metric } from 'prom-client';
 import { Env } from '../../config/env.js';
+import { DomainError } from '../errors/domain-error.js';
+import { hashSecret } from '../http/secrets.js';
 
 /** Names and values from fixed lists only: a label that tenants choose would grow without end, and show what they do. */
 type Labels = Readonly<Record<string, string>>;
@@ -22,17 +25,35 @@ type Type = 'counter' | 'gauge' | 'histogram';
 /** Upper ends of the buckets of durations: from a call that is refused at once to one that takes the longest time allowed. */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
+/** `METRICS_TOKEN` is not set, so nobody may read the metrics. */
+class MetricsOffError extends DomainError {
+  readonly kind = 'not_found';
+  readonly code = 'not_found';
+
+  constructor() {
+    super('Metrics are off: the operator turns them on with METRICS_TOKEN');
+  }
+}
+
+/** The metrics were asked for without their token. */
+class MetricsTokenError extends DomainError {
+  readonly kind = 'unauthenticated';
+  readonly code = 'unauthorized';
+
+  constructor() {
+    super('Send the METRICS_TOKEN of this service as "Authorization: Bearer <token>"');
+  }
+}
+
 /** Registry of this process's metrics. */
 @Injectable()
 export class Metrics {
   private readonly logger = new Logger('metrics');
   private readonly registry = new Registry();
-  private readonly isOn: boolean;
   private reading: Promise<string> | null = null;
 
-  constructor(@Inject(Env) { metricsToken }: Pick<Env, 'metricsToken'>) {
-    this.isOn = metricsToken !== null;
-    if (this.isOn) ofProcess();
+  constructor(@Inject(Env) private readonly env: Pick<Env, 'metricsToken'>) {
+    if (env.metricsToken !== null) ofProcess();
   }
 
   /** Registers a counter that is read at each scrape: a number that only grows. @param name `slipway_…_total` */
@@ -66,9 +87,23 @@ export class Metrics {
     return histogram;
   }
 
+  /**
+   * The metrics, for a reader with the token.
+   *
+   * @param authorization the header of that name
+   * @throws MetricsOffError, MetricsTokenError
+   */
+  async page(authorization: string | undefined): Promise<string> {
+    const { metricsToken } = this.env;
+    if (metricsToken !== null && metricsToken !== 'open') requireToken(metricsToken, authorization);
+    const text = await this.text();
+    if (text === null) throw new MetricsOffError();
+    return text;
+  }
+
   /** All metrics in Prometheus' text format 0.0.4; concurrent callers share one reading. Null without a METRICS_TOKEN. */
   async text(): Promise<string | null> {
-    if (!this.isOn) return null;
+    if (this.env.metricsToken === null) return null;
     this.reading ??= Promise.all([this.registry.metrics(), ofProcess().metrics()])
       .then((parts) => parts.join('\n'))
       .finally(() => (this.reading = null));
@@ -92,6 +127,12 @@ export class Metrics {
       return [];
     }
   }
+}
+
+/** Compares hashes, which are of one length, so that the time of the comparison reveals nothing. */
+function requireToken(token: string, authorization = ''): void {
+  const given = /^Bearer +(\S+) *$/i.exec(authorization)?.[1] ?? '';
+  if (!timingSafeEqual(hashSecret(given), hashSecret(token))) throw new MetricsTokenError();
 }
 
 function requireName(type: Type, name: string): void {

@@ -17,8 +17,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * True when no value of JSON stands inside of more than `depthMax` others. Works level by level, so that a value too deep
- * for recursive readers (`JSON.stringify`, validators, Postgres) can be told without being one of them.
+ * True when no value of JSON is nested in more than `depthMax` others. Works level by level, without recursion, since the
+ * value may be too deep for recursive readers (`JSON.stringify`, validators, Postgres).
  */
 export function isWithinDepth(value: unknown, depthMax: number): boolean {
   let level: unknown[] = [value];

@@ -1,7 +1,7 @@
-import { spawn, execFileSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { access, chmod, mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
-import { createServer, get, request, type Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -14,7 +14,7 @@ import type { OpenEgressProxy } from '../../../src/hosting/bundle/bundle-workspa
 import { ProgramProxy } from '../../../src/hosting/egress/program-proxy.js';
 import { PROXY_LIMITS } from '../../../src/hosting/egress/proxy-limits.js';
 import type { Instance } from '../../../src/hosting/engine.js';
-import { HostingUnavailableError, ProgramStartError } from '../../../src/hosting/hosting.errors.js';
+import { ProgramStartError } from '../../../src/hosting/hosting.errors.js';
 import type { Trace } from '../../../src/hosting/hosting.types.js';
 import { AddressPolicy, parseEgressAllow } from '../../../src/platform/egress/address-policy.js';
 import { Egress } from '../../../src/platform/egress/egress.js';
@@ -29,7 +29,9 @@ import { listen, shut } from '../../support/upstream-net.js';
 
 /** What a hostile bundle tries, beside the tools of an ordinary one. */
 const HOSTILE = `
+import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { get, request } from 'node:http';
 const outcome = (work) => { try { return 'done: ' + String(work()).slice(0, 400); } catch (error) { return error.code ?? error.message; } };
 const asked = (options) => new Promise((resolve) => get(options, async (answer) => {
   let body = '';
@@ -344,12 +346,7 @@ describe('a bundle that is run here', () => {
     expect(processesOf(uid)).toEqual([]);
   });
 
-  verifies(
-    'bundle:off',
-    'is refused while bundles are off, and when its manifest says nothing of how it starts',
-    async () => {
-      await expect(start({}, { RUNTIME_BUNDLES: 'off' })).rejects.toThrow(HostingUnavailableError);
-      await expect(start({ changes: { server: {} } })).rejects.toThrow(ProgramStartError);
-    },
-  );
+  it('is refused when its manifest says nothing of how it starts', async () => {
+    await expect(start({ changes: { server: {} } })).rejects.toThrow(ProgramStartError);
+  });
 });

@@ -1,4 +1,4 @@
-// Also run with the queue on Redis: jobs.
+// Also run with the queue on Redis by test:long: jobs.
 import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';

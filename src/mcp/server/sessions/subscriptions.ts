@@ -4,8 +4,8 @@ import type { McpRequest } from '../mcp-request.js';
 import type { Streams } from './streams.js';
 import { isObject } from '../../../platform/text/json.js';
 import type { Listening, ListenFilter } from '../../protocol/channel.js';
-import { memberText } from '../../protocol/json-edit.js';
-import { listChanges, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
+import { uriIn, wants } from '../../client/listeners.js';
+import { listFilter, RESOURCE_UPDATED } from '../../protocol/list-pages.js';
 import { marked, subscriptionMeta } from '../bridge/hop.js';
 import { SUBSCRIPTIONS_MAX, URI_CHARS_MAX } from './live-sessions.js';
 
@@ -120,12 +120,7 @@ export class Subscriptions {
 
 /** True if the filter includes a notification, given as JSON text. */
 export function isWanted(filter: ListenFilter, method: string, text: string): boolean {
-  const list = listChanges.get(method);
-  if (list) return filter[list] === true;
-  if (method !== RESOURCE_UPDATED) return false;
-  const params = memberText(text, 'params');
-  const uri = params?.startsWith('{') ? memberText(params, 'uri') : undefined;
-  return uri !== undefined && (filter.resourceSubscriptions ?? []).includes(JSON.parse(uri) as string);
+  return wants(filter, method, method === RESOURCE_UPDATED ? uriIn(text) : undefined);
 }
 
 /** Filter of a `subscriptions/listen` request; null when it is malformed, or names too many resources. */
@@ -135,11 +130,8 @@ function filterOf(params: unknown): ListenFilter | null {
   const uris = wanted.resourceSubscriptions ?? [];
   const isUri = (uri: unknown) => typeof uri === 'string' && uri.length <= URI_CHARS_MAX;
   if (!Array.isArray(uris) || uris.length > SUBSCRIPTIONS_MAX || !uris.every(isUri)) return null;
-  const flag = (name: string) => (wanted[name] === true ? { [name]: true } : {});
   return {
-    ...flag('toolsListChanged'),
-    ...flag('promptsListChanged'),
-    ...flag('resourcesListChanged'),
+    ...listFilter((flag) => wanted[flag] === true),
     ...(uris.length > 0 ? { resourceSubscriptions: uris as string[] } : {}),
   };
 }

@@ -4,7 +4,7 @@ import { roleModule } from '../../../config/role-module.js';
 import { ToolSchemasModule } from '../../tool-schemas/tool-schemas.module.js';
 import { ConnectionCoreModule } from '../core/connection-core.module.js';
 import { CallRecorder } from './call-recorder.js';
-import { ConnectionMock, MockCall, MockReply, RecordedCallRow, SimulatorUsage } from './mock.entity.js';
+import { ConnectionMock, MockCall, MockReply, SimulatorUsage, RecordedCallRow } from './mock.entity.js';
 import { MockChannels } from './mock-channels.js';
 import { MockCreation } from './mock-creation.js';
 import { MockModel } from './mock-model.js';

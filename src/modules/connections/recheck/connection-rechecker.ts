@@ -8,7 +8,7 @@ import {
 import type { Counter } from 'prom-client';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';

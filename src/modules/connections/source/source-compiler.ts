@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
 import { FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
-import { EndedApartError, runApart } from '../../../platform/child-process/run-in-child-process.js';
+import { ChildProcessKilledError, runInChildProcess } from '../../../platform/child-process/run-in-child-process.js';
 import type { StoredSource } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer } from './source-compile.process.js';
@@ -63,7 +63,7 @@ export class SourceCompiler {
     try {
       const [from, to] = [join(work, 'in'), join(work, 'out.mjs')];
       await writeFile(from, source.sourceFiles[0].contents, { mode: 0o600 });
-      const answer = await this.runApart([from, to, source.entrypoint]);
+      const answer = await this.compileInChildProcess([from, to, source.entrypoint]);
       if ('diagnostics' in answer) {
         const { length } = answer.diagnostics;
         const count = length === 1 ? 'one fault' : `${length} faults`;
@@ -79,14 +79,14 @@ export class SourceCompiler {
     }
   }
 
-  private async runApart(args: string[]): Promise<SourceCompileAnswer> {
+  private async compileInChildProcess(args: string[]): Promise<SourceCompileAnswer> {
     const [, , path] = args;
     try {
       const { signal } = new AbortController();
       const file = 'modules/connections/source/source-compile.process.js';
-      return await runApart<SourceCompileAnswer>(file, args, { ...LIMITS, signal });
+      return await runInChildProcess<SourceCompileAnswer>(file, args, { ...LIMITS, signal });
     } catch (error) {
-      if (!(error instanceof EndedApartError)) throw error;
+      if (!(error instanceof ChildProcessKilledError)) throw error;
       const most = error.reason === 'memory' ? `${LIMITS.memoryMbMax} MB of memory` : `${LIMITS.timeoutMs / 1000} s`;
       const message = `Compiling needs more than ${most}: make the module smaller.`;
       return { diagnostics: [{ path: path, line: 1, column: 1, message }] };

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Logger } from '@nestjs/common';
 import type { WebSocket } from 'ws';
-import { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
-import { UNREAD_BYTES_MAX, type FramePort } from '../../../mcp/client/uplink/uplink-calls.js';
+import { UNREAD_BYTES_MAX, UplinkChannel, type FramePort } from '../../../mcp/client/uplink/uplink-channel.js';
 
 /** Close codes of RFC 6455 section 7.4.1 that this service sends. */
 type CloseCode = 1001 | 1007 | 1008 | 1011 | 1013;

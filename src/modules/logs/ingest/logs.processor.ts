@@ -30,10 +30,7 @@ declare module '../../../platform/queue/pub-sub.js' {
 
 /** Interval between messages, and maximum number of servers per message: a NOTIFY of Postgres holds 8,000 bytes. */
 const PUBLISH_EVERY_MS = 250;
-
 const SERVERS_MAX = 100;
-
-const MESSAGES_MAX = 10;
 
 /** Publishes which servers have new invocations, with a delay of a quarter of a second, for open log streams. */
 @Injectable()
@@ -54,12 +51,11 @@ export class IngestNotifier implements OnApplicationShutdown {
 
   private publish(): void {
     this.timer = null;
-    const serverIds = [...this.waiting].slice(0, SERVERS_MAX * MESSAGES_MAX);
+    const serverIds = [...this.waiting];
+    this.waiting.clear();
     for (let first = 0; first < serverIds.length; first += SERVERS_MAX) {
       this.pubSub.publish('logs.ingested', { serverIds: serverIds.slice(first, first + SERVERS_MAX) });
     }
-    for (const id of serverIds) this.waiting.delete(id);
-    if (this.waiting.size > 0) this.add([]);
   }
 }
 

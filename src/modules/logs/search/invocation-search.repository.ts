@@ -79,7 +79,10 @@ interface Partitions {
 @Injectable()
 export class InvocationSearchRepository {
   private readonly slots: FairSemaphore;
-  private readonly cache = new RowCache<Partitions>(() => this.readPartitions(), { max: 1, ttlMs: PARTITIONS_AGE_MS_MAX });
+  private readonly cache = new RowCache<Partitions>(() => this.readPartitions(), {
+    max: 1,
+    ttlMs: PARTITIONS_AGE_MS_MAX,
+  });
 
   constructor(
     @InjectDataSource() private readonly database: DataSource,
@@ -104,8 +107,8 @@ export class InvocationSearchRepository {
     return this.bounded(serverId, async (tx) => {
       const counted =
         query.search !== undefined
-        ? await searched(tx, serverId, query, limit, oldest, indexed)
-        : await count(tx, [part(rangeOf(query, oldest))], condition(serverId, query), limit, TOTAL_MAX + 1);
+          ? await searched(tx, serverId, query, limit, oldest, indexed)
+          : await count(tx, [part(rangeOf(query, oldest))], condition(serverId, query), limit, TOTAL_MAX + 1);
       const invocations = await byIds(tx, serverId, counted.ids);
       return { invocations, total: Math.min(counted.total, TOTAL_MAX), totalIsExact: counted.total <= TOTAL_MAX };
     });

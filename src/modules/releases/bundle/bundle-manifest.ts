@@ -133,21 +133,21 @@ function cardOf(manifest: Record<string, unknown>): ServerCard {
   const { name, version, display_name: title, description, homepage: websiteUrl, tools, prompts } = manifest;
   const optional = { title, description, websiteUrl };
   const serverInfo = { name, version, ...Object.fromEntries(Object.entries(optional).filter(([, one]) => one)) };
-  try {
-    return parseServerCard({ serverInfo, tools, prompts });
-  } catch (error) {
-    if (!(error instanceof InvalidInputError)) throw error;
-    throw fault(error.message.replace(/^serverCard\.(?:serverInfo\.)?/, ''));
-  }
+  return inManifest(() => parseServerCard({ serverInfo, tools, prompts }));
 }
 
 function configOf(userConfig: unknown): BundleFacts['configSchema'] {
   if (userConfig === undefined || userConfig === null) return {};
+  return inManifest(() => userConfigSchema(requireObject(userConfig, 'user_config')));
+}
+
+/** Turns the faults of a part into faults of the manifest. */
+function inManifest<T>(read: () => T): T {
   try {
-    return userConfigSchema(requireObject(userConfig, 'user_config'));
+    return read();
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
-    throw fault(error.message);
+    throw fault(error.message.replace(/^serverCard\.(?:serverInfo\.)?/, ''));
   }
 }
 

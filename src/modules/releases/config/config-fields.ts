@@ -1,11 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject } from '../../../platform/text/json.js';
 
-/** A schema compiled for {@link mapConfig}, once for a release. */
-export interface CompiledConfig {
-  fields: ReadonlyArray<ConfigField & { headerKey: string }>;
-}
-
 /** Headers and query of a request to a run endpoint. */
 interface CallerConfig {
   headers: IncomingHttpHeaders;
@@ -65,6 +60,8 @@ export interface ConfigField {
   /** The allowed values as text; undefined for any. */
   allowed?: ReadonlySet<string>;
   from: ConfigPlace;
+  /** The name in `from`, in lower case. */
+  headerKey: string;
   to: ConfigPlace;
   /** The property as it was published, for title and description. */
   schema: Record<string, unknown>;
@@ -78,26 +75,24 @@ const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boo
  * worker's URL under that dotted name, wherever the caller passed it.
  */
 export function configFields(schema: ConfigSchema, kind: ConfigKind): ConfigField[] {
-  const fields: ConfigField[] = [];
-  collect(schema, [], true, kind, fields);
-  return fields;
+  return fieldsBelow(schema, [], true, kind);
 }
 
-function collect(
+function fieldsBelow(
   schema: Record<string, unknown>,
   path: string[],
   isAroundRequired: boolean,
   kind: ConfigKind,
-  fields: ConfigField[],
-): void {
+): ConfigField[] {
   const required: unknown[] = Array.isArray(schema.required) ? schema.required : [];
-  for (const [name, value] of Object.entries(schema.properties as Record<string, unknown>)) {
+  return Object.entries((schema.properties ?? {}) as Record<string, unknown>).flatMap(([name, value]) => {
     const inner = [...path, name];
     const isRequired = isAroundRequired && required.includes(name);
     const property = isObject(value) ? value : {};
-    if (isObject(property.properties) && kind !== 'external') collect(property, inner, isRequired, kind, fields);
-    else fields.push(toField(value as Record<string, unknown>, property, inner, isRequired, kind));
-  }
+    return isObject(property.properties) && kind !== 'external'
+      ? fieldsBelow(property, inner, isRequired, kind)
+      : [toField(value as Record<string, unknown>, property, inner, isRequired, kind)];
+  });
 }
 
 function toField(
@@ -115,7 +110,7 @@ function toField(
   const allowed = Array.isArray(property.enum)
     ? new Set(property.enum.flatMap((one) => textOf(one, type) ?? []))
     : undefined;
-  return { path, type, isRequired, fallback, allowed, from, to, schema };
+  return { path, type, isRequired, fallback, allowed, from, headerKey: from.name.toLowerCase(), to, schema };
 }
 
 /** A plain type, also as one of several beside `null`. Without a type it follows from `enum`, `const` or `default`. */
@@ -147,18 +142,11 @@ function placeOf(value: unknown): ConfigPlace | null {
   return typeof value.query === 'string' ? { place: 'query', name: value.query } : null;
 }
 
-/** Compiles a schema that passed `requireConfigSchema` for the same kind. */
-export function compileConfig(schema: ConfigSchema, kind: ConfigKind): CompiledConfig {
-  return {
-    fields: configFields(schema, kind).map((field) => ({ ...field, headerKey: field.from.name.toLowerCase() })),
-  };
-}
-
 /**
  * Maps the values of a schema from the place in the request (`x-from`) to the place for the upstream (`x-to`). Nothing else
  * is passed on. An empty value counts as not sent. Use the result only if `missing` and `faults` are empty.
  */
-export function mapConfig({ fields }: CompiledConfig, caller: CallerConfig): MappedConfig {
+export function mapConfig(fields: readonly ConfigField[], caller: CallerConfig): MappedConfig {
   const mapped: MappedConfig = { headers: {}, query: [], missing: { headers: [], query: [] }, faults: [] };
   for (const field of fields) {
     const sent = sentValue(field, caller);
@@ -179,7 +167,7 @@ export function mapConfig({ fields }: CompiledConfig, caller: CallerConfig): Map
   return mapped;
 }
 
-function sentValue({ from, headerKey }: CompiledConfig['fields'][number], caller: CallerConfig): string | undefined {
+function sentValue({ from, headerKey }: ConfigField, caller: CallerConfig): string | undefined {
   if (from.place === 'query') return caller.query.get(from.name) || undefined;
   const value = caller.headers[headerKey];
   return (Array.isArray(value) ? value.join(', ') : value) || undefined;

@@ -155,20 +155,11 @@ class SchemaDiff {
     if (!old && !now) return [];
     if (!old) return [this.change('value_removed', path, 'Only certain values are allowed now.')];
     if (!now) return [this.change('value_added', path, 'Any value is allowed now.')];
-    const report = (kind: SchemaChangeKind, values: string[], verb: string) =>
-      values.map((value) => this.change(kind, path, `The value ${quoted(value)} was ${verb}.`));
-    return [
-      ...report(
-        'value_removed',
-        [...old].filter((value) => !now.has(value)),
-        'removed',
-      ),
-      ...report(
-        'value_added',
-        [...now].filter((value) => !old.has(value)),
-        'added',
-      ),
-    ];
+    const report = (kind: SchemaChangeKind, one: Set<string>, other: Set<string>, verb: string) =>
+      [...one]
+        .filter((value) => !other.has(value))
+        .map((value) => this.change(kind, path, `The value ${quoted(value)} was ${verb}.`));
+    return [...report('value_removed', old, now, 'removed'), ...report('value_added', now, old, 'added')];
   }
 
   private bounds(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
@@ -196,16 +187,11 @@ class SchemaDiff {
           const kind = isRequired ? 'required_added' : 'added';
           return [this.change(kind, place, `The ${isRequired ? 'required' : 'optional'} ${noun} was added.`)];
         }
+        const change = isRequired
+          ? (['now_required', 'It is required now.'] as const)
+          : (['now_optional', 'It is optional now.'] as const);
         return [
-          ...(isRequired === oldRequired.has(name)
-            ? []
-            : [
-                this.change(
-                  isRequired ? 'now_required' : 'now_optional',
-                  place,
-                  `It is ${isRequired ? 'required' : 'optional'} now.`,
-                ),
-              ]),
+          ...(isRequired === oldRequired.has(name) ? [] : [this.change(change[0], place, change[1])]),
           ...this.at(old.get(name), member, place, depth + 1),
         ];
       }),

@@ -4,7 +4,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import type { Counter } from 'prom-client';
 import { DataSource } from 'typeorm';
 import { Env } from '../../../config/env.js';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { LeaseLostError, ReleaseLease, type StageOutcome } from '../release-lease.js';
@@ -13,8 +13,8 @@ import type { LogLine, Release } from '../release.entity.js';
 import { mayBecome, releaseStatuses, stages, type ReleaseStatus, type Stage } from '../release-state.js';
 import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type Claim } from '../releases.repository.js';
-import { ReleaseSlots } from './release-slots.js';
 import { ReleaseStages } from './release-stages.js';
+import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
 const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING', status));
 
@@ -37,7 +37,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     private readonly releases: ReleasesRepository,
     private readonly logs: ReleaseLogRepository,
     private readonly stages: ReleaseStages,
-    private readonly slots: ReleaseSlots,
+    private readonly slots: ReleaseSlotsRepository,
     private readonly queue: ReleasesQueue,
     private readonly pubSub: PubSub,
     private readonly env: Env,
@@ -103,9 +103,11 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   /** Enqueues the account's next releases; if that fails, the sweeper does it. A release handed back keeps its slot. */
   private async startNext(accountId: string): Promise<void> {
     if (this.isStopping) return;
-    await this.slots.next(accountId).catch((error: unknown) => {
+    try {
+      for (const job of await this.slots.endWaits(accountId)) this.queue.enqueue(job);
+    } catch (error) {
       this.logger.debug({ msg: 'waiting releases were not enqueued', err: error });
-    });
+    }
   }
 
   private async load(id: string): Promise<Release> {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../platform/text/json.js';
 import { toStorableJson } from '../../../platform/database/storable.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
@@ -69,11 +69,7 @@ function unsafe(
   findings: ScanFinding[],
   compared: ContractComparison,
 ): RescanVerdict {
-  const now =
-    CHECK_FAILED +
-    createHash('sha256')
-      .update(canonicalJson([compared.hash, findings]))
-      .digest('base64url');
+  const now = CHECK_FAILED + hash('sha256', canonicalJson([compared.hash, findings]), 'base64url');
   const isNew = reported !== now;
   const found = findings.map(({ where, message }): ContractChange => {
     return { kind: 'security_failed', level: 'breaking', tool: null, path: where, message };

@@ -9,11 +9,11 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { isDatabaseAway } from '../../../platform/database/database-outage.js';
+import { isDatabaseAway } from '../../../platform/database/postgres-errors.js';
 import { NoSlotError, FairSemaphore } from '../../../platform/limits/fair-semaphore.js';
 import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { Schedule } from '../../../platform/schedule/schedule.js';
-import { LeaseLostError } from '../release-lease.js';
+import { LeaseLostError, Hold } from '../release-lease.js';
 import type { ScanHold } from '../scan/leased-scan.js';
 import { ServerReleasesService } from '../../servers/server-releases.service.js';
 import { ServerNotFoundError } from '../../servers/servers.errors.js';
@@ -84,26 +84,9 @@ export class RescanOutcomes {
 }
 
 /** The hold of a scan of a published release. Its progress is not logged, only its result. */
-class RescanHold implements ScanHold {
-  private lose: (error: LeaseLostError) => void = () => undefined;
-  private readonly lost = new Promise<never>((_, reject) => (this.lose = reject));
-
-  constructor() {
-    // Without a waiting scan the rejection has no other handler.
-    this.lost.catch(() => undefined);
-  }
-
-  /** Ends the scans that run under it. */
-  end(): void {
-    this.lose(new LeaseLostError());
-  }
-
+class RescanHold extends Hold implements ScanHold {
   log(): Promise<void> {
     return Promise.resolve();
-  }
-
-  whileHeld<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([work, this.lost]);
   }
 }
 
@@ -141,7 +124,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
   /** Ends the scans under way, which another process begins again, and begins no more. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isEnding = true;
-    for (const hold of this.running.values()) hold.end();
+    for (const hold of this.running.values()) hold.lose();
     await this.settled();
   }
 

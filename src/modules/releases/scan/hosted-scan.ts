@@ -5,7 +5,7 @@ import type { ServerScan } from '../../../mcp/client/server-scan.js';
 import { hostedFailureIn, ProgramStartError } from '../../../hosting/hosting.errors.js';
 import { Hosting } from '../../../hosting/hosting.js';
 import { quoted } from '../../../platform/text/quoted.js';
-import { compileConfig, type CompiledConfig, type ConfigField } from '../config/config-fields.js';
+import { configFields, type ConfigField } from '../config/config-fields.js';
 import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.service.js';
 import type { LogLine, Release } from '../release.entity.js';
 import { scannedProgram } from '../program-ref.js';
@@ -45,7 +45,7 @@ export class HostedScan {
   }
 
   private async tryPaths(release: Release, lease: ScanHold): Promise<HostedScanResult> {
-    const config = scanConfig(compileConfig({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
+    const config = scanConfig(configFields({ properties: {}, ...release.configSchema, type: 'object' }, 'hosted'));
     let first: UpstreamFailure | null = null;
     for (const mcpPath of PATHS) {
       try {
@@ -123,7 +123,7 @@ function namesOf(items: Record<string, unknown>[]): string[] {
 }
 
 /** The defaults of a schema, or its examples, or made-up values for required properties without either. */
-function scanConfig({ fields }: CompiledConfig): ScanConfig {
+function scanConfig(fields: readonly ConfigField[]): ScanConfig {
   const config: ScanConfig = { query: [], invented: [] };
   for (const field of fields) {
     const name = field.path.join('.');

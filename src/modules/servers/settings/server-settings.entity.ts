@@ -1,27 +1,13 @@
-import {
-  Column,
-  CreateDateColumn,
-  Entity,
-  Index,
-  JoinColumn,
-  ManyToOne,
-  PrimaryGeneratedColumn,
-  type Relation,
-  OneToOne,
-  PrimaryColumn,
-} from 'typeorm';
+import { Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn, PrimaryColumn, ForeignKey } from 'typeorm';
 import { Server } from '../server.entity.js';
 
 /** How a server's owner wants it run and recorded. A server without a row has the defaults. */
 @Entity('server_runtime')
 export class ServerRuntime {
+  /** CASCADE: settings go with their server. */
+  @ForeignKey(() => Server, { name: 'server_runtime_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'server_runtime_pk' })
   serverId: string;
-
-  /** CASCADE: settings go with their server. */
-  @OneToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'server_runtime_server_fk' })
-  server: Relation<Server>;
 
   /** The only hosts its code may reach; null: any public one. */
   @Column('text', { name: 'egress_allow', array: true, nullable: true })
@@ -39,13 +25,10 @@ export class ServerSecret {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
+  /** CASCADE: secrets go with their server (Spec 4.11). */
+  @ForeignKey(() => Server, { name: 'server_secrets_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;
-
-  /** CASCADE: secrets go with their server (Spec 4.11). */
-  @ManyToOne(() => Server, { nullable: false, onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'server_secrets_server_fk' })
-  server: Relation<Server>;
 
   @Column('text')
   name: string;

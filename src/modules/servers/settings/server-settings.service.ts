@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { NotFoundError } from 'rxjs';
 import { onViolation } from '../../../platform/database/postgres-errors.js';
 import type { Caller } from '../../auth/access.types.js';
 import { NamespaceNotFoundError } from '../../namespaces/namespaces.errors.js';
@@ -11,19 +10,10 @@ import { ServerUrlsService } from '../server-urls.service.js';
 import { ServersService } from '../servers.service.js';
 import { ServerNotFoundError } from '../servers.errors.js';
 import { parseUrl } from '../../../config/parse-url.js';
-import { ForbiddenError, ConflictError } from '../../../platform/errors/domain-error.js';
+import { ForbiddenError, ConflictError, NotFoundError } from '../../../platform/errors/domain-error.js';
 import { type ServerRef, formatQualifiedName } from '../server.types.js';
 import { requireServerName } from '../server.validators.js';
-import type {
-  ServerDomainDto,
-  ServerDomainListDto,
-  ServerRuntimeDto,
-  TransferredServerDto,
-  TransferServerDto,
-  UpdatedServerDto,
-  UpdateServerDto,
-  UpdateServerRuntimeDto,
-} from './server-settings.dto.js';
+import type { ServerDomainDto, ServerDomainListDto, ServerRuntimeDto, TransferredServerDto, TransferServerDto, UpdatedServerDto, UpdateServerDto, UpdateServerRuntimeDto } from './server-settings.dto.js';
 import { ServerRuntime } from './server-settings.entity.js';
 
 /** The one domain every server has; published clients ask for it under this id. */

