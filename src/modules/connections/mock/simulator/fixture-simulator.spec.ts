@@ -14,7 +14,7 @@ function mockOf(tools: JsonObject): (tool: string, given?: JsonObject) => Promis
   let uses: UseCounts = {};
   return async (tool, given = {}) => {
     const call = { tool, arguments: given, recent: () => Promise.resolve([]), timeoutMs: 1_000 };
-    const answer = (await simulator.prepare(call))(uses);
+    const answer = simulator.prepare(call)(uses);
     // As the database keeps it.
     uses = JSON.parse(JSON.stringify(answer.uses ?? uses)) as UseCounts;
     return answer;

@@ -149,7 +149,7 @@ class ValueMaker {
   }
 
   private array(schema: JsonObject, path: string[], known: unknown, random: SeededRandom): unknown[] {
-    const prefix = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? ([] as unknown[]);
+    const prefix = [schema.prefixItems, schema.items].find((items): items is unknown[] => Array.isArray(items)) ?? [];
     const rest = Array.isArray(schema.items) ? (schema.additionalItems ?? true) : (schema.items ?? true);
     const isGenerous = path.length < GENEROUS_DEPTH;
     const wanted = Array.isArray(known) ? known.length : isGenerous ? Math.max(prefix.length, random.between(1, 3)) : 0;
