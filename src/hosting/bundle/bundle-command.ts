@@ -1,6 +1,7 @@
 import { isObject } from '../../platform/text/json.js';
 import { HostedFailure } from '../hosting.errors.js';
 import type { BundleManifest } from './bundle-files.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** The caller's configuration lacks required values, which the message names. */
 export class BundleConfigError extends HostedFailure {
@@ -79,7 +80,7 @@ function valuesOf(
 function listIn(value: string): string[] {
   if (!value.startsWith('[')) return [value];
   try {
-    return textsOf(JSON.parse(value));
+    return textsOf(parseBounded(value));
   } catch {
     return [value];
   }

@@ -5,6 +5,7 @@ import { isObject } from '../../platform/text/json.js';
 import { HostedFailure, ProgramBusyError } from '../hosting.errors.js';
 import type { Launch } from '../sandbox/sandbox.js';
 import { BundleSession, type SessionHandlers } from './bundle-session.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** Size limit of a message, the same as for tool calls. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
@@ -161,7 +162,7 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
     chunks.push(chunk);
   }
   try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown;
+    return parseBounded(Buffer.concat(chunks).toString('utf8'));
   } catch {
     throw new BodyError(400, 'The message is no JSON.');
   }

@@ -1,5 +1,6 @@
 import type { TraceLine } from '../hosting.types.js';
 import { FILES } from './workerd-config.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** One line of workerd's output: of the code's console, or of workerd itself. */
 export type OutputLine = { by: 'code'; line: TraceLine } | { by: 'workerd'; message: string };
@@ -34,7 +35,7 @@ export function levelOf(level: unknown): TraceLine['level'] {
 function parsed(text: string): Record<string, unknown> {
   if (!text.startsWith('{')) return {};
   try {
-    return JSON.parse(text) as Record<string, unknown>;
+    return parseBounded(text) as Record<string, unknown>;
   } catch {
     return {};
   }

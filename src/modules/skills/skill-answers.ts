@@ -3,7 +3,7 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
-import { readMultipart } from '../../platform/http/multipart.js';
+import { readFile, readMultipart } from '../../platform/http/multipart.js';
 import { dropStalledReader } from '../../platform/http/stalled-reader.js';
 import type { SkillBundle } from './skill-files.service.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
@@ -71,18 +71,12 @@ export async function readArchive(request: IncomingMessage): Promise<Buffer> {
   const { files } = await readMultipart(request, {
     fields: {},
     files: ['archive'],
-    take: async (_name, file) => {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      for await (const chunk of file as AsyncIterable<Buffer>) {
-        bytes += chunk.length;
-        if (bytes > ARCHIVE_BYTES_MAX) {
-          throw new SkillTooLargeError(`The archive is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB`);
-        }
-        chunks.push(chunk);
-      }
-      return Buffer.concat(chunks);
-    },
+    take: (_name, file) =>
+      readFile(
+        file,
+        ARCHIVE_BYTES_MAX,
+        () => new SkillTooLargeError(`The archive is larger than ${ARCHIVE_BYTES_MAX / 1024 / 1024} MB`),
+      ),
   });
   if (!files.archive)
     throw new InvalidInputError('The form needs a file part "archive": the zip of the skill’s folder');

@@ -1,4 +1,5 @@
 import { isObject } from '../../platform/text/json.js';
+import { parseBounded } from '../../platform/text/json-bounds.js';
 
 /** The value of a tool's result. */
 export interface AnswerSample {
@@ -26,7 +27,7 @@ export function sampleOf(resultJson: string): AnswerSample | null {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBounded(text);
   } catch {
     return undefined;
   }

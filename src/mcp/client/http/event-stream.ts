@@ -3,6 +3,8 @@ import type { Dispatcher } from 'undici';
 import type { HttpDispatcher } from './http-exchange.js';
 import { fromSocketError, unreadable, UpstreamError, UpstreamTimeoutError } from '../../protocol/mcp-errors.js';
 import { ANSWER_BYTES_MAX, EVENT_CHARS_MAX } from './http-exchange.js';
+import { JsonScanner, boundExceeded } from '../../../platform/text/json-bounds.js';
+import { MessageBudget } from '../message-budget.js';
 import { SseParser } from './sse-parser.js';
 
 /** Request for an event stream that stays open until one side closes it. */
@@ -13,8 +15,8 @@ export interface StreamRequest {
   body?: string;
   /** Timeout for the response headers; the stream itself has no limit. */
   timeoutMs: number;
-  /** Receives each message. An exception ends the stream. */
-  onMessage: (data: string) => void;
+  /** Receives each message; returns true for the answer to a call. An exception ends the stream. */
+  onMessage: (data: string) => boolean | void;
   /** Receives events with other names than `message`. */
   onOther?: (event: string, data: string) => void;
   /**
@@ -54,6 +56,8 @@ class Stream implements Dispatcher.DispatchHandler {
   private headers: IncomingHttpHeaders = {};
   private chunks: Buffer[] = [];
   private bytes = 0;
+  private readonly scanner = new JsonScanner();
+  private readonly budget = new MessageBudget(true);
   private isSettled = false;
   private isOver = false;
 
@@ -85,8 +89,7 @@ class Stream implements Dispatcher.DispatchHandler {
     this.headers = headers;
     const isStream = status < 300 && (headers['content-type'] ?? '').startsWith('text/event-stream');
     if (!isStream || this.isOver) return;
-    const { onMessage, onOther } = this.request;
-    this.sse = new SseParser(onMessage, onOther);
+    this.sse = new SseParser((data) => this.onMessage(data), this.request.onOther);
     clearTimeout(this.timer);
     this.settle(null);
   }
@@ -96,7 +99,9 @@ class Stream implements Dispatcher.DispatchHandler {
     const { host } = this.request.url;
     if (!this.sse) {
       this.bytes += chunk.length;
+      const exceeded = this.scanner.push(chunk);
       if (this.bytes > ANSWER_BYTES_MAX) this.abort(unreadable(`${host} sent an answer larger than 16 MB.`));
+      else if (exceeded !== null) this.abort(unreadable(`${host} sent an answer with ${exceeded}.`));
       else this.chunks.push(chunk);
       return;
     }
@@ -119,6 +124,12 @@ class Stream implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     this.end(error);
+  }
+
+  private onMessage(data: string): void {
+    const exceeded = boundExceeded(data) ?? this.budget.spend(data.length);
+    if (exceeded !== null) throw unreadable(`${this.request.url.host} sent ${exceeded}.`);
+    if (this.request.onMessage(data)) this.budget.renew();
   }
 
   private readonly onDeadline = (): void => {

@@ -9,6 +9,7 @@ import {
   unreadable,
   UpstreamTimeoutError,
 } from '../../protocol/mcp-errors.js';
+import { JsonScanner } from '../../../platform/text/json-bounds.js';
 import { SseParser } from './sse-parser.js';
 import type { Egress } from '../../../platform/egress/egress.js';
 
@@ -92,6 +93,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private headers: IncomingHttpHeaders = {};
   private contentType = '';
   private bytes = 0;
+  private readonly scanner = new JsonScanner();
   private chunks: Buffer[] = [];
   private sse: SseParser | null = null;
   /** Times of the handover to the dispatcher and of sending; set only for calls with {@link CallTiming}. */
@@ -145,7 +147,9 @@ class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     this.bytes += chunk.length;
-    if (this.bytes > ANSWER_BYTES_MAX) this.tooLarge(controller);
+    if (this.bytes > ANSWER_BYTES_MAX) return this.tooLarge(controller);
+    const exceeded = this.scanner.push(chunk);
+    if (exceeded !== null) this.abort(unreadable(`${this.request.url.host} sent an answer with ${exceeded}.`));
     else this.chunks.push(chunk);
   }
 

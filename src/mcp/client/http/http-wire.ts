@@ -9,8 +9,11 @@ import {
   fromHttpStatus,
   notMcp,
   UpstreamAuthRequiredError,
+  unreadable,
   UpstreamError,
 } from '../../protocol/mcp-errors.js';
+import { boundExceeded } from '../../../platform/text/json-bounds.js';
+import { MessageBudget } from '../message-budget.js';
 import { bearerChallenge, challengeHeaders } from '../../oauth/challenges.js';
 import { parseMessage, replyTo, requestText, type RpcHead } from '../../protocol/messages.js';
 import { rpcCode, type Era } from '../../protocol/protocol.js';
@@ -249,6 +252,7 @@ export class HttpWire {
     const { invocationHeader, via: own } = this.target;
     const headers = via && own ? { ...manner.headers, [VIA_HEADER]: `${own}, ${via}` } : manner.headers;
     let { responder } = manner;
+    const budget = new MessageBudget();
     return {
       url: this.target.url,
       method: 'POST',
@@ -261,6 +265,8 @@ export class HttpWire {
       cancellation,
       timing,
       onEvent: (data) => {
+        const exceeded = boundExceeded(data) ?? budget.spend(data.length);
+        if (exceeded !== null) throw unreadable(`${this.target.url.host} sent ${exceeded}.`);
         const head = parseMessage(data);
         if (!head) throw notMcp(this.target.url, '', data);
         if (typeof head.method !== 'string') {

@@ -212,15 +212,19 @@ class SseSession implements LegacySession {
       });
   }
 
-  private receive(data: string): void {
+  /** @returns true for the answer to a call */
+  private receive(data: string): boolean {
     const head = parseMessage(data);
-    if (!head) return;
+    if (!head) return false;
     if (typeof head.method !== 'string') {
       const pending = typeof head.id === 'number' ? this.pending.get(head.id) : undefined;
       const reply = pending && replyTo(head.id as number, data, head, 'legacy');
       if (reply) pending?.resolve(reply);
-    } else if (head.id === undefined) this.notified(data, head.method, head.params);
+      return Boolean(reply);
+    }
+    if (head.id === undefined) this.notified(data, head.method, head.params);
     else this.asked(data, head.method);
+    return false;
   }
 
   /**

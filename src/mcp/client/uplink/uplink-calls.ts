@@ -72,12 +72,13 @@ export class UplinkCalls {
   }
 
   /** Delivers an answer to its call. Late answers are dropped. */
-  answered(head: RpcHead, text: string): void {
+  answered(head: RpcHead, text: string): boolean {
     const call = typeof head.id === 'number' ? this.running.get(head.id) : undefined;
-    if (!call) return;
+    if (!call) return false;
     const reply = replyTo(head.id as number, text, head, 'legacy');
     if (reply) call.succeed(reply);
     else call.fail(new UpstreamError('The local server sent an answer that is no JSON-RPC.', undefined, true));
+    return true;
   }
 
   /** Delivers a progress notification to the call of its token, with the caller's own token. */

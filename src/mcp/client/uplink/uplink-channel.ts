@@ -15,6 +15,7 @@ import { answerText, parseMessage, requestText, resultOf, type RpcHead } from '.
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 import { identityOfInitialize, initializeParams } from '../../protocol/session.js';
 import { LegacyTasks, offersTasks } from '../legacy-tasks.js';
+import { MessageBudget } from '../message-budget.js';
 import { UNREAD_BYTES_MAX, UplinkCalls, type FramePort } from './uplink-calls.js';
 import { UplinkListeners } from './uplink-listeners.js';
 
@@ -37,6 +38,7 @@ export class UplinkChannel implements Channel {
   private opening: Promise<UpstreamIdentity> | null = null;
   private isEnded = false;
   private questions = 0;
+  private readonly budget = new MessageBudget(true);
 
   /** @param connectTimeoutMs handshake timeout */
   constructor(
@@ -76,9 +78,12 @@ export class UplinkChannel implements Channel {
     if (this.isEnded) return;
     const head = parseMessage(text);
     if (!head) return this.refuse(text);
+    const exceeded = this.budget.spend(text.length);
+    if (exceeded !== null) return this.port.refuse(1008, exceeded);
     if (typeof head.method === 'string') this.onMessage(head, head.method, text);
-    else if ('result' in head || 'error' in head) this.calls.answered(head, text);
-    else this.port.refuse(1008, 'a frame must hold one JSON-RPC message');
+    else if ('result' in head || 'error' in head) {
+      if (this.calls.answered(head, text)) this.budget.renew();
+    } else this.port.refuse(1008, 'a frame must hold one JSON-RPC message');
   }
 
   /** Fails everything in progress after the pipe has closed. */

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { Logger } from '@nestjs/common';
 import type { WebSocket } from 'ws';
 import { UplinkChannel } from '../../../mcp/client/uplink/uplink-channel.js';
+import { boundExceeded } from '../../../platform/text/json-bounds.js';
 import type { FramePort } from '../../../mcp/client/uplink/uplink-calls.js';
 import { UNREAD_BYTES_MAX } from '../../../mcp/client/uplink/uplink-calls.js';
 
@@ -81,6 +82,8 @@ export class TunnelSocket implements FramePort {
   private onFrame(data: Buffer, isBinary: boolean): void {
     this.seen();
     if (isBinary && !isUtf8(data)) return this.refuse(1007, 'a frame must be UTF-8');
+    const exceeded = boundExceeded(data);
+    if (exceeded !== null) return this.refuse(1008, `a frame has ${exceeded}`);
     try {
       this.channel.receive(data.toString('utf8'));
     } catch (error) {

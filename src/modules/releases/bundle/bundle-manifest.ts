@@ -7,6 +7,7 @@ import type { BundleRuntime } from '../../servers/server.types.js';
 import { userConfigSchema } from './bundle-config.js';
 import type { ConfigSchema } from '../config/config-fields.js';
 import { isObject } from '../../../platform/text/json.js';
+import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 /** An MCPB bundle that cannot be installed; the message names the fault and what to do. */
 export class InvalidBundleError extends DomainError {
@@ -61,7 +62,7 @@ async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
   const text = (await zip.read(MANIFEST, MANIFEST_BYTES_MAX)).toString('utf8').replace(/^\uFEFF/, '');
   let manifest: unknown;
   try {
-    manifest = JSON.parse(text);
+    manifest = parseBounded(text);
   } catch (error) {
     throw new InvalidBundleError(`manifest.json is not valid JSON: ${visible((error as Error).message, 200)}.`);
   }

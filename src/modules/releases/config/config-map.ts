@@ -7,6 +7,7 @@ import {
   type ConfigPlace,
   type ConfigSchema,
 } from './config-fields.js';
+import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 /** A schema compiled for {@link mapConfig}, once for a release. */
 export interface CompiledConfig {
@@ -90,7 +91,7 @@ function isNumber(value: string): boolean {
 
 function isJson(value: string): boolean {
   try {
-    JSON.parse(value);
+    parseBounded(value);
     return true;
   } catch {
     return false;

@@ -11,6 +11,7 @@ import { requireConfigSchema } from '../config/config-schema.js';
 import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayloadDto } from './publish.dto.js';
 import { requireScanCredentials, scanOnly } from '../scan/scan-credentials.js';
 import { artifactKinds, type ArtifactKind } from '../release-artifact.entity.js';
+import { parseBounded } from '../../../platform/text/json-bounds.js';
 
 const MB = 1024 * 1024;
 
@@ -57,6 +58,7 @@ export async function readPublishForm(request: IncomingMessage, keep: KeepFile):
   const { fields, files } = await readMultipart<Blob>(request, {
     fields: { payload: PAYLOAD_BYTES_MAX },
     files: artifactKinds,
+    isStored: true,
     take: (name, file) => keep(file, artifactBytesMax[name as ArtifactKind]),
   });
   const parsed = parsePayload(fields.payload);
@@ -82,7 +84,7 @@ function parsePayload(text: string | undefined): { type: keyof typeof kinds; val
   if (text === undefined) throw new InvalidInputError('Missing required part: payload');
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseBounded(text);
   } catch (error) {
     throw new InvalidInputError(`The part "payload" is not valid JSON: ${(error as Error).message}`);
   }

@@ -3,6 +3,7 @@ import { InvalidInputError } from '../../../../platform/errors/domain-error.js';
 import { isObject, isWithinDepth, type JsonObject } from '../../../../platform/text/json.js';
 import { quoted } from '../../../../platform/text/quoted.js';
 import { errorResult, structuredResult, textResult, type ToolResult } from './simulator.js';
+import { parseBounded } from '../../../../platform/text/json-bounds.js';
 
 /** One rule of a tool: the calls it answers, and the answer. */
 export interface FixtureRule {
@@ -51,7 +52,7 @@ export function requireTools(fixture: Fixture, tools: readonly JsonObject[]): vo
 /** Text that was meant as a fixture and is no JSON is an error: as prose it would silently do nothing. */
 function parsed(scenario: string): unknown {
   try {
-    return JSON.parse(scenario);
+    return parseBounded(scenario);
   } catch (error) {
     if (!/^\s*\{[^]*"tools"/.test(scenario)) return null;
     return fail('$', `is no JSON: ${(error as Error).message.slice(0, 200)}`);

@@ -15,6 +15,7 @@ import {
   type ToolResult,
 } from './simulator.js';
 import type { ToolModel } from './tool-model.js';
+import { parseBounded } from '../../../../platform/text/json-bounds.js';
 
 /** Bounds of a prompt: earlier calls, and characters of each call, of the schema and of the arguments. */
 const HISTORY_CALLS_MAX = 20;
@@ -123,7 +124,7 @@ function readAnswer(tool: ToolModel, text: string): ToolResult | string {
 function parsed(text: string): unknown {
   const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
   try {
-    return JSON.parse(inner) as unknown;
+    return parseBounded(inner);
   } catch {
     return null;
   }
