@@ -9,7 +9,7 @@ import type { Env } from '../../config/env.js';
 import { KeyedLimiter } from '../limits/keyed-limiter.js';
 import { canonicalPath } from './canonical-path.js';
 import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
-import { ClosingResponse } from './closing-response.js';
+import { closeIfUnread } from './unread-body.js';
 import { UnreadAnswers } from './unread-answers.js';
 import { repeat } from '../schedule/repeat.js';
 
@@ -91,18 +91,11 @@ export class SlipwayAdapter extends ExpressAdapter {
     const { env } = this;
     const unread = new UnreadAnswers(env);
     const connections = new KeyedLimiter(env.httpConnectionsPerAddressMax, Infinity);
-    class WatchedResponse<R extends IncomingMessage> extends ClosingResponse<R> {
-      protected override written(): void {
-        unread.check(this);
-      }
-    }
-    const options = {
-      ServerResponse: WatchedResponse,
-      requestTimeout: env.httpRequestTimeoutMs,
-      connectionsCheckingInterval: CHECK_MS,
-    };
+    const options = { requestTimeout: env.httpRequestTimeoutMs, connectionsCheckingInterval: CHECK_MS };
     const server = http.createServer(options, (request, response) => {
       this.unused.delete(request.socket);
+      closeIfUnread(request, response);
+      unread.address(request);
       request.url = canonicalPath(request.url ?? '/');
       response.setHeader('x-request-id', identify(request));
       response.setHeader('x-content-type-options', 'nosniff');
@@ -126,6 +119,7 @@ export class SlipwayAdapter extends ExpressAdapter {
       const address = plainAddress(socket.remoteAddress ?? '');
       const leave = isTrusted(address, env.trustProxy) ? () => undefined : connections.enter(peerOf(address));
       if (!leave) return socket.destroy();
+      unread.watch(socket);
       this.unused.add(socket);
       socket.once('close', () => {
         this.unused.delete(socket);

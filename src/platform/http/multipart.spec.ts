@@ -7,7 +7,7 @@ import { until } from '../../../test/support/until.js';
 import { DomainError, InvalidInputError } from '../errors/domain-error.js';
 import { loadEnv } from '../../config/env.js';
 import { BodyBudget } from './body-budget.js';
-import { ClosingResponse } from './closing-response.js';
+import { closeIfUnread } from './unread-body.js';
 import { readMultipart, type Multipart, type MultipartShape } from './multipart.js';
 
 const shape = { fields: { payload: 20, note: 5 }, files: ['module', 'archive'] };
@@ -53,7 +53,8 @@ async function answer(request: IncomingMessage, response: http.ServerResponse): 
 }
 
 beforeAll(async () => {
-  server = http.createServer({ ServerResponse: ClosingResponse }, (request, response) => {
+  server = http.createServer((request, response) => {
+    closeIfUnread(request, response);
     budget.admit(request, response, 'account');
     void answer(request, response);
   });

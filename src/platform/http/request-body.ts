@@ -5,7 +5,7 @@ import { InvalidInputError } from '../errors/domain-error.js';
 import { BodyTooLargeError } from '../errors/http-errors.js';
 import { JsonScanner } from '../text/json-bounds.js';
 import { bodyLeaseOf } from './body-budget.js';
-import { hasBody } from './closing-response.js';
+import { hasBody } from './unread-body.js';
 
 /** The largest JSON body of an ordinary route; tool calls and MCP messages have their own limit. */
 const JSON_BYTES_MAX = 1024 * 1024;

@@ -1,10 +1,9 @@
-import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import http from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { listen, shut } from '../../../test/support/upstream-net.js';
 import { until } from '../../../test/support/until.js';
 import { loadEnv } from '../../config/env.js';
-import { ClosingResponse } from './closing-response.js';
 import { UnreadAnswers } from './unread-answers.js';
 
 const MB = 1024 * 1024;
@@ -16,16 +15,13 @@ let unread: UnreadAnswers;
 const accepted: Socket[] = [];
 
 beforeAll(async () => {
-  class WatchedResponse<R extends IncomingMessage> extends ClosingResponse<R> {
-    protected override written(): void {
-      unread.check(this);
-    }
-  }
   const body = Buffer.alloc(ANSWER_BYTES, 'x');
-  server = http.createServer({ ServerResponse: WatchedResponse }, (request, response: ServerResponse) => {
+  server = http.createServer((request, response) => {
+    unread.address(request);
     accepted.push(request.socket);
     response.end(body);
   });
+  server.on('connection', (socket) => unread.watch(socket));
   port = await listen(server);
 });
 afterAll(() => shut(server));

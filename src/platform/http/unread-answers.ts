@@ -1,10 +1,14 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Env } from '../../config/env.js';
-import { clientAddress, isTrusted, peerOf } from './client-address.js';
+import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
 
 /** Below this, unread bytes of a connection are not counted: streams with backpressure stay below it. */
 const COUNTED_BYTES_MIN = 64 * 1024;
+
+const ADDRESS = Symbol('client address');
+
+type AddressedSocket = Socket & { [ADDRESS]?: string };
 
 /**
  * Bounds the bytes of answers that clients have not read, in all and for one address. Beyond a bound the connection that
@@ -16,31 +20,44 @@ export class UnreadAnswers {
 
   constructor(private readonly env: Pick<Env, 'httpUnreadBytes' | 'trustProxy'>) {}
 
-  /** Called after each write to a response. */
-  check(response: ServerResponse): void {
-    const { socket, req } = response;
-    if (!socket || socket.writableLength < COUNTED_BYTES_MIN) return;
+  /** Counts what is written to a connection from now on. */
+  watch(socket: Socket): void {
+    const write = socket.write.bind(socket) as (...given: never[]) => boolean;
+    socket.write = (...given: never[]) => {
+      const isTaken = write(...given);
+      if (socket.writableLength >= COUNTED_BYTES_MIN) this.bound(socket);
+      return isTaken;
+    };
+  }
+
+  /** Names the client of what is written next, where a proxy sends requests of many. */
+  address(request: IncomingMessage): void {
+    const { trustProxy } = this.env;
+    if (trustProxy) (request.socket as AddressedSocket)[ADDRESS] = clientAddress(request, trustProxy);
+  }
+
+  private bound(socket: AddressedSocket): void {
+    const { httpUnreadBytes, trustProxy } = this.env;
     if (!this.behind.has(socket)) {
-      const address = clientAddress(req, this.env.trustProxy);
-      this.behind.set(socket, isTrusted(address, this.env.trustProxy) ? null : peerOf(address));
+      const address = socket[ADDRESS] ?? plainAddress(socket.remoteAddress ?? '');
+      this.behind.set(socket, isTrusted(address, trustProxy) ? null : peerOf(address));
       const forget = () => {
         socket.off('drain', forget).off('close', forget);
         this.behind.delete(socket);
       };
       socket.on('drain', forget).on('close', forget);
     }
-    const { httpUnreadBytes } = this.env;
     const peer = this.behind.get(socket);
-    this.bound([...this.behind.keys()], httpUnreadBytes);
+    this.cut([...this.behind.keys()], httpUnreadBytes);
     if (peer)
-      this.bound(
+      this.cut(
         [...this.behind.keys()].filter((one) => this.behind.get(one) === peer),
         httpUnreadBytes / 4,
       );
   }
 
   /** Cuts connections, longest behind first, until the others hold at most `bytesMax`. The last one may hold more. */
-  private bound(sockets: Socket[], bytesMax: number): void {
+  private cut(sockets: Socket[], bytesMax: number): void {
     let bytes = sockets.reduce((sum, socket) => sum + socket.writableLength, 0);
     for (const socket of sockets.slice(0, -1)) {
       if (bytes <= bytesMax) return;

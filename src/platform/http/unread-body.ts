@@ -11,40 +11,26 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * A response that closes its connection when it is sent before the request's body has arrived whole: the rest of the body
- * must not be taken for the next request, and is not waited for.
+ * Makes an answer that is sent before the request's body has arrived whole close the connection: the rest of the body must
+ * not be taken for the next request, and is not waited for. Called before anything is written.
  *
  * The connection is half-closed first. At most 64 KB of the body are discarded, and after 1 s the connection is cut, so that
  * a client which still sends reads the answer instead of a reset.
  */
-export class ClosingResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
-  /** Called after each write. */
-  protected written(): void {}
-
-  override write(...given: never[]): boolean {
-    const isTaken = (super.write as (...given: never[]) => boolean).apply(this, given);
-    this.written();
-    return isTaken;
-  }
-
-  override end(...given: never[]): this {
-    (super.end as (...given: never[]) => this).apply(this, given);
-    this.written();
-    return this;
-  }
-
-  override writeHead(...given: never[]): this {
-    const { req } = this;
-    if (!req.complete && hasBody(req)) {
-      this.shouldKeepAlive = false;
-      req.socket.destroySoon = () => closeUnread(req);
+export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
+  if (!hasBody(request)) return;
+  // On the instance, since Express replaces the prototype.
+  response.writeHead = (...given: never[]) => {
+    if (!request.complete) {
+      response.shouldKeepAlive = false;
+      request.socket.destroySoon = () => close(request);
     }
-    return (super.writeHead as (...given: never[]) => this).apply(this, given);
-  }
+    return (ServerResponse.prototype.writeHead as (...given: never[]) => ServerResponse).apply(response, given);
+  };
 }
 
 /** Closes the connection of a request whose answer is sent. */
-function closeUnread(request: IncomingMessage): void {
+function close(request: IncomingMessage): void {
   const { socket } = request;
   if (request.complete) {
     Socket.prototype.destroySoon.call(socket);

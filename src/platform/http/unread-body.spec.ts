@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { listen, shut } from '../../../test/support/upstream-net.js';
 import { until } from '../../../test/support/until.js';
-import { ClosingResponse } from './closing-response.js';
+import { closeIfUnread } from './unread-body.js';
 
 let server: http.Server;
 let port: number;
@@ -12,7 +12,10 @@ let answer: (request: IncomingMessage, response: ServerResponse) => void;
 let accepted: Socket;
 
 beforeAll(async () => {
-  server = http.createServer({ ServerResponse: ClosingResponse }, (request, response) => answer(request, response));
+  server = http.createServer((request, response) => {
+    closeIfUnread(request, response);
+    answer(request, response);
+  });
   server.on('connection', (socket) => (accepted = socket));
   port = await listen(server);
 });
