@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, uniqueName, type TestAccount, type TestApp } from '../../support/app.js';
-import { mcp, open, send, times, type Answer, type CallOptions } from '../../support/calls.js';
+import { open, send, times, type Answer, type CallOptions } from '../../support/calls.js';
 import { createConnection } from '../../support/factories.js';
 import { deadHost, refusedPort, startFaulty, type FaultKind } from '../../support/faulty-upstreams.js';
 import { sendJson, startScripted } from '../../support/scripted-upstream.js';

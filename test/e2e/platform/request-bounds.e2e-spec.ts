@@ -231,6 +231,13 @@ describe('an MCP server that floods its answer', () => {
     ]);
   });
 
+  it('over an uplink loses its tunnel', async () => {
+    const { path } = await createConnection(app, owner, { transport: 'uplink' }, { namespace });
+    const client = await openTunnel(app, owner, path);
+    for (let n = 0; n < 60; n += 1) client.send({ method: 'notifications/message', params: { n } });
+    expect(await client.closed).toEqual({ code: 1008, reason: 'more than 50 messages without an answer' });
+  });
+
   it('with bytes is cut off at the limit', async () => {
     answerCall = (response) => {
       response.setHeader('content-type', 'text/event-stream');
