@@ -72,6 +72,20 @@ describe('the budget of request bodies', () => {
     begun(bodies, 'a', MB);
   });
 
+  it('counts strangers behind a trusted proxy by the address it names, and the proxy itself in all only', () => {
+    const bodies = new BodyBudget(loadEnv({ HTTP_FORMS_MB: '1', TRUST_PROXY: '10.0.0.1' }));
+    const form = (forwarded?: string) => {
+      const one = request('10.0.0.1', forwarded);
+      bodies.admitStranger(one.message, one.response);
+      bodyLeaseOf(one.message).begin();
+    };
+    for (let n = 0; n < 16; n += 1) form('203.0.113.1');
+    expect(() => form('203.0.113.1')).toThrow(BodiesFullError);
+    form('203.0.113.2');
+    for (let n = 0; n < 47; n += 1) form();
+    expect(() => form()).toThrow(BodiesFullError);
+  });
+
   it('refuses with Retry-After, and forbids to repeat by itself', () => {
     expect(new BodiesFullError()).toMatchObject({ kind: 'unavailable', retryAfterSeconds: 1, noRetry: true });
   });

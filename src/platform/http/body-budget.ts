@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
 import { DomainError } from '../errors/domain-error.js';
-import { clientAddress, peerOf } from './client-address.js';
+import { clientAddress, isTrusted, peerOf } from './client-address.js';
 
 /** Charge of a body while it arrives, which bounds the number of slow ones. */
 const ARRIVING_BYTES_MIN = 16 * 1024;
@@ -32,20 +32,23 @@ class BodyPool {
    * Charges bytes to an owner. An owner without other bodies may exceed its quarter, so that a body of the largest size a
    * route takes can always be sent.
    *
+   * @param owner null where only the bound of all applies
+   *
    * @param held bytes that the same body is charged for already
    * @throws BodiesFullError
    */
-  add(owner: string, bytes: number, held: number): void {
-    const own = this.bytesOf.get(owner) ?? 0;
+  add(owner: string | null, bytes: number, held: number): void {
+    const own = owner === null ? 0 : (this.bytesOf.get(owner) ?? 0);
     if (this.bytes + bytes > this.bytesMax || (own > held && own + bytes > this.bytesMax / 4)) {
       throw new BodiesFullError();
     }
     this.bytes += bytes;
-    this.bytesOf.set(owner, own + bytes);
+    if (owner !== null) this.bytesOf.set(owner, own + bytes);
   }
 
-  release(owner: string, bytes: number): void {
+  release(owner: string | null, bytes: number): void {
     this.bytes -= bytes;
+    if (owner === null) return;
     const left = (this.bytesOf.get(owner) ?? 0) - bytes;
     if (left > 0) this.bytesOf.set(owner, left);
     else this.bytesOf.delete(owner);
@@ -61,7 +64,7 @@ export class BodyLease {
   /** @param bytesMax size limit of the body where the caller is not known; null for the route's own limit */
   constructor(
     private readonly pool: BodyPool,
-    private readonly owner: string,
+    private readonly owner: string | null,
     private readonly response: ServerResponse,
     readonly bytesMax: number | null,
   ) {}
@@ -121,8 +124,10 @@ export class BodyBudget {
 
   /** Admits the body of a request without a key, up to `HTTP_FORM_KB`. */
   admitStranger(request: IncomingMessage, response: ServerResponse): void {
-    const peer = peerOf(clientAddress(request, this.env.trustProxy));
-    const lease = new BodyLease(this.strangers, peer, response, this.env.httpFormKb * 1024);
+    const { trustProxy } = this.env;
+    const address = clientAddress(request, trustProxy);
+    const owner = isTrusted(address, trustProxy) ? null : peerOf(address);
+    const lease = new BodyLease(this.strangers, owner, response, this.env.httpFormKb * 1024);
     (request as LeasedRequest)[LEASE] = lease;
   }
 }
