@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
@@ -101,7 +100,7 @@ describe('a request whose caller is unknown or not allowed', () => {
       const request = sent(app, route);
       expect([route, await request.status()]).toEqual([route, 401]);
       expect(request.text()).toMatch(/\r\nconnection: close\r\n/i);
-      await once(request.socket, 'end');
+      await until(() => request.socket.readableEnded, 'the service ends the connection');
     }
   });
 
